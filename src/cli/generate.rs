@@ -1,0 +1,90 @@
+//! `throng generate`: a synthetic census of any size.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use clap::Args;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::file::properties::WriterProperties;
+
+use super::say;
+use crate::error::{Error, Result};
+use crate::generate::{Census, schema};
+
+/// Write a synthetic census as Parquet, for demonstrations, tests and benchmarks
+///
+/// The same seed gives the same rows, whatever the number of files.
+///
+/// Example: throng generate --rows 1000000 census.parquet
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// File to write, or folder when there are several files
+    output: PathBuf,
+    /// Number of rows
+    #[arg(long, default_value_t = 10_000)]
+    rows: u64,
+    /// Seed of all values
+    #[arg(long, default_value_t = 42)]
+    seed: u64,
+    /// Number of files to spread the rows over
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    files: u64,
+}
+
+/// Rows made at a time.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// Writes the census.
+pub fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+    let census = Census::new(arguments.seed, arguments.rows);
+    if arguments.files == 1 {
+        write(&census, 0..arguments.rows, &arguments.output)?;
+    } else {
+        fs::create_dir_all(&arguments.output).map_err(|error| failed(&arguments.output, &error))?;
+        // Files are handed out one by one to as many threads as there are cores.
+        let next = AtomicU64::new(0);
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..cores)
+                .map(|_| {
+                    scope.spawn(|| {
+                        loop {
+                            let file = next.fetch_add(1, Ordering::Relaxed);
+                            if file >= arguments.files {
+                                return Ok(());
+                            }
+                            let at = |file: u64| (u128::from(arguments.rows) * u128::from(file) / u128::from(arguments.files)) as u64;
+                            let path = arguments.output.join(format!("part-{file:05}.parquet"));
+                            write(&census, at(file)..at(file + 1), &path)?;
+                        }
+                    })
+                })
+                .collect();
+            workers.into_iter().try_for_each(|worker| {
+                worker.join().unwrap_or_else(|_| Err(Error::Internal("a writing thread has died".into())))
+            })
+        })?;
+    }
+    if !quiet {
+        say(&format!("wrote {} rows to {}", arguments.rows, arguments.output.display()));
+    }
+    Ok(())
+}
+
+fn write(census: &Census, rows: std::ops::Range<u64>, path: &PathBuf) -> Result<()> {
+    let file = File::create(path).map_err(|error| failed(path, &error))?;
+    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+    let mut writer = ArrowWriter::try_new(file, schema(), Some(properties))?;
+    for batch in census.batches(rows, BATCH_ROWS) {
+        writer.write(&batch?)?;
+    }
+    writer.close()?;
+    Ok(())
+}
+
+fn failed(path: &std::path::Path, error: &std::io::Error) -> Error {
+    Error::Resources(format!("{} cannot be written: {error}", path.display()))
+}

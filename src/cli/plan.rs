@@ -1,0 +1,26 @@
+//! `throng plan`: what a run would do.
+
+use clap::Args;
+
+use super::{JobArguments, Limits, print};
+use crate::error::Result;
+use crate::release::{self, Run, RunOptions};
+
+/// Show the plan of a job; reads the schema of the source, but no data
+///
+/// Example: throng plan pipelines/census.toml --partitions 8
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    job: JobArguments,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// Prints the plan.
+pub async fn run(arguments: Arguments) -> Result<()> {
+    let (job, base) = arguments.job.read()?;
+    let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
+    let run = Run::new(job, &base, options)?;
+    print(&release::plan(&run).await?)
+}

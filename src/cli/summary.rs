@@ -1,0 +1,79 @@
+//! The summary of a release, for people.
+
+use std::time::Duration;
+
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+
+use crate::release::{Manifest, Phase};
+
+/// What was published, how good it is, and where it lies.
+pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -> String {
+    let scores = &manifest.scores;
+    let classes = &manifest.verification.classes;
+    let mut text = format!(
+        "Every row left in a throng of at least {}: {} of {} rows in {} classes, {} suppressed ({:.2} %)\n\n",
+        manifest.k,
+        number(manifest.rows),
+        number(manifest.rows_read),
+        number(classes.count),
+        number(manifest.suppressed),
+        manifest.suppressed as f64 * 100.0 / manifest.rows_read.max(1) as f64,
+    );
+    let mut table = table(&["measure", "value", "meaning"]);
+    let mut row = |name: &str, value: Option<String>, meaning: &str| {
+        if let Some(value) = value {
+            table.add_row([name, &value, meaning]);
+        }
+    };
+    let share = |score: Option<f64>| score.map(|score| format!("{score:.4}"));
+    row("GCP", share(scores.gcp), "mean loss of a published value: 0 as it was, 1 all lost");
+    row("UM", share(scores.um), "mean loss of a group");
+    row("WGU", share(scores.wgu), "loss of the worst group");
+    row("MPM", share(scores.mpm), "how alike sensitive values of a group are: 0 wide apart, 1 equal");
+    row("WGP", share(scores.wgp), "how surely a sensitive range is disclosed in the worst group");
+    row("DM", Some(format!("{:.3e}", scores.dm)), "discernibility: sum of squared class sizes");
+    row("C_AVG", scores.c_avg.map(|score| format!("{score:.2}")), "mean class size in units of k");
+    row("smallest class", Some(number(classes.smallest)), "rows");
+    row("risk", share(scores.risk_max), "chance to pick the right row of the most exposed person");
+    row("mean risk", share(scores.risk_mean), "the same over all people");
+    text += &format!("{table}\n\n");
+    let mut columns = self::table(&["quasi-identifier", "loss"]);
+    for (name, loss) in &scores.by_column {
+        columns.add_row([name.clone(), format!("{loss:.4}")]);
+    }
+    text += &format!("{columns}\n\n");
+    if !manifest.tuned.is_empty() {
+        let tuned: Vec<String> = manifest.tuned.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        text += &format!("found from a sample: {}\n", tuned.join(", "));
+    }
+    text += &format!("verified: {}\n", manifest.verification.rules.join(", "));
+    text += &format!("release:  run {} in {sink}/{}\n", manifest.run, manifest.data);
+    if !times.is_empty() {
+        let laps: Vec<String> = times.iter().map(|(phase, time)| format!("{phase:?} {:.2} s", time.as_secs_f64()).to_lowercase()).collect();
+        text += &format!("time:     {}\n", laps.join(", "));
+    }
+    text
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
+    if let Some(values) = table.column_mut(1) {
+        values.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// A number with its thousands apart.
+fn number(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

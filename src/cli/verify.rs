@@ -1,0 +1,57 @@
+//! `throng verify`: does a release hold what it promises?
+
+use std::path::Path;
+
+use clap::Args;
+
+use super::{JobArguments, Limits, print};
+use crate::error::Result;
+use crate::release::{Finding, Location, Run, RunOptions, find_release, verify_release};
+
+/// Check a release: class sizes and all rules from the published files, file by file against the manifest, and row by
+/// row against the source
+///
+/// Given a job file, everything is checked; given a sink, what can be without policy and source.
+///
+/// Example: throng verify pipelines/census.toml
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    job: JobArguments,
+    /// Release to check; the newest one when absent
+    #[arg(long, value_name = "ID")]
+    run_id: Option<String>,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// Verifies a release.
+pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+    let run_id = arguments.run_id.as_deref();
+    let is_job = arguments.job.job.extension().is_some_and(|extension| extension == "toml");
+    let (manifest, classes, findings) = if is_job {
+        let (job, base) = arguments.job.read()?;
+        let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
+        Run::new(job, &base, options)?.verify_latest(run_id).await?
+    } else {
+        let sink = Location::open(Path::new("."), &arguments.job.job.to_string_lossy())?;
+        let manifest = find_release(&sink, run_id).await?;
+        let (context, _spill) = arguments.limits.options().session()?;
+        let (classes, findings) = verify_release(&context, &sink, &manifest).await?;
+        (manifest, classes, findings)
+    };
+    Finding::refuse(&findings)?;
+    if quiet {
+        return Ok(());
+    }
+    let checked = if is_job { manifest.verification.rules.join(", ") } else { format!("k = {}", manifest.k) };
+    print(&format!(
+        "run `{}` holds: {} rows in {} classes of {} or more; checked {checked}, {} files{}",
+        manifest.run,
+        classes.rows(),
+        classes.classes(),
+        classes.smallest().unwrap_or(0),
+        manifest.files.len(),
+        if is_job { ", every row against the source" } else { "" },
+    ))
+}

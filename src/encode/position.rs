@@ -1,0 +1,78 @@
+//! Numbers and points in time as positions on one real line.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float64Type, TimeUnit};
+use datafusion::error::Result;
+
+/// Whether the type is a number: its values have a position and can be published as a range or a mean.
+pub fn is_number(data_type: &DataType) -> bool {
+    data_type.is_numeric()
+}
+
+/// Whether the type is a date, timestamp or time of day: it has a position and can be published as a range.
+pub fn is_time(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) | DataType::Time32(_) | DataType::Time64(_)
+    )
+}
+
+/// The position of every value: numbers as they are, points in time in days. Null (and not-a-number) is NaN.
+pub fn positions(array: &ArrayRef) -> Result<Vec<f64>> {
+    const DAY: f64 = 86_400.0;
+    let (as_number, scale) = match array.data_type() {
+        DataType::Date32 => (cast(&cast(array, &DataType::Int32)?, &DataType::Float64)?, 1.0),
+        DataType::Date64 => (cast(&cast(array, &DataType::Int64)?, &DataType::Float64)?, DAY * 1e3),
+        DataType::Timestamp(unit, _) => {
+            (cast(&cast(array, &DataType::Int64)?, &DataType::Float64)?, DAY * per_second(unit))
+        }
+        DataType::Time32(unit) => (cast(&cast(array, &DataType::Int32)?, &DataType::Float64)?, DAY * per_second(unit)),
+        DataType::Time64(unit) => (cast(&cast(array, &DataType::Int64)?, &DataType::Float64)?, DAY * per_second(unit)),
+        _ => (cast(array, &DataType::Float64)?, 1.0),
+    };
+    let numbers = as_number.as_primitive::<Float64Type>();
+    let mut positions = numbers.values().to_vec();
+    if scale != 1.0 {
+        positions.iter_mut().for_each(|position| *position /= scale);
+    }
+    if let Some(nulls) = numbers.nulls().filter(|nulls| nulls.null_count() > 0) {
+        for (row, position) in positions.iter_mut().enumerate() {
+            if nulls.is_null(row) {
+                *position = f64::NAN;
+            }
+        }
+    }
+    Ok(positions)
+}
+
+fn per_second(unit: &TimeUnit) -> f64 {
+    match unit {
+        TimeUnit::Second => 1.0,
+        TimeUnit::Millisecond => 1e3,
+        TimeUnit::Microsecond => 1e6,
+        TimeUnit::Nanosecond => 1e9,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{Date32Array, Decimal128Array, TimestampMicrosecondArray};
+
+    use super::*;
+
+    #[test]
+    fn decimals_dates_and_timestamps_have_positions() -> Result<()> {
+        let decimal: ArrayRef = Arc::new(Decimal128Array::from(vec![Some(1250), None]).with_precision_and_scale(10, 2)?);
+        let found = positions(&decimal)?;
+        assert_eq!(found[0], 12.5);
+        assert!(found[1].is_nan());
+        let date: ArrayRef = Arc::new(Date32Array::from(vec![-1, 365]));
+        assert_eq!(positions(&date)?, [-1.0, 365.0]);
+        let noon: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![43_200_000_000]));
+        assert_eq!(positions(&noon)?, [0.5]);
+        Ok(())
+    }
+}

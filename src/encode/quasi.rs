@@ -1,0 +1,212 @@
+//! The coder of one quasi-identifier: made from its policy and the survey's facts, it turns values into codes.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::ArrayRef;
+
+use super::words::{Words, map_text, text};
+use super::positions;
+use crate::domain::{Axis, Code, LINE_STEPS, NULL_ON_LINE, Shape};
+use crate::error::{Error, Result};
+use crate::hierarchy::{Hierarchy, Ladder, LevelTree};
+use crate::job::{QuasiColumn, Unknown};
+use crate::survey::Facts;
+
+/// Turns the values of one quasi-identifier into codes on its [`Axis`].
+#[derive(Debug, Clone)]
+pub struct Coder {
+    column: QuasiColumn,
+    hierarchy: Option<Arc<Hierarchy>>,
+    axis: Axis,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    /// `code = (position - min) * steps`.
+    Line { min: f64, max: f64, steps: f64, span: Code },
+    Leaves { unknown: Option<Code> },
+    Words(Arc<Words>),
+}
+
+/// Most leaves or words an axis can hold beside the codes of null and unknown.
+pub const MOST_CODES: usize = 60_000;
+
+impl Coder {
+    /// The coder of a column whose facts the survey has found.
+    pub fn new(column: &QuasiColumn, facts: &Facts) -> Result<Self> {
+        let mut axis = Axis::new(&column.name, Shape::Line { span: 0 });
+        axis.weight = column.weight;
+        let mut resolved = None;
+        let kind = match (facts, column.hierarchy.as_deref()) {
+            (Facts::Line { min, max, whole, nulls, quantiles }, hierarchy) => {
+                let [min, max] = column.domain.unwrap_or([*min, *max]);
+                let width = (max - min).max(0.0);
+                let exact = *whole && width <= f64::from(LINE_STEPS);
+                let span = if exact { width as Code } else { LINE_STEPS };
+                let steps = if width > 0.0 { f64::from(span) / width } else { 0.0 };
+                axis.exact = exact || width == 0.0;
+                let kind = Kind::Line { min, max, steps, span };
+                let quantiles = quantile_ladder(column, quantiles)?;
+                match quantiles.as_deref().or(hierarchy) {
+                    None => {
+                        axis.shape = Shape::Line { span };
+                        axis.null = (*nulls > 0).then_some(NULL_ON_LINE);
+                    }
+                    Some(hierarchy) => {
+                        let code_of = |bound: f64| (((bound - min) * steps).ceil() as Code).min(span);
+                        let codes = span as usize + 1;
+                        let tree = match hierarchy {
+                            Hierarchy::Ladder(ladder) => ladder.to_tree(min, max, code_of, codes, *nulls > 0),
+                            Hierarchy::Calendar(calendar) => calendar.to_tree(min, max, code_of, codes, *nulls > 0),
+                            _ => return Err(misfit(column)),
+                        };
+                        axis.null = (*nulls > 0).then_some(span + 1);
+                        axis.shape = Shape::Tree(tree);
+                    }
+                }
+                resolved = quantiles;
+                kind
+            }
+            (Facts::Leaves { unknown, nulls, .. }, Some(Hierarchy::Levels(levels))) => {
+                let has_unknown = *unknown > 0 && column.unknown == Unknown::Top;
+                axis.shape = Shape::Tree(levels.to_tree(*nulls > 0, has_unknown));
+                let leaves = levels.leaves().len();
+                axis.null = (*nulls > 0).then_some((leaves + usize::from(has_unknown)) as Code);
+                Kind::Leaves { unknown: has_unknown.then_some(leaves as Code) }
+            }
+            (Facts::Words { words, distinct, nulls }, hierarchy) => {
+                let exact = words.len() as u64 == *distinct;
+                axis.exact = exact;
+                axis.null = (*nulls > 0).then_some(words.len() as Code);
+                let list = match hierarchy {
+                    None => {
+                        let values = words.len() as u32 + u32::from(*nulls > 0);
+                        axis.shape = Shape::Set { values };
+                        Words::new(words.clone(), exact, None)
+                    }
+                    Some(Hierarchy::Mask(mask)) => {
+                        let list = Words::new(words.clone(), exact, Some(&|value| mask.order_key(value).into_owned()));
+                        axis.shape = Shape::Tree(mask.to_tree(&list.words, *nulls > 0));
+                        list
+                    }
+                    Some(_) => return Err(misfit(column)),
+                };
+                Kind::Words(Arc::new(list))
+            }
+            _ => return Err(misfit(column)),
+        };
+        let hierarchy = resolved.or_else(|| column.hierarchy.clone());
+        Ok(Self { column: column.clone(), hierarchy, axis, kind })
+    }
+
+    /// The column that is coded.
+    pub fn column(&self) -> &QuasiColumn {
+        &self.column
+    }
+
+    /// How values generalise: the column's hierarchy, or the ladder that the survey's quantiles have given it.
+    pub fn hierarchy(&self) -> Option<&Hierarchy> {
+        self.hierarchy.as_deref()
+    }
+
+    /// The axis that codes live on.
+    pub fn axis(&self) -> &Axis {
+        &self.axis
+    }
+
+    /// The word list of a text column without levels.
+    pub fn words(&self) -> Option<&Words> {
+        match &self.kind {
+            Kind::Words(words) => Some(words),
+            _ => None,
+        }
+    }
+
+    /// The hierarchy of levels, when the column has one.
+    pub fn levels(&self) -> Option<&LevelTree> {
+        match self.column.hierarchy.as_deref() {
+            Some(Hierarchy::Levels(levels)) => Some(levels),
+            _ => None,
+        }
+    }
+
+    /// Ends of the domain of a line.
+    pub fn line(&self) -> Option<(f64, f64)> {
+        match &self.kind {
+            Kind::Line { min, max, .. } => Some((*min, *max)),
+            _ => None,
+        }
+    }
+
+    /// Codes every value of an array; `put` receives row and code.
+    pub fn encode(&self, array: &ArrayRef, mut put: impl FnMut(usize, Code)) -> Result<()> {
+        let null = self.axis.null;
+        // Codes of nulls and of unknown values exist when the survey has met some; that it has not, and one turns up
+        // now, means that the input has changed under the run.
+        let mut strangers = 0_u64;
+        match &self.kind {
+            Kind::Line { min, steps, span, .. } => {
+                for (row, &position) in positions(array)?.iter().enumerate() {
+                    if position.is_nan() {
+                        strangers += u64::from(null.is_none());
+                        put(row, null.unwrap_or_default());
+                    } else {
+                        put(row, line_code(position, *min, *steps, *span));
+                    }
+                }
+            }
+            Kind::Leaves { unknown } => {
+                let levels = self.levels().ok_or_else(|| misfit(&self.column))?;
+                let code = |value: &str| match (levels.leaf(value), unknown) {
+                    (Some(leaf), _) => leaf as Code,
+                    (None, Some(code)) => *code,
+                    (None, None) => STRANGER,
+                };
+                map_text(&text(array)?, null.unwrap_or(STRANGER), code, |row, code| {
+                    strangers += u64::from(code == STRANGER);
+                    put(row, code);
+                });
+            }
+            Kind::Words(words) => {
+                let key = match self.column.hierarchy.as_deref() {
+                    Some(Hierarchy::Mask(mask)) => Some(|value: &str| mask.order_key(value).into_owned()),
+                    _ => None,
+                };
+                let key = key.as_ref().map(|key| key as &dyn Fn(&str) -> String);
+                map_text(&text(array)?, null.unwrap_or(STRANGER), |value| words.code(value, key), |row, code| {
+                    strangers += u64::from(code == STRANGER);
+                    put(row, code);
+                });
+            }
+        }
+        if strangers > 0 {
+            return Err(Error::Input(format!(
+                "column `{}`: {strangers} values were not there when the table was surveyed; the input has changed \
+                 during the run",
+                self.column.name
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Marks a value that has no code; above every code that an axis of words or leaves can have.
+const STRANGER: Code = Code::MAX;
+
+fn line_code(position: f64, min: f64, steps: f64, span: Code) -> Code {
+    // A float that is out of the domain (a declared one may be narrower than the data) is clamped by the cast.
+    (((position - min) * steps) as Code).min(span)
+}
+
+/// The ladder of a column whose intervals are to hold about equally many rows.
+fn quantile_ladder(column: &QuasiColumn, quantiles: &[f64]) -> Result<Option<Arc<Hierarchy>>> {
+    let Some(counts) = &column.quantiles else { return Ok(None) };
+    let ladder = Ladder::quantiles(counts, quantiles)
+        .map_err(|error| Error::Job(format!("columns.{}.hierarchy: {error}", column.name)))?;
+    Ok(Some(Arc::new(Hierarchy::Ladder(ladder))))
+}
+
+fn misfit(column: &QuasiColumn) -> Error {
+    Error::Internal(format!("column `{}`: what the survey found does not fit its hierarchy", column.name))
+}

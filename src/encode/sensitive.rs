@@ -1,0 +1,158 @@
+//! Sensitive columns to codes: which rows share a value, how far values lie apart, what range each would reveal.
+//!
+//! Codes are local to a cell. Numbers keep their order; other values are told apart by a 64-bit hash.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};
+use datafusion::common::HashMap;
+
+use super::words::{map_text, text};
+use super::{is_number, is_time, positions, row_hashes};
+use crate::domain::{Sensitive, SensitiveShape};
+use crate::error::Result;
+use crate::hierarchy::{Hierarchy, LevelTree};
+use crate::job::{ListedRange, RangeOf, Ranges, SensitiveColumn, Values};
+
+/// What is known of a sensitive column's whole domain.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SensitiveDomain {
+    /// Smallest position of a number or point in time.
+    pub min: f64,
+    /// Largest position.
+    pub max: f64,
+    /// Number of distinct values.
+    pub distinct: u64,
+}
+
+/// Codes one sensitive column of a cell.
+pub fn encode_sensitive(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) -> Result<Sensitive> {
+    let mut sensitive = match column.hierarchy.as_deref() {
+        Some(Hierarchy::Levels(levels)) => leaves(column, levels, array)?,
+        _ if is_number(&column.data_type) || is_time(&column.data_type) => numbers(column, domain, array)?,
+        _ => values(column, domain, array)?,
+    };
+    sensitive.ranges = ranges(column, &sensitive);
+    Ok(sensitive)
+}
+
+fn numbers(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) -> Result<Sensitive> {
+    let positions = positions(array)?;
+    let mut at: Vec<f64> = positions.iter().copied().filter(|position| !position.is_nan()).collect();
+    at.sort_unstable_by(f64::total_cmp);
+    at.dedup();
+    let null = at.len() as u32;
+    let codes: Vec<u32> = positions
+        .iter()
+        .map(|position| at.binary_search_by(|value| value.total_cmp(position)).map_or(null, |code| code as u32))
+        .collect();
+    let [min, max] = column.domain.unwrap_or([domain.min, domain.max]);
+    let null = codes.contains(&null).then_some(null);
+    Ok(sensitive(column, codes, SensitiveShape::Number { at, min, max }, null))
+}
+
+fn leaves(column: &SensitiveColumn, levels: &LevelTree, array: &ArrayRef) -> Result<Sensitive> {
+    // Null and values that the hierarchy does not know are pseudo leaves below the root.
+    let unknown = levels.leaves().len() as u16;
+    let null = unknown + 1;
+    let mut codes = vec![0; array.len()];
+    let code = |value: &str| levels.leaf(value).map_or(unknown, |leaf| leaf as u16);
+    map_text(&text(array)?, null, code, |row, code| codes[row] = u32::from(code));
+    let shape = SensitiveShape::Tree(levels.to_tree(true, true));
+    Ok(sensitive(column, codes, shape, Some(u32::from(null))))
+}
+
+fn values(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) -> Result<Sensitive> {
+    let mut seen: HashMap<u64, u32> = HashMap::new();
+    let mut code_of = |hash: u64| {
+        let next = seen.len() as u32;
+        *seen.entry(hash).or_insert(next)
+    };
+    let mut array = Arc::clone(array);
+    if let Ranges::Listed(listed) = &column.ranges {
+        // Values of one range get adjacent codes, so that the range is an interval of codes.
+        let words: Vec<&str> = listed.iter().flat_map(range_words).collect();
+        array = Arc::new(text(&array)?);
+        let words: ArrayRef = Arc::new(StringViewArray::from(words));
+        row_hashes(&[words.clone()], words.len(), 0)?.into_iter().for_each(|hash| {
+            code_of(hash);
+        });
+    }
+    let codes = row_hashes(&[array.clone()], array.len(), 0)?.into_iter().map(code_of).collect();
+    let values = domain.distinct.min(u64::from(u32::MAX)) as u32;
+    Ok(sensitive(column, codes, SensitiveShape::Set { values }, None))
+}
+
+/// The values that a listed range of text names.
+fn range_words(entry: &ListedRange) -> impl Iterator<Item = &str> {
+    match &entry.range {
+        RangeOf::Listed(words) => words.as_slice(),
+        _ => &[],
+    }
+    .iter()
+    .map(String::as_str)
+}
+
+fn sensitive(column: &SensitiveColumn, codes: Vec<u32>, shape: SensitiveShape, null: Option<u32>) -> Sensitive {
+    Sensitive { name: column.name.clone(), codes, shape, null, ranges: Vec::new() }
+}
+
+/// The sensitive range of every code, as the policy lays it down; empty when every value is its own range.
+fn ranges(column: &SensitiveColumn, sensitive: &Sensitive) -> Vec<(u32, u32)> {
+    match (&column.ranges, &sensitive.shape, column.hierarchy.as_deref()) {
+        (Ranges::Identity, ..) => Vec::new(),
+        (Ranges::Interval(length), SensitiveShape::Number { at, .. }, _) => {
+            at.iter().map(|value| between(at, value - length / 2.0, value + length / 2.0)).collect()
+        }
+        (Ranges::Listed(listed), SensitiveShape::Number { at, .. }, _) => at
+            .iter()
+            .enumerate()
+            .map(|(code, value)| {
+                let found = listed.iter().find_map(|entry| match (&entry.values, &entry.range) {
+                    (Values::Between([lo, hi]), RangeOf::Between([from, to])) if (*lo..=*hi).contains(value) => {
+                        Some(between(at, *from, *to))
+                    }
+                    _ => None,
+                });
+                found.unwrap_or((code as u32, code as u32))
+            })
+            .collect(),
+        (Ranges::Level(level), SensitiveShape::Tree(_), Some(Hierarchy::Levels(levels))) => {
+            (0..levels.leaves().len() as u32).map(|leaf| levels.ascendant(leaf, *level as usize)).collect()
+        }
+        (Ranges::Listed(listed), SensitiveShape::Tree(_), Some(Hierarchy::Levels(levels))) => levels
+            .leaves()
+            .enumerate()
+            .map(|(leaf, name)| {
+                let found = listed.iter().find_map(|entry| match (&entry.values, &entry.range) {
+                    (Values::Listed(values), RangeOf::Node(node)) if values.iter().any(|value| value == name) => {
+                        levels.span_of(node)
+                    }
+                    _ => None,
+                });
+                found.unwrap_or((leaf as u32, leaf as u32))
+            })
+            .collect(),
+        (Ranges::Listed(listed), SensitiveShape::Set { .. }, _) => {
+            let mut ranges = Vec::new();
+            for entry in listed {
+                let first = ranges.len() as u32;
+                let words: Vec<&str> = range_words(entry).collect();
+                let last = first + words.len() as u32 - u32::from(!words.is_empty());
+                for (code, word) in (first..).zip(words) {
+                    let named = matches!(&entry.values, Values::Listed(values) if values.iter().any(|value| value == word));
+                    ranges.push(if named { (first, last) } else { (code, code) });
+                }
+            }
+            ranges
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The codes of all values from `lo` to `hi`.
+fn between(at: &[f64], lo: f64, hi: f64) -> (u32, u32) {
+    let first = at.partition_point(|value| *value < lo);
+    let last = at.partition_point(|value| *value <= hi);
+    (first as u32, last.saturating_sub(1).max(first) as u32)
+}

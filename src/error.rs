@@ -1,0 +1,170 @@
+//! What can go wrong, sorted by who has to act on it; each kind has its exit code.
+
+use datafusion::error::DataFusionError;
+
+/// The result of everything in Throng that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A failure, by the one who can mend it. Messages name the file, key, column or limit, never a value of the data.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The job file (or a hierarchy it names) is wrong.
+    #[error("{0}")]
+    Job(String),
+    /// The input cannot be read or does not fit the job.
+    #[error("{0}")]
+    Input(String),
+    /// A privacy rule cannot be met, or a release does not meet it.
+    #[error("{0}")]
+    Privacy(String),
+    /// Memory, disk or another limit is too small.
+    #[error("{0}")]
+    Resources(String),
+    /// The sink holds something that this run must not overwrite.
+    #[error("{0}")]
+    Conflict(String),
+    /// A passing fault: the same call may succeed later.
+    #[error("{0}")]
+    Retry(String),
+    /// A fault of Throng itself.
+    #[error("internal error: {0} (please report this)")]
+    Internal(String),
+}
+
+impl Error {
+    /// The documented exit code: 3 job, 4 input, 5 privacy, 6 resources, 7 conflict, 75 try again, 1 our own fault.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Internal(_) => 1,
+            Self::Job(_) => 3,
+            Self::Input(_) => 4,
+            Self::Privacy(_) => 5,
+            Self::Resources(_) => 6,
+            Self::Conflict(_) => 7,
+            Self::Retry(_) => 75,
+        }
+    }
+
+    /// Hands the error to DataFusion, from which [`Error::from`] takes it back unchanged.
+    pub fn into_datafusion(self) -> DataFusionError {
+        DataFusionError::External(Box::new(self))
+    }
+
+    /// The same kind of error with more context in front.
+    pub fn context(self, what: impl std::fmt::Display) -> Self {
+        let with = |text: String| format!("{what}: {text}");
+        match self {
+            Self::Job(text) => Self::Job(with(text)),
+            Self::Input(text) => Self::Input(with(text)),
+            Self::Privacy(text) => Self::Privacy(with(text)),
+            Self::Resources(text) => Self::Resources(with(text)),
+            Self::Conflict(text) => Self::Conflict(with(text)),
+            Self::Retry(text) => Self::Retry(with(text)),
+            Self::Internal(text) => Self::Internal(with(text)),
+        }
+    }
+}
+
+impl From<DataFusionError> for Error {
+    fn from(error: DataFusionError) -> Self {
+        match error {
+            DataFusionError::External(inner) => match inner.downcast::<Error>() {
+                Ok(ours) => *ours,
+                Err(other) => Self::Internal(other.to_string()),
+            },
+            DataFusionError::Context(_, inner) => (*inner).into(),
+            DataFusionError::Shared(inner) => match inner.find_root() {
+                DataFusionError::External(boxed) => match boxed.downcast_ref::<Error>() {
+                    Some(ours) => ours.duplicate(),
+                    None => Self::Internal(boxed.to_string()),
+                },
+                DataFusionError::ResourcesExhausted(text) => resources(text),
+                DataFusionError::ObjectStore(error) => object_store(error),
+                other => Self::Input(other.strip_backtrace()),
+            },
+            DataFusionError::ResourcesExhausted(text) => resources(&text),
+            DataFusionError::ObjectStore(error) => object_store(&error),
+            DataFusionError::ParquetError(error) => {
+                Self::Input(format!("a Parquet file of the input cannot be read: {error}"))
+            }
+            DataFusionError::IoError(error) => Self::from(error),
+            other => Self::Input(other.strip_backtrace()),
+        }
+    }
+}
+
+impl From<object_store::Error> for Error {
+    fn from(error: object_store::Error) -> Self {
+        object_store(&error)
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        io(&error)
+    }
+}
+
+impl From<datafusion::arrow::error::ArrowError> for Error {
+    fn from(error: datafusion::arrow::error::ArrowError) -> Self {
+        DataFusionError::from(error).into()
+    }
+}
+
+impl From<datafusion::parquet::errors::ParquetError> for Error {
+    fn from(error: datafusion::parquet::errors::ParquetError) -> Self {
+        DataFusionError::from(error).into()
+    }
+}
+
+impl Error {
+    /// A copy: the same error can reach several partitions that wait for one survey.
+    pub fn duplicate(&self) -> Self {
+        match self {
+            Self::Job(text) => Self::Job(text.clone()),
+            Self::Input(text) => Self::Input(text.clone()),
+            Self::Privacy(text) => Self::Privacy(text.clone()),
+            Self::Resources(text) => Self::Resources(text.clone()),
+            Self::Conflict(text) => Self::Conflict(text.clone()),
+            Self::Retry(text) => Self::Retry(text.clone()),
+            Self::Internal(text) => Self::Internal(text.clone()),
+        }
+    }
+}
+
+fn resources(text: &str) -> Error {
+    Error::Resources(format!(
+        "the memory limit is too small for this job; raise it with --memory-limit, or lower --partitions ({text})"
+    ))
+}
+
+fn io(error: &std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            Error::Resources(format!("no space left for writing: {error}"))
+        }
+        _ => Error::Input(error.to_string()),
+    }
+}
+
+fn object_store(error: &object_store::Error) -> Error {
+    // The local store wraps what the operating system said; a full disk is for the operator, not for the input.
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(inner) = source {
+        if let Some(found) = inner.downcast_ref::<std::io::Error>()
+            && matches!(found.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+        {
+            return io(found);
+        }
+        source = inner.source();
+    }
+    match error {
+        object_store::Error::NotFound { path, .. } => Error::Input(format!("there is nothing at `{path}`")),
+        object_store::Error::PermissionDenied { path, .. } => Error::Input(format!("no permission for `{path}`")),
+        object_store::Error::Unauthenticated { path, .. } => {
+            Error::Input(format!("no valid credentials for `{path}`; set them in the environment"))
+        }
+        object_store::Error::Generic { .. } => Error::Retry(format!("the object store failed: {error}")),
+        other => Error::Input(other.to_string()),
+    }
+}

@@ -1,0 +1,55 @@
+//! From nested buckets of numbers to a tree over codes: shared by ladders and calendars.
+
+use crate::domain::{Code, Tree};
+
+/// Buckets of one level that the search is told about; a level finer than this does not steer it.
+const MOST_BUCKETS: f64 = 262_144.0;
+
+/// The values an axis holds, and how they are coded.
+pub(super) struct Domain<F> {
+    /// Smallest value.
+    pub min: f64,
+    /// Largest value.
+    pub max: f64,
+    /// Number of codes of values.
+    pub codes: usize,
+    /// Whether one more code, the largest, stands for null.
+    pub null: bool,
+    /// The code of the first value that is not below the given one; ascending.
+    pub code_of: F,
+}
+
+/// Builds the tree. `levels` gives for every level the width of its buckets (or a lower bound of it) and the bucket
+/// `[lower, upper)` that holds a value.
+pub(super) fn tree<F, B>(domain: &Domain<F>, levels: impl IntoIterator<Item = (f64, B)>) -> Tree
+where
+    F: Fn(f64) -> Code,
+    B: Fn(f64) -> (f64, f64),
+{
+    let Domain { min, max, codes, null, ref code_of } = *domain;
+    let mut spans = Vec::new();
+    if codes > 1 {
+        spans.push((0, (codes - 1) as Code, 1.0));
+    }
+    for (width, bucket) in levels {
+        let domain = max - min;
+        if !domain.is_finite() || domain <= 0.0 || domain / width > MOST_BUCKETS {
+            continue;
+        }
+        let mut at = min;
+        while at <= max {
+            let (lower, upper) = bucket(at);
+            let first = if lower <= min { 0 } else { code_of(lower) };
+            let end = if upper > max { codes as u32 } else { u32::from(code_of(upper)) };
+            if end > u32::from(first) {
+                let loss = (upper.min(max) - lower.max(min)) / domain;
+                spans.push((first, (end - 1) as Code, loss.clamp(0.0, 1.0)));
+            }
+            if upper <= at {
+                break;
+            }
+            at = upper;
+        }
+    }
+    Tree::new(codes.max(1) + usize::from(null), spans)
+}

@@ -1,0 +1,321 @@
+//! Everything that can be wrong with a job before any data is read: all problems at once.
+//!
+//! This file looks at version, source and sink, method and output; `rules` at the privacy rules,
+//! `columns` at the columns. Hierarchy files are opened and validated.
+
+use std::path::Path;
+
+use datafusion::arrow::datatypes::Schema;
+
+use super::columns::{self, Demands};
+use super::locate::{is_url, local_path, names};
+use super::model::{Compression, Job, MethodName, Role, Split};
+use super::problem::Problem;
+use super::rules;
+use super::treatment::Policy;
+
+/// The version of the job file that this crate reads.
+const VERSION: u32 = 1;
+
+/// Where data may be: the local file system and the object stores.
+const SCHEMES: [&str; 9] = ["file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl"];
+
+/// Finds everything wrong with a job that shows without reading data, and what is worth knowing about it. `base` is
+/// the folder of the job file.
+pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if job.version != VERSION {
+        problems.push(Problem::error("version", format!("must be {VERSION}, is {}", job.version)));
+    }
+    check_locations(job, base, &mut problems);
+    let trees = columns::open_hierarchies(job, base, &mut problems);
+    columns::check_options(job, &mut problems);
+    rules::check_privacy(job, &trees, &mut problems);
+    check_method(job, &mut problems);
+    check_output(job, &mut problems);
+    problems
+}
+
+/// Finds everything about the columns of a source that a policy cannot work with.
+pub(super) fn check_columns(policy: &Policy, schema: &Schema) -> Vec<Problem> {
+    let demands = Demands { privacy: &policy.privacy, defaults: policy.defaults.as_ref(), columns: &policy.columns };
+    demands.check(schema)
+}
+
+fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
+    let (source, sink) = (job.source.url.as_str(), job.sink.url.as_str());
+    for (key, location) in [("source.url", source), ("sink.url", sink)] {
+        problems.extend(check_location(key, location));
+    }
+    if let Some(path) = local_path(base, source)
+        && !source.contains(['*', '?', '['])
+        && !path.exists()
+    {
+        problems.push(
+            Problem::error("source.url", format!("there is no file or folder {}", path.display()))
+                .help("a relative path starts at the folder of the job file"),
+        );
+    }
+    if let Some(path) = local_path(base, sink)
+        && path.is_file()
+    {
+        problems.push(Problem::error("sink.url", "is a file; a release is a folder"));
+    }
+    if source.trim().is_empty() || sink.trim().is_empty() {
+        return;
+    }
+    let (from, to) = (names(base, source), names(base, sink));
+    if from == to {
+        problems.push(Problem::error("sink.url", "is the source: a release must not overwrite what it is made from"));
+    } else if to.starts_with(&from) {
+        problems.push(
+            Problem::error("sink.url", "lies inside the source: the next run would read this release as input")
+                .help("choose a folder beside the source"),
+        );
+    } else if from.starts_with(&to) {
+        problems.push(
+            Problem::error("source.url", "lies inside the sink: raw rows would stand among the published ones")
+                .help("choose a sink beside the source"),
+        );
+    }
+}
+
+fn check_location(key: &str, location: &str) -> Option<Problem> {
+    if location.trim().is_empty() {
+        return Some(Problem::error(key, "is empty"));
+    }
+    if !is_url(location) {
+        return None;
+    }
+    let (scheme, rest) = location.split_once("://")?;
+    if !SCHEMES.contains(&scheme.to_lowercase().as_str()) {
+        let problem = Problem::error(key, format!("`{scheme}` is not a known kind of storage"));
+        return Some(problem.help("a local path, or s3://, gs://, az:// or abfss://"));
+    }
+    let parsed = url::Url::parse(location).ok();
+    // abfss://container@account is a name, not a login.
+    let secret =
+        parsed.is_some_and(|url| url.password().is_some()) || rest.contains("Signature=") || rest.contains("sig=");
+    secret.then(|| {
+        Problem::error(key, "holds a credential").help("credentials come from the environment, never from the job file")
+    })
+}
+
+fn check_method(job: &Job, problems: &mut Vec<Problem>) {
+    use MethodName::{Auto, Mondrian, Toc, Upc};
+    let method = &job.method;
+    let options: [(&str, bool, &[MethodName]); 6] = [
+        ("effort", method.effort.is_some(), &[Auto]),
+        ("variant", method.variant.is_some(), &[Mondrian]),
+        ("delta", method.delta.is_some(), &[Toc]),
+        ("s", method.s.is_some(), &[Toc, Upc]),
+        ("w-utility", method.w_utility.is_some(), &[Toc]),
+        ("w-protection", method.w_protection.is_some(), &[Toc]),
+    ];
+    for (option, set, methods) in options {
+        if set && !methods.contains(&method.name) {
+            let owners: Vec<String> = methods.iter().map(|method| format!("`{}`", method.as_str())).collect();
+            problems.push(
+                Problem::error(
+                    format!("method.{option}"),
+                    format!("is an option of {}, the method is `{}`", owners.join(" and "), method.name.as_str()),
+                )
+                .help("remove it, or change method.name"),
+            );
+        }
+    }
+    let mut share = |key: &str, value: Option<f64>| {
+        problems.extend(value.and_then(|value| outside_share(&format!("method.{key}"), value)));
+    };
+    share("delta", method.delta);
+    share("w-utility", method.w_utility);
+    share("w-protection", method.w_protection);
+    let (utility, protection) = method.weights();
+    if (utility + protection - 1.0).abs() > 1e-9 {
+        let sum = utility + protection;
+        problems.push(Problem::error(
+            "method.w-utility",
+            format!("w-utility and w-protection must sum to 1, sum is {sum}"),
+        ));
+    }
+    if let Some(s) = method.s
+        && s < job.privacy.k
+    {
+        let message = format!("a subspace of {s} rows cannot hold a group of k = {}", job.privacy.k);
+        problems
+            .push(Problem::error("method.s", message).help("s is usually 4 to 32 times k; without it, it is tuned"));
+    }
+    let split = method.split.unwrap_or(if method.name == Auto { Split::Gain } else { Split::Widest });
+    if method.width.is_some() && split == Split::Gain {
+        problems.push(Problem::error("method.width", "is an option of widest splits, the split is `gain`"));
+    }
+    if method.name == Upc {
+        if job.privacy.range_diversity.is_empty() {
+            let problem =
+                Problem::error("privacy.range-diversity", "is missing: method `upc` groups under its bound P");
+            problems.push(problem.help("add range-diversity = { column = \"...\", p = 0.5 }"));
+        }
+        if job.privacy.max_loss.is_none() {
+            let problem = Problem::error("privacy.max-loss", "is missing: method `upc` groups under its bound U");
+            problems.push(problem.help("add max-loss = 0.5"));
+        }
+    }
+    let sensitive = job.columns.values().any(|column| column.role == Role::Sensitive)
+        || job.defaults.as_ref().is_some_and(|defaults| defaults.role == Role::Sensitive);
+    if method.name == Toc && protection > 0.0 && !sensitive {
+        problems.push(
+            Problem::warning("method.name", "`toc` weighs protection, but no column is sensitive")
+                .help("set w-protection = 0, or give a column the role \"sensitive\""),
+        );
+    }
+}
+
+fn check_output(job: &Job, problems: &mut Vec<Problem>) {
+    let output = &job.output;
+    let levels = match output.compression {
+        Compression::Zstd => Some(1..=22),
+        Compression::Gzip => Some(0..=9),
+        Compression::Snappy | Compression::Lz4 | Compression::None => None,
+    };
+    match (output.level, levels) {
+        (Some(_), None) => problems.push(Problem::error("output.level", "is an option of zstd and gzip")),
+        (Some(level), Some(levels)) if !levels.contains(&level) => {
+            let message = format!("must be from {} to {}, is {level}", levels.start(), levels.end());
+            problems.push(Problem::error("output.level", message));
+        }
+        _ => {}
+    }
+    for (key, rows) in [("output.row-group-rows", output.row_group_rows), ("output.file-rows", output.file_rows)] {
+        if rows == 0 {
+            problems.push(Problem::error(key, "must be at least 1, is 0"));
+        }
+    }
+}
+
+/// The problem with a number that is no share, if it is none.
+pub(super) fn outside_share(key: &str, value: f64) -> Option<Problem> {
+    let inside = (0.0..=1.0).contains(&value);
+    (!inside).then(|| Problem::error(key, format!("must be from 0 to 1, is {value}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Problems of a job whose parts are given; without the notes and warnings.
+    fn errors(rest: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("in")).unwrap();
+        let text = format!("version = 1\nsource.url = \"in\"\nsink.url = \"out\"\n{rest}");
+        errors_at(&text, folder.path())
+    }
+
+    fn errors_at(text: &str, base: &Path) -> Vec<String> {
+        let job = Job::parse(text, Path::new("job.toml")).unwrap();
+        check(&job, base).iter().filter(|problem| problem.is_error()).map(Problem::to_string).collect()
+    }
+
+    const REST: &str = "privacy.k = 5\ncolumns.age.role = \"quasi\"\n";
+
+    #[test]
+    fn a_good_job_has_no_problems() {
+        assert_eq!(errors(REST), [""; 0]);
+    }
+
+    #[test]
+    fn version() {
+        let text = format!("version = 2\nsource.url = \"s3://a/in\"\nsink.url = \"s3://a/out\"\n{REST}");
+        assert_eq!(errors_at(&text, Path::new(".")), ["version: must be 1, is 2"]);
+    }
+
+    #[test]
+    fn source_and_sink() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("in")).unwrap();
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        let at = |source: &str, sink: &str| {
+            let text = format!("version = 1\nsource.url = \"{source}\"\nsink.url = \"{sink}\"\n{REST}");
+            errors_at(&text, folder.path()).join("|").replace(&folder.path().display().to_string(), "BASE")
+        };
+        assert_eq!(at("in", "out"), "");
+        assert_eq!(at("in/*.parquet", "out"), "");
+        assert_eq!(at("s3://lake/in/", "s3://lake/inner/"), "");
+        assert!(
+            at("inn", "out").starts_with("source.url: there is no file or folder BASE/inn\n  help: a relative path")
+        );
+        assert_eq!(at("in", "file"), "sink.url: is a file; a release is a folder");
+        assert!(at("in", "../x/../BASE/in").is_empty(), "another folder that is called in");
+        assert!(at("in", "./in/").starts_with("sink.url: is the source"));
+        assert!(at("in", "in/published").starts_with("sink.url: lies inside the source"));
+        assert!(at("in/*.parquet", "in/out").starts_with("sink.url: lies inside the source"));
+        assert!(at("s3://lake/out/raw", "s3://lake/out/").starts_with("source.url: lies inside the sink"));
+        assert_eq!(at("", "out"), "source.url: is empty");
+        assert_eq!(
+            at("s4://lake/in", "out"),
+            "source.url: `s4` is not a known kind of storage\n  help: a local path, or s3://, gs://, az:// or abfss://"
+        );
+        let secret = at("in", "s3://key:secret@lake/out");
+        assert!(secret.starts_with("sink.url: holds a credential") && !secret.contains("secret@"), "{secret}");
+        assert!(at("in", "az://c/out?sig=abc").starts_with("sink.url: holds a credential"));
+        assert_eq!(at("in", "abfss://container@account/out"), "");
+    }
+
+    #[test]
+    fn options_belong_to_their_method() {
+        assert_eq!(
+            errors(&format!("{REST}method = {{ delta = 0.3, s = 50, effort = \"fast\", variant = \"strict\" }}\n")),
+            [
+                "method.variant: is an option of `mondrian`, the method is `auto`\n  help: remove it, or change \
+                 method.name",
+                "method.delta: is an option of `toc`, the method is `auto`\n  help: remove it, or change method.name",
+                "method.s: is an option of `toc` and `upc`, the method is `auto`\n  help: remove it, or change \
+                 method.name",
+            ]
+        );
+        assert_eq!(
+            errors(&format!("{REST}method = {{ name = \"toc\", delta = 0.3, s = 50, w-utility = 0.4 }}\n")),
+            [""; 0]
+        );
+        assert_eq!(
+            errors(&format!(
+                "{REST}method = {{ name = \"toc\", delta = 1.5, s = 4, w-utility = 0.4, w-protection = 0.5 }}\n"
+            )),
+            [
+                "method.delta: must be from 0 to 1, is 1.5",
+                "method.w-utility: w-utility and w-protection must sum to 1, sum is 0.9",
+                "method.s: a subspace of 4 rows cannot hold a group of k = 5\n  help: s is usually 4 to 32 \
+                 times k; without it, \
+                 it is tuned",
+            ]
+        );
+        let widths = format!("{REST}method = {{ width = \"raw\" }}\n");
+        assert_eq!(errors(&widths), ["method.width: is an option of widest splits, the split is `gain`"]);
+        assert_eq!(errors(&widths.replace("width =", "split = \"widest\", width =")), [""; 0]);
+    }
+
+    #[test]
+    fn upc_needs_both_its_bounds() {
+        assert_eq!(
+            errors(&format!("{REST}method.name = \"upc\"\n")),
+            [
+                "privacy.range-diversity: is missing: method `upc` groups under its bound P\n  \
+                 help: add range-diversity = { column = \"...\", p = 0.5 }",
+                "privacy.max-loss: is missing: method `upc` groups under its bound U\n  help: add max-loss = 0.5",
+            ]
+        );
+    }
+
+    #[test]
+    fn output() {
+        assert_eq!(
+            errors(&format!("{REST}output = {{ level = 23, row-group-rows = 0, file-rows = 0 }}\n")),
+            [
+                "output.level: must be from 1 to 22, is 23",
+                "output.row-group-rows: must be at least 1, is 0",
+                "output.file-rows: must be at least 1, is 0"
+            ]
+        );
+        let lz4 = format!("{REST}output = {{ compression = \"lz4\", level = 3 }}\n");
+        assert_eq!(errors(&lz4), ["output.level: is an option of zstd and gzip"]);
+    }
+}

@@ -1,0 +1,29 @@
+//! The job file: what to read, what each column is, what the release must satisfy, how to group and where to write.
+//!
+//! The way of a job: [`Job::parse`] turns TOML into the plain [`model`] (unknown keys refused with a suggestion),
+//! [`check`] finds every problem that shows without reading data, [`check_schema`] every problem that shows once the
+//! columns of the source are known. A [`Treatment`] is the checked policy laid over those columns. [`json_schema`]
+//! describes the file for editors, and [`Job::policy_hash`] names the policy that a release was made under.
+
+mod check;
+mod columns;
+mod forms;
+mod hash;
+mod load;
+mod locate;
+pub mod model;
+mod parse;
+mod problem;
+mod rules;
+mod schema;
+mod treatment;
+
+pub use check::check;
+pub use columns::check_schema;
+pub use load::OpenError;
+pub use locate::{is_url, local_path, resolve};
+pub use model::*;
+pub use parse::JobError;
+pub use problem::{Problem, Severity};
+pub use schema::json_schema;
+pub use treatment::{Policy, QuasiColumn, SensitiveColumn, Treatment, published_fields};

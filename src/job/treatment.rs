@@ -1,0 +1,270 @@
+//! What happens to every column of a given table: the policy laid over a schema.
+//!
+//! A [`Policy`] is the part of a job that an embedder can use without files: rules, columns, method, hierarchies. A
+//! [`Treatment`] is that policy resolved against the schema of an input, with the schema that will be published.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use super::model::{
+    Column, Constant, Defaults, HierarchySpec, Job, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
+};
+use super::{check, load};
+use crate::encode::{is_number, is_time};
+use crate::error::{Error, Result};
+use crate::hierarchy::Hierarchy;
+
+/// Rules, columns and method of a job, with its hierarchies loaded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// What the release must satisfy.
+    pub privacy: Privacy,
+    /// Role of columns that are not named.
+    pub defaults: Option<Defaults>,
+    /// Columns by name.
+    pub columns: BTreeMap<String, Column>,
+    /// How rows are grouped.
+    pub method: MethodSpec,
+    /// Hierarchies by column name.
+    pub hierarchies: BTreeMap<String, Arc<Hierarchy>>,
+    /// Identity of the policy: changes with any rule, column, method parameter or line of a hierarchy.
+    pub hash: String,
+}
+
+/// A quasi-identifier of the input.
+#[derive(Debug, Clone)]
+pub struct QuasiColumn {
+    /// Place in the input schema.
+    pub index: usize,
+    /// Name.
+    pub name: String,
+    /// Type of the original values.
+    pub data_type: DataType,
+    /// How values generalise.
+    pub hierarchy: Option<Arc<Hierarchy>>,
+    /// Number of intervals per level of a ladder that follows the quantiles of the data.
+    pub quantiles: Option<Vec<u32>>,
+    /// What to do with values that the hierarchy does not know.
+    pub unknown: Unknown,
+    /// What to do when every row holds the same value.
+    pub constant: Constant,
+    /// Published form.
+    pub publish: Publish,
+    /// Weight in the search.
+    pub weight: f64,
+    /// Declared ends of a numeric domain.
+    pub domain: Option<[f64; 2]>,
+}
+
+impl QuasiColumn {
+    /// Whether values are coded by their position on a line (rather than as words or leaves).
+    pub fn on_a_line(&self) -> bool {
+        match self.hierarchy.as_deref() {
+            _ if self.quantiles.is_some() => true,
+            None => is_number(&self.data_type) || is_time(&self.data_type),
+            Some(Hierarchy::Ladder(_) | Hierarchy::Calendar(_)) => true,
+            Some(Hierarchy::Levels(_) | Hierarchy::Mask(_)) => false,
+        }
+    }
+}
+
+/// A sensitive column of the input.
+#[derive(Debug, Clone)]
+pub struct SensitiveColumn {
+    /// Place in the input schema.
+    pub index: usize,
+    /// Name.
+    pub name: String,
+    /// Type of the values.
+    pub data_type: DataType,
+    /// Hierarchy, when distance between values follows one.
+    pub hierarchy: Option<Arc<Hierarchy>>,
+    /// Declared ends of a numeric domain.
+    pub domain: Option<[f64; 2]>,
+    /// Sensitive-range policy, when a rule names one.
+    pub ranges: Ranges,
+}
+
+/// A policy laid over an input schema.
+#[derive(Debug, Clone)]
+pub struct Treatment {
+    /// The policy.
+    pub policy: Arc<Policy>,
+    /// Schema of the input.
+    pub input: SchemaRef,
+    /// Schema of the release.
+    pub output: SchemaRef,
+    /// Role of every input column.
+    pub roles: Vec<Role>,
+    /// The quasi-identifiers, in input order.
+    pub quasi: Vec<QuasiColumn>,
+    /// The sensitive columns, in input order.
+    pub sensitive: Vec<SensitiveColumn>,
+}
+
+impl Policy {
+    /// The policy of a job; hierarchy files are read relative to `base`.
+    pub fn of(job: &Job, base: &Path) -> Result<Self> {
+        let loaded = load::hierarchies(job, base)?;
+        let hash = job.policy_hash(&loaded.contents);
+        Ok(Self {
+            privacy: job.privacy.clone(),
+            defaults: job.defaults.clone(),
+            columns: job.columns.clone(),
+            method: job.method.clone(),
+            hierarchies: loaded.hierarchies,
+            hash,
+        })
+    }
+
+    /// The sensitive-range policy of a column, when a rule names one.
+    fn ranges(&self, column: &str) -> Ranges {
+        self.privacy
+            .range_diversity
+            .iter()
+            .find(|rule| rule.column == column)
+            .map(|rule| rule.ranges.clone())
+            .unwrap_or_default()
+    }
+}
+
+impl Treatment {
+    /// Lays a policy over a schema; all problems are reported together.
+    pub fn new(policy: Arc<Policy>, input: SchemaRef) -> Result<Self> {
+        let problems: Vec<String> = check::check_columns(&policy, &input)
+            .into_iter()
+            .filter(|problem| problem.is_error())
+            .map(|problem| problem.to_string())
+            .collect();
+        if !problems.is_empty() {
+            return Err(Error::Job(problems.join("\n")));
+        }
+        Self::resolve(policy, input)
+    }
+
+    /// Lays a policy over a schema that has passed the check before and may have lost columns that are not published.
+    pub(crate) fn resolve(policy: Arc<Policy>, input: SchemaRef) -> Result<Self> {
+        let mut treatment = Self {
+            output: Arc::clone(&input),
+            roles: Vec::with_capacity(input.fields().len()),
+            quasi: Vec::new(),
+            sensitive: Vec::new(),
+            policy,
+            input: Arc::clone(&input),
+        };
+        let mut published: Vec<Field> = Vec::new();
+        for (index, field) in input.fields().iter().enumerate() {
+            let column = treatment.column(field.name())?;
+            treatment.roles.push(column.role);
+            match column.role {
+                Role::Identifier => {}
+                Role::Kept => published.push(field.as_ref().clone()),
+                Role::Sensitive => {
+                    published.push(field.as_ref().clone());
+                    let sensitive = treatment.sensitive_column(index, field, &column);
+                    treatment.sensitive.push(sensitive);
+                }
+                Role::Quasi => {
+                    let quasi = treatment.quasi_column(index, field, &column);
+                    published.extend(published_fields(&quasi));
+                    treatment.quasi.push(quasi);
+                }
+            }
+        }
+        treatment.output = Arc::new(Schema::new(published));
+        Ok(treatment)
+    }
+
+    /// Names of the published columns of each quasi-identifier: what a class is made of.
+    pub fn class_columns(&self) -> Vec<String> {
+        self.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()).collect()
+    }
+
+    fn column(&self, name: &str) -> Result<Column> {
+        match (self.policy.columns.get(name), &self.policy.defaults) {
+            (Some(column), _) => Ok(column.clone()),
+            (None, Some(defaults)) => Ok(Column::new(defaults.role)),
+            (None, None) => Err(Error::Job(format!("column `{name}` has no role"))),
+        }
+    }
+
+    fn quasi_column(&self, index: usize, field: &Field, column: &Column) -> QuasiColumn {
+        let hierarchy = self.policy.hierarchies.get(field.name()).cloned();
+        let ordered = is_number(field.data_type()) || is_time(field.data_type());
+        let quantiles = match &column.hierarchy {
+            Some(HierarchySpec::Quantiles { quantiles }) => Some(quantiles.clone()),
+            _ => None,
+        };
+        let default =
+            if hierarchy.is_none() && quantiles.is_none() && ordered { Publish::Range } else { Publish::Label };
+        QuasiColumn {
+            index,
+            name: field.name().clone(),
+            data_type: field.data_type().clone(),
+            hierarchy,
+            quantiles,
+            unknown: column.unknown.unwrap_or_default(),
+            constant: column.constant.unwrap_or_default(),
+            publish: column.publish.unwrap_or(default),
+            weight: column.priority.unwrap_or(1.0),
+            domain: column.domain,
+        }
+    }
+
+    fn sensitive_column(&self, index: usize, field: &Field, column: &Column) -> SensitiveColumn {
+        SensitiveColumn {
+            index,
+            name: field.name().clone(),
+            data_type: field.data_type().clone(),
+            hierarchy: self.policy.hierarchies.get(field.name()).cloned(),
+            domain: column.domain,
+            ranges: self.policy.ranges(field.name()),
+        }
+    }
+}
+
+/// The published fields of a quasi-identifier: one, or two for `bounds`.
+pub fn published_fields(quasi: &QuasiColumn) -> Vec<Field> {
+    let of = |name: &str| Field::new(name, plain(&quasi.data_type), true);
+    match quasi.publish {
+        Publish::Label => vec![Field::new(&quasi.name, DataType::Utf8View, true)],
+        Publish::Range => {
+            let ends = [of("min"), of("max")];
+            vec![Field::new(&quasi.name, DataType::Struct(ends.into_iter().collect()), true)]
+        }
+        Publish::Bounds => vec![of(&format!("{}_min", quasi.name)), of(&format!("{}_max", quasi.name))],
+        Publish::Centroid => vec![of(&quasi.name)],
+    }
+}
+
+/// The type without a dictionary around it.
+fn plain(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => values.as_ref().clone(),
+        other => other.clone(),
+    }
+}
+
+impl Treatment {
+    /// One line for plans: rules, method and columns by role.
+    pub fn summary(&self) -> String {
+        let names = |names: Vec<&str>| names.join(", ");
+        let privacy = &self.policy.privacy;
+        let mut text = format!("k={}, method={}", privacy.k, self.policy.method.name.as_str());
+        if let Some(bound) = privacy.max_loss {
+            text += &format!(", max-loss={bound}");
+        }
+        for rule in &privacy.range_diversity {
+            text += &format!(", range-diversity({})={}", rule.column, rule.p);
+        }
+        for rule in &privacy.l_diversity {
+            text += &format!(", l-diversity({})={}", rule.column, rule.l);
+        }
+        text += &format!(", quasi=[{}]", names(self.quasi.iter().map(|column| column.name.as_str()).collect()));
+        text += &format!(", sensitive=[{}]", names(self.sensitive.iter().map(|column| column.name.as_str()).collect()));
+        text
+    }
+}

@@ -1,0 +1,116 @@
+//! How much a release loses, how well it protects, how risky it is: one file per family.
+//!
+//! Measures are accumulators that can be merged, so that cells, partitions and machines can each add up their share.
+//! The result is the same to the last bit for any order of adding and merging, because sums of fractions are kept in
+//! fixed point ([`Sum`]) and everything else is a count or a maximum.
+//!
+//! Group measures ([`Groups`]) take losses and disclosures from outside, since the exact ones are known only when
+//! values are recoded. Class measures ([`loss::Classes`]) come from counting equal rows of the published files.
+
+pub mod loss;
+pub mod protection;
+pub mod risk;
+
+pub use loss::{Classes, Loss};
+pub use protection::Protection;
+
+/// A sum of fractions that does not depend on the order of its terms: whole multiples of 2^-60.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sum(i128);
+
+/// Steps of a [`Sum`] per unit: 2^60.
+const STEPS: f64 = (1_u64 << 60) as f64;
+
+impl Sum {
+    /// Adds a fraction (a few units at most) `times` over.
+    pub fn add(&mut self, fraction: f64, times: u64) {
+        self.0 += (fraction * STEPS).round() as i128 * i128::from(times);
+    }
+
+    /// Adds another sum.
+    pub fn merge(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+
+    /// The sum.
+    pub fn value(self) -> f64 {
+        self.0 as f64 / STEPS
+    }
+
+    /// The sum in steps, to store or send it without loss.
+    pub fn steps(self) -> i128 {
+        self.0
+    }
+
+    /// The sum of so many steps.
+    pub fn from_steps(steps: i128) -> Self {
+        Self(steps)
+    }
+}
+
+/// Loss and protection of published groups, added group by group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Groups {
+    /// What the groups lose.
+    pub loss: Loss,
+    /// How well they protect.
+    pub protection: Protection,
+}
+
+impl Groups {
+    /// No groups yet, of so many quasi-identifiers and sensitive columns.
+    pub fn new(quasi: usize, sensitive: usize) -> Self {
+        Self { loss: Loss::new(quasi), protection: Protection::new(sensitive) }
+    }
+
+    /// Adds a group: its rows, its loss per quasi-identifier, its spread (1 minus S-diversity) and its range
+    /// diversity per sensitive column.
+    pub fn add_group(&mut self, rows: u64, losses: &[f64], spreads: &[f64], disclosures: &[f64]) {
+        self.loss.add_group(rows, losses);
+        self.protection.add_group(rows, mean(losses), spreads, disclosures);
+    }
+
+    /// Adds the groups of another accumulator.
+    pub fn merge(&mut self, other: &Self) {
+        self.loss.merge(&other.loss);
+        self.protection.merge(&other.protection);
+    }
+}
+
+/// The mean of some numbers; 0 of none.
+pub(crate) fn mean(numbers: &[f64]) -> f64 {
+    if numbers.is_empty() { 0.0 } else { numbers.iter().sum::<f64>() / numbers.len() as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Group = (u64, Vec<f64>, Vec<f64>, Vec<f64>);
+
+    fn group() -> impl Strategy<Value = Group> {
+        let share = || 0.0..=1.0_f64;
+        let shares = |n| prop::collection::vec(share(), n);
+        (1..50_u64, shares(3), shares(2), shares(2))
+    }
+
+    proptest! {
+        #[test]
+        fn order_and_merging_do_not_change_a_bit(groups in prop::collection::vec(group(), 0..60), cut in 0..60_usize) {
+            let sum = |groups: &[Group]| {
+                let mut sum = Groups::new(3, 2);
+                groups.iter().for_each(|(rows, losses, spreads, rds)| sum.add_group(*rows, losses, spreads, rds));
+                sum
+            };
+            let (head, tail) = groups.split_at(cut.min(groups.len()));
+            let mut merged = sum(tail);
+            merged.merge(&sum(head));
+            let whole = sum(&groups);
+            prop_assert_eq!(&merged, &whole);
+            prop_assert_eq!(merged.loss.um().map(f64::to_bits), whole.loss.um().map(f64::to_bits));
+            let plain = groups.iter().map(|group| mean(&group.1)).sum::<f64>() / groups.len() as f64;
+            prop_assert!(groups.is_empty() || (whole.loss.um().unwrap() - plain).abs() < 1e-12);
+        }
+    }
+}

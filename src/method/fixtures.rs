@@ -1,0 +1,128 @@
+//! Tables for tests: those printed in the thesis of Loukides, and random ones.
+
+use proptest::prelude::*;
+
+use crate::domain::{Axis, Code, NULL_ON_LINE, Sensitive, SensitiveShape, Shape, Table, Tree};
+
+/// A numeric sensitive column over the domain 0..=99, with intervals of values as sensitive ranges; a value in none of
+/// them is its own range.
+pub(crate) fn income(values: &[f64], policy: &[(f64, f64)]) -> Sensitive {
+    number("income", values, (0.0, 99.0), policy)
+}
+
+fn number(name: &str, values: &[f64], (min, max): (f64, f64), policy: &[(f64, f64)]) -> Sensitive {
+    let mut at = values.to_vec();
+    at.sort_by(f64::total_cmp);
+    at.dedup();
+    let code = |value: f64| at.partition_point(|&other| other < value) as u32;
+    let codes = values.iter().map(|&value| code(value)).collect();
+    let ranges = at
+        .iter()
+        .map(|&value| match policy.iter().find(|(lo, hi)| (*lo..=*hi).contains(&value)) {
+            Some((lo, hi)) => (code(*lo), at.partition_point(|other| other <= hi) as u32 - 1),
+            None => (code(value), code(value)),
+        })
+        .collect();
+    Sensitive { name: name.into(), codes, shape: SensitiveShape::Number { at, min, max }, null: None, ranges }
+}
+
+/// Table 3.1 of the thesis: age, postcode with the hierarchy of 21 leaves, salary.
+pub(crate) fn table_3_1() -> Table {
+    let share = |leaves: f64| (leaves - 1.0) / 20.0;
+    let tree = Tree::new(21, [(0, 5, share(6.0)), (6, 9, share(4.0)), (10, 20, share(11.0))]);
+    let axes = [Axis::new("age", Shape::Line { span: 30 }), Axis::new("postcode", Shape::Tree(tree))];
+    let rows = [(30, 10), (32, 15), (37, 12), (40, 13), (45, 20), (46, 30), (57, 30), (60, 25)];
+    let mut table = Table::new(axes, rows.iter().flat_map(|&(age, nw)| [age - 30, nw - 10]).collect());
+    let salaries = [10.0, 10.0, 10.0, 10.0, 20.0, 40.0, 40.0, 30.0];
+    table.sensitive = vec![number("salary", &salaries, (10.0, 40.0), &[])];
+    table
+}
+
+/// Table 3.5 of the thesis: age, height, postcode without a hierarchy, salary.
+pub(crate) fn table_3_5() -> Table {
+    let axes = [
+        Axis::new("age", Shape::Line { span: 20 }),
+        Axis::new("height", Shape::Line { span: 5 }),
+        Axis::new("postcode", Shape::Set { values: 2 }),
+    ];
+    let ages = [10, 15, 15, 20, 20, 25, 25, 30];
+    let codes = ages.iter().zip([0, 1].iter().cycle()).flat_map(|(age, odd)| [age - 10, odd * 5, *odd]).collect();
+    let mut table = Table::new(axes, codes);
+    let salaries = [20.0, 20.0, 65.0, 65.0, 20.0, 20.0, 65.0, 65.0];
+    table.sensitive = vec![number("salary", &salaries, (20.0, 65.0), &[])];
+    table
+}
+
+/// Table 5.1 of the thesis: age, income with the ranges low, middle and high of its running example.
+pub(crate) fn table_5_1() -> Table {
+    let ages: [Code; 12] = [30, 22, 29, 29, 31, 35, 37, 39, 41, 42, 44, 45];
+    let incomes = [1.0, 4.0, 22.0, 23.0, 24.0, 9.0, 0.0, 9.0, 25.0, 26.0, 90.0, 90.0];
+    let axes = [Axis::new("age", Shape::Line { span: 23 })];
+    let mut table = Table::new(axes, ages.iter().map(|age| age - 22).collect());
+    table.sensitive = vec![income(&incomes, &[(0.0, 9.0), (10.0, 30.0), (80.0, 99.0)])];
+    table
+}
+
+/// A random line, tree or set, some of them with nulls.
+fn axis() -> impl Strategy<Value = Axis> {
+    let shape = prop_oneof![
+        (0..40 as Code).prop_map(|span| Shape::Line { span }),
+        (1..6 as Code).prop_map(|half| Shape::Tree(Tree::new(usize::from(half) * 2 + 1, [(0, half, 0.4)]))),
+        (1..9_u32).prop_map(|values| Shape::Set { values }),
+    ];
+    (shape, any::<bool>(), 1..4_u8, any::<bool>()).prop_map(|(shape, nulls, weight, exact)| {
+        let mut axis = Axis::new("axis", shape);
+        axis.null = match &axis.shape {
+            _ if !nulls => None,
+            Shape::Line { .. } => Some(NULL_ON_LINE),
+            Shape::Tree(tree) => Some(tree.codes() as Code - 1),
+            Shape::Set { values } => Some(*values as Code - 1),
+        };
+        axis.weight = f64::from(weight);
+        axis.exact = exact || !matches!(axis.shape, Shape::Line { .. });
+        axis
+    })
+}
+
+/// A sensitive column called "s" over ten values, with random ranges around them.
+fn sensitive(rows: usize) -> impl Strategy<Value = Sensitive> {
+    let codes = prop::collection::vec(0..10_u32, rows);
+    let ranges = prop::collection::vec((0..4_u32, 0..4_u32), 10);
+    (codes, ranges, 0..3_u8, any::<bool>()).prop_map(|(codes, ranges, shape, null)| Sensitive {
+        name: "s".into(),
+        codes,
+        shape: match shape {
+            0 => SensitiveShape::Number { at: (0..10).map(f64::from).collect(), min: 0.0, max: 9.0 },
+            1 => SensitiveShape::Tree(Tree::new(10, [(0, 4, 0.5), (5, 9, 0.5)])),
+            _ => SensitiveShape::Set { values: 10 },
+        },
+        null: null.then_some(9),
+        ranges: (0_u32..).zip(ranges).map(|(u, (down, up))| (u.saturating_sub(down), (u + up).min(9))).collect(),
+    })
+}
+
+/// Random tables: 1 to 6 axes, 0 to 300 rows, with or without a sensitive column, now and then with persons.
+pub(crate) fn tables() -> impl Strategy<Value = Table> {
+    let size = prop_oneof![0..20_usize, 0..300_usize];
+    (prop::collection::vec(axis(), 1..=6), size, any::<bool>(), 0..4_u8).prop_flat_map(|(axes, rows, with, persons)| {
+        let codes = prop::collection::vec(any::<Code>(), rows * axes.len());
+        (Just(axes), codes, sensitive(rows), prop::collection::vec(0..rows.max(1) as u32, rows)).prop_map(
+            move |(axes, raw, column, people)| {
+                let codes = raw.iter().enumerate().map(|(i, &raw)| {
+                    let axis = &axes[i % axes.len()];
+                    match &axis.shape {
+                        Shape::Line { .. } if axis.null.is_some() && raw % 11 == 0 => NULL_ON_LINE,
+                        Shape::Line { span } => raw % (span + 1),
+                        Shape::Tree(tree) => raw % tree.codes() as Code,
+                        Shape::Set { values } => raw % *values as Code,
+                    }
+                });
+                let codes = codes.collect();
+                let mut table = Table::new(axes, codes);
+                table.sensitive = if with { vec![column] } else { Vec::new() };
+                table.persons = (persons == 0).then_some(people);
+                table
+            },
+        )
+    })
+}

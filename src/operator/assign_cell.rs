@@ -1,0 +1,72 @@
+//! `assign_cell(quasi...)`: which cell a row belongs to. A scalar function that holds the survey's tree.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, UInt32Array};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::error::Result;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use tokio::sync::OnceCell;
+
+use super::Blueprint;
+use crate::domain::Code;
+use crate::error::Error;
+
+/// The function; its blueprint is filled in when the survey has run, which is before its first row arrives.
+#[derive(Debug)]
+pub(super) struct AssignCell {
+    signature: Signature,
+    blueprint: Arc<OnceCell<Arc<Blueprint>>>,
+}
+
+impl AssignCell {
+    pub(super) fn new(blueprint: Arc<OnceCell<Arc<Blueprint>>>) -> Self {
+        Self { signature: Signature::variadic_any(Volatility::Immutable), blueprint }
+    }
+}
+
+impl PartialEq for AssignCell {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.blueprint, &other.blueprint)
+    }
+}
+
+impl Eq for AssignCell {}
+
+impl Hash for AssignCell {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.blueprint).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for AssignCell {
+    fn name(&self) -> &str {
+        "assign_cell"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::UInt32)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let blueprint = self
+            .blueprint
+            .get()
+            .ok_or_else(|| Error::Internal("rows arrived before the survey".into()).into_datafusion())?;
+        let tree = &blueprint.survey.tree;
+        let mut codes: Vec<Vec<Code>> = vec![Vec::new(); blueprint.coders.len()];
+        for axis in tree.axes_used() {
+            let array: ArrayRef = args.args[axis].to_array(args.number_rows)?;
+            let column = &mut codes[axis];
+            column.resize(args.number_rows, 0);
+            blueprint.coders[axis].encode(&array, |row, code| column[row] = code).map_err(Error::into_datafusion)?;
+        }
+        let cells = UInt32Array::from_iter_values((0..args.number_rows).map(|row| tree.assign_by(|axis| codes[axis][row])));
+        Ok(ColumnarValue::Array(Arc::new(cells)))
+    }
+}

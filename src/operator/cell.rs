@@ -1,0 +1,140 @@
+//! One cell, from its rows to its published rows: encode, group, settle, recode, measure.
+//!
+//! The result depends on the content of the cell alone. Rows are first put into canonical order, by a seeded hash of
+//! everything that will be published of them, so it does not matter how they arrived; and they leave group by group,
+//! so their order tells nothing of the input's.
+
+use std::time::{Duration, Instant};
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::compute::take;
+
+use super::Blueprint;
+use crate::domain::Table;
+use crate::encode::{encode_sensitive, row_hashes};
+use crate::error::Result;
+use crate::job::Role;
+use crate::measure::Groups as Measures;
+use crate::method::settle;
+use crate::privacy::GroupView;
+use crate::privacy::range_diversity::range_diversity;
+use crate::recode::{self, Groups};
+
+/// The published rows of a cell and what there is to say of them.
+#[derive(Debug)]
+pub struct Cell {
+    /// The published rows.
+    pub rows: RecordBatch,
+    /// Their loss and protection, group by group.
+    pub measures: Measures,
+    /// How long encoding took.
+    pub encoding: Duration,
+    /// How long grouping and settling took.
+    pub grouping: Duration,
+    /// How long recoding took.
+    pub recoding: Duration,
+}
+
+/// Anonymises the rows of one cell.
+pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result<Cell> {
+    let started = Instant::now();
+    let order = canonical_order(blueprint, rows)?;
+    let table = encode(blueprint, rows, &order)?;
+    let encoded = Instant::now();
+    let grouping = blueprint.method.group(&table, &blueprint.rules, cell_seed(blueprint, cell));
+    let grouping = settle(&table, grouping, &blueprint.rules);
+    let grouped = Instant::now();
+    let groups = Groups::new(&table, &grouping, &order);
+    let (rows, losses) = publish(blueprint, rows, &groups)?;
+    let measures = measure(blueprint, &table, &groups, &losses);
+    Ok(Cell {
+        rows,
+        measures,
+        encoding: encoded - started,
+        grouping: grouped - encoded,
+        recoding: grouped.elapsed(),
+    })
+}
+
+/// Batch rows in the order of their content's hash.
+fn canonical_order(blueprint: &Blueprint, rows: &RecordBatch) -> Result<Vec<u32>> {
+    let treatment = &blueprint.treatment;
+    let published: Vec<ArrayRef> = rows
+        .columns()
+        .iter()
+        .zip(&treatment.roles)
+        .filter(|(_, role)| **role != Role::Identifier)
+        .map(|(column, _)| column.clone())
+        .collect();
+    let hashes = row_hashes(&published, rows.num_rows(), treatment.policy.method.seed)?;
+    let mut order: Vec<(u64, u32)> = hashes.into_iter().zip(0..).collect();
+    order.sort_unstable();
+    Ok(order.into_iter().map(|(_, row)| row).collect())
+}
+
+fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Table> {
+    let width = blueprint.axes.len();
+    let mut place = vec![0_u32; order.len()];
+    (0..).zip(order).for_each(|(at, &row)| place[row as usize] = at);
+    let mut codes = vec![0; rows.num_rows() * width];
+    for (axis, coder) in blueprint.coders.iter().enumerate() {
+        let array = rows.column(coder.column().index);
+        coder.encode(array, |row, code| codes[place[row] as usize * width + axis] = code)?;
+    }
+    let mut table = Table::new(std::sync::Arc::clone(&blueprint.axes), codes);
+    let treatment = &blueprint.treatment;
+    for (column, domain) in treatment.sensitive.iter().zip(&blueprint.survey.sensitive) {
+        let mut sensitive = encode_sensitive(column, domain, rows.column(column.index))?;
+        sensitive.codes = order.iter().map(|&row| sensitive.codes[row as usize]).collect();
+        table.sensitive.push(sensitive);
+    }
+    Ok(table)
+}
+
+/// The published columns in the order of the source, and the loss of every group per quasi-identifier.
+fn publish(blueprint: &Blueprint, rows: &RecordBatch, groups: &Groups<'_>) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
+    let kept = groups.rows();
+    let mut columns: Vec<ArrayRef> = Vec::new();
+    let mut losses = Vec::new();
+    let mut coders = blueprint.coders.iter().enumerate();
+    for (column, role) in rows.columns().iter().zip(&blueprint.treatment.roles) {
+        match role {
+            Role::Identifier => {}
+            Role::Sensitive | Role::Kept => columns.push(take(column, &kept, None)?),
+            Role::Quasi => {
+                if let Some((axis, coder)) = coders.next() {
+                    let published = recode::publish(coder, axis, column, groups)?;
+                    columns.extend(published.columns);
+                    losses.push(published.losses);
+                }
+            }
+        }
+    }
+    let schema = std::sync::Arc::clone(&blueprint.treatment.output);
+    Ok((RecordBatch::try_new(schema, columns)?, losses))
+}
+
+fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[Vec<f64>]) -> Measures {
+    let mut measures = Measures::new(blueprint.axes.len(), table.sensitive.len());
+    let mut of_group = vec![0.0; losses.len()];
+    let (mut spreads, mut disclosures) = (Vec::new(), Vec::new());
+    for (group, rows) in groups.grouping.iter().enumerate() {
+        losses.iter().zip(&mut of_group).for_each(|(axis, loss)| *loss = axis[group]);
+        spreads.clear();
+        disclosures.clear();
+        let view = GroupView::new(table, rows);
+        for sensitive in &table.sensitive {
+            let histogram = view.histogram(sensitive);
+            spreads.push(1.0 - crate::measure::protection::s_diversity(&histogram, sensitive));
+            disclosures.push(range_diversity(&histogram, sensitive));
+        }
+        measures.add_group(rows.len() as u64, &of_group, &spreads, &disclosures);
+    }
+    measures.loss.add_suppressed(groups.grouping.left_over.len() as u64);
+    measures
+}
+
+/// A seed of its own for every cell.
+fn cell_seed(blueprint: &Blueprint, cell: u32) -> u64 {
+    blueprint.treatment.policy.method.seed ^ u64::from(cell).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}

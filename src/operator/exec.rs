@@ -1,0 +1,248 @@
+//! The physical operator. It declares that it wants its rows distributed and sorted by cell, and DataFusion inserts
+//! the exchange and the sort: a hand-placed exchange would be stripped by the optimiser and cells cut in pieces.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, internal_err, plan_err};
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{
+    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements, Partitioning, PhysicalExpr,
+    PhysicalSortExpr, ScalarFunctionExpr,
+};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, CardinalityEffect, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+    SchedulingType,
+};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, InputDistributionRequirements,
+    PlanProperties, coop,
+};
+use futures::TryStreamExt;
+use tokio::sync::OnceCell;
+
+use super::assign_cell::AssignCell;
+use super::stream::{CellStream, Metrics};
+use super::{Blueprint, CELL_COLUMN};
+use crate::error::Error;
+use crate::job::Treatment;
+use crate::measure::Groups as Measures;
+use crate::survey::{CELL_ROWS, survey};
+
+/// Anonymises its input cell by cell.
+#[derive(Debug)]
+pub struct AnonymizeExec {
+    /// Rows with their cell in the last column.
+    input: Arc<dyn ExecutionPlan>,
+    /// The survey's columns, when the table is still to be surveyed.
+    survey: Option<Arc<dyn ExecutionPlan>>,
+    treatment: Arc<Treatment>,
+    /// Filled by the survey; `assign_cell` looks into it.
+    blueprint: Arc<OnceCell<Arc<Blueprint>>>,
+    measures: Arc<Mutex<Option<Measures>>>,
+    metrics: ExecutionPlanMetricsSet,
+    properties: Arc<PlanProperties>,
+}
+
+impl AnonymizeExec {
+    /// The operator above a projection that adds the cell to every row of `rows`.
+    pub fn plan(
+        rows: Arc<dyn ExecutionPlan>,
+        survey: Option<Arc<dyn ExecutionPlan>>,
+        treatment: Arc<Treatment>,
+        blueprint: Option<Arc<Blueprint>>,
+        session: &dyn Session,
+    ) -> Result<Self> {
+        if rows.boundedness().is_unbounded() {
+            return plan_err!("an endless stream cannot be anonymised: groups need all their rows");
+        }
+        if survey.is_none() && blueprint.is_none() {
+            return internal_err!("AnonymizeExec needs a survey");
+        }
+        let blueprint = Arc::new(OnceCell::new_with(blueprint));
+        let schema = rows.schema();
+        let column = |index: usize| -> Arc<dyn PhysicalExpr> { Arc::new(Column::new(schema.field(index).name(), index)) };
+        let function = Arc::new(ScalarUDF::from(AssignCell::new(Arc::clone(&blueprint))));
+        let cell: Arc<dyn PhysicalExpr> = Arc::new(ScalarFunctionExpr::new(
+            "assign_cell",
+            function,
+            treatment.quasi.iter().map(|quasi| column(quasi.index)).collect(),
+            Arc::new(Field::new(CELL_COLUMN, DataType::UInt32, false)),
+            Arc::new(session.config_options().clone()),
+        ));
+        let columns = (0..schema.fields().len())
+            .map(|index| ProjectionExpr::new(column(index), schema.field(index).name().clone()))
+            .chain([ProjectionExpr::new(cell, CELL_COLUMN.to_owned())]);
+        let input = Arc::new(ProjectionExec::try_new(columns, Arc::clone(&rows))?);
+        Ok(Self::new(input, survey, treatment, blueprint))
+    }
+
+    fn new(
+        input: Arc<dyn ExecutionPlan>,
+        survey: Option<Arc<dyn ExecutionPlan>>,
+        treatment: Arc<Treatment>,
+        blueprint: Arc<OnceCell<Arc<Blueprint>>>,
+    ) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&treatment.output)),
+            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        )
+        .with_scheduling_type(SchedulingType::Cooperative);
+        Self {
+            input,
+            survey,
+            treatment,
+            blueprint,
+            measures: Arc::default(),
+            metrics: ExecutionPlanMetricsSet::new(),
+            properties: Arc::new(properties),
+        }
+    }
+
+    /// Loss and protection of the groups that this node has published so far; none before the first.
+    pub fn measures(&self) -> Option<Measures> {
+        self.measures.lock().ok().and_then(|measures| measures.clone())
+    }
+
+    /// The blueprint, once the survey has run.
+    pub fn blueprint(&self) -> Option<&Arc<Blueprint>> {
+        self.blueprint.get()
+    }
+
+    fn cell_column(&self) -> Arc<dyn PhysicalExpr> {
+        Arc::new(Column::new(CELL_COLUMN, self.input.schema().fields().len() - 1))
+    }
+}
+
+impl DisplayAs for AnonymizeExec {
+    fn fmt_as(&self, form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match form {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "AnonymizeExec: {}", self.treatment.summary())?;
+                let cells = self.blueprint.get().map(|blueprint| blueprint.survey.tree.cells());
+                cells.map_or(Ok(()), |cells| write!(f, ", cells={cells}"))
+            }
+            DisplayFormatType::TreeRender => {
+                writeln!(f, "k={}", self.treatment.policy.privacy.k)?;
+                writeln!(f, "method={}", self.treatment.policy.method.name.as_str())
+            }
+        }
+    }
+}
+
+impl ExecutionPlan for AnonymizeExec {
+    fn name(&self) -> &str {
+        "AnonymizeExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        let mut wanted = vec![Distribution::KeyPartitioned(vec![self.cell_column()])];
+        wanted.extend(self.survey.as_ref().map(|_| Distribution::UnspecifiedDistribution));
+        InputDistributionRequirements::new(wanted)
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        let by_cell = LexOrdering::new([PhysicalSortExpr::new_default(self.cell_column())]);
+        let mut wanted = vec![by_cell.map(OrderingRequirements::from)];
+        wanted.extend(self.survey.as_ref().map(|_| None));
+        wanted
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false; self.children().len()]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        std::iter::once(&self.input).chain(&self.survey).collect()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut children = children.into_iter();
+        let Some(input) = children.next() else { return internal_err!("AnonymizeExec needs an input") };
+        let survey = children.next();
+        Ok(Arc::new(Self::new(input, survey, Arc::clone(&self.treatment), Arc::clone(&self.blueprint))))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = Arc::clone(&self.input);
+        let survey_plan = self.survey.clone();
+        let treatment = Arc::clone(&self.treatment);
+        let shared = Arc::clone(&self.blueprint);
+        let measures = Arc::clone(&self.measures);
+        let metrics = Metrics::new(&self.metrics, partition);
+        let partitions = self.properties.output_partitioning().partition_count();
+        let start = async move {
+            let blueprint = shared
+                .get_or_try_init(|| async {
+                    let Some(plan) = survey_plan else {
+                        return Err(Error::Internal("AnonymizeExec has no survey".into()));
+                    };
+                    let survey = survey(plan, Arc::clone(&context), Arc::clone(&treatment), CELL_ROWS).await?;
+                    Blueprint::new(treatment, survey).map(Arc::new)
+                })
+                .await
+                .map_err(Error::into_datafusion)?;
+            // Set memory aside before the sort below can take all of it: a sort can spill, a cell cannot.
+            let reservation =
+                MemoryConsumer::new(format!("AnonymizeExec[{partition}]")).register(context.memory_pool());
+            if let MemoryLimit::Finite(limit) = context.memory_pool().memory_limit() {
+                reservation.try_grow(limit / (4 * partitions))?;
+            }
+            let rows = input.execute(partition, Arc::clone(&context))?;
+            let batch_rows = context.session_config().batch_size();
+            let stream = CellStream::new(rows, Arc::clone(blueprint), measures, metrics, reservation, batch_rows);
+            Ok::<_, datafusion::error::DataFusionError>(stream.into_stream())
+        };
+        let stream = futures::stream::once(start).try_flatten();
+        let adapter = RecordBatchStreamAdapter::new(Arc::clone(&self.treatment.output), stream);
+        Ok(coop::make_cooperative(Box::pin(adapter)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(&self, _inputs: &[Arc<Statistics>], _args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        // What the raw input looks like says nothing of the published columns, and must not be told.
+        Ok(Arc::new(Statistics::new_unknown(&self.schema())))
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::LowerEqual
+    }
+}

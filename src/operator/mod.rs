@@ -1,0 +1,30 @@
+//! The DataFusion operator: a logical node, its planner, and the plan that does the work.
+//!
+//! ```text
+//! AnonymizeExec                      one cell in memory at a time
+//!   SortExec  cell                   inserted by DataFusion, because AnonymizeExec declares its input's order
+//!     RepartitionExec  Hash(cell)    likewise, because it declares its input's distribution
+//!       ProjectionExec  *, assign_cell(quasi...) AS cell
+//!         <input>
+//!   <survey: quasi-identifiers and sensitive columns of the same input>
+//! ```
+//!
+//! The survey runs when the plan is first polled, unless it is known already; `EXPLAIN` therefore reads nothing.
+//! Filters, limits and projections above the node never reach below it: they would change the groups.
+
+mod assign_cell;
+mod blueprint;
+mod cell;
+mod exec;
+mod logical;
+mod planner;
+mod stream;
+
+pub use blueprint::{Blueprint, tune};
+pub use exec::AnonymizeExec;
+pub use logical::Anonymize;
+pub(crate) use logical::survey_plan;
+pub use planner::{AnonymizePlanner, AnonymizeQueryPlanner};
+
+/// Name of the column that carries the cell through exchange and sort. It never leaves the operator.
+pub const CELL_COLUMN: &str = "__throng_cell";

@@ -1,0 +1,104 @@
+//! What every published group must satisfy: one file per rule, behind one trait.
+//!
+//! `k` is always there and is checked first, because it is cheap and because every method builds for it. The other
+//! rules are asked of a [`GroupView`], which hands out the group's rows, its cover and its sensitive codes.
+
+pub mod l_diversity;
+pub mod max_loss;
+pub mod range_diversity;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::domain::{Cover, Sensitive, Table};
+
+/// Whether a score is within its bound, give or take the rounding of its last digits: a group that meets a bound
+/// exactly must not fail because its score was summed in another order.
+pub fn within(score: f64, bound: f64) -> bool {
+    score <= bound + 1e-9
+}
+
+/// A group as rules see it.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupView<'a> {
+    /// The cell that the group is part of.
+    pub table: &'a Table,
+    /// The rows of the group.
+    pub rows: &'a [u32],
+}
+
+impl<'a> GroupView<'a> {
+    /// A view on some rows of a table.
+    pub fn new(table: &'a Table, rows: &'a [u32]) -> Self {
+        Self { table, rows }
+    }
+
+    /// The cover of the group.
+    pub fn cover(&self) -> Cover {
+        self.table.cover(self.rows)
+    }
+
+    /// How often each sensitive code occurs, ascending by code.
+    pub fn histogram(&self, sensitive: &Sensitive) -> Vec<(u32, u32)> {
+        let mut codes: Vec<u32> = self.rows.iter().map(|&row| sensitive.codes[row as usize]).collect();
+        codes.sort_unstable();
+        codes.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect()
+    }
+}
+
+/// A rule that every published group meets.
+pub trait Rule: fmt::Debug + Send + Sync {
+    /// Name and parameters as they stand in the job file, for plans, errors and the manifest.
+    fn name(&self) -> String;
+
+    /// Whether the group meets the rule.
+    fn holds(&self, group: &GroupView<'_>) -> bool;
+
+    /// Whether the group fails and would still fail if more rows joined, so that only fewer rows can help.
+    fn beyond_growth(&self, _group: &GroupView<'_>) -> bool {
+        false
+    }
+}
+
+/// The rules of a policy: the smallest group size and everything beyond it.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// Fewest rows (or people, when the table says whose each row is) in a group.
+    pub k: usize,
+    /// All other rules.
+    pub others: Vec<Arc<dyn Rule>>,
+}
+
+impl Rules {
+    /// Only the group size.
+    pub fn k(k: usize) -> Self {
+        Self { k, others: Vec::new() }
+    }
+
+    /// Whether the group size is all that is asked, so that a method can count rows and skip every other check.
+    pub fn only_rows(&self, table: &Table) -> bool {
+        self.others.is_empty() && table.persons.is_none()
+    }
+
+    /// Whether the group is large enough.
+    pub fn large_enough(&self, group: &GroupView<'_>) -> bool {
+        if group.rows.len() < self.k {
+            return false;
+        }
+        let Some(persons) = &group.table.persons else { return true };
+        let mut seen: Vec<u32> = group.rows.iter().map(|&row| persons[row as usize]).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen.len() >= self.k
+    }
+
+    /// Whether the group fails a rule that no further row can mend.
+    pub fn beyond_growth(&self, group: &GroupView<'_>) -> bool {
+        self.others.iter().any(|rule| rule.beyond_growth(group))
+    }
+
+    /// Whether the group meets every rule.
+    pub fn hold(&self, group: &GroupView<'_>) -> bool {
+        self.large_enough(group) && self.others.iter().all(|rule| rule.holds(group))
+    }
+}

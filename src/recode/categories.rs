@@ -1,0 +1,145 @@
+//! Text and other categories: nodes of a hierarchy, masks, sets, or the commonest value.
+
+use std::collections::BTreeSet;
+
+use datafusion::arrow::array::{Array, ArrayRef, UInt32Array};
+use datafusion::arrow::compute::{cast, take};
+use datafusion::arrow::datatypes::DataType;
+
+use super::{Groups, TOP, labels};
+use crate::domain::{Code, Shape};
+use crate::encode::{Coder, Words, text};
+use crate::error::{Error, Result};
+use crate::hierarchy::{LevelTree, Mask};
+
+/// The most values a published set lists; a larger one is published as the top.
+pub const LARGEST_SET: usize = 64;
+
+/// The closest common ancestor of every group.
+pub(super) fn nodes(
+    coder: &Coder,
+    levels: &LevelTree,
+    axis: usize,
+    groups: &Groups<'_>,
+) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
+    let Shape::Tree(tree) = &coder.axis().shape else {
+        return Err(Error::Internal(format!("column `{}` has no tree", coder.column().name)));
+    };
+    let null = coder.axis().null;
+    let (mut names, mut losses) = (Vec::new(), Vec::new());
+    for rows in groups.grouping.iter() {
+        let (lo, hi) = ends(groups, rows, axis);
+        losses.push(tree.loss(lo, hi));
+        names.push((null != Some(lo)).then(|| levels.name(lo, hi)));
+    }
+    Ok((vec![labels(names.into_iter())], losses))
+}
+
+/// The set of values of every group: `{a, b}`, or the value itself when there is one only.
+pub(super) fn sets(
+    coder: &Coder,
+    axis: usize,
+    original: &ArrayRef,
+    groups: &Groups<'_>,
+) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
+    let domain = match &coder.axis().shape {
+        Shape::Set { values } => f64::from(*values),
+        _ => 1.0,
+    };
+    each_set(coder, axis, original, groups, |values, mixed| {
+        if mixed || values.len() > LARGEST_SET {
+            return (TOP.to_owned(), 1.0);
+        }
+        let loss = if domain > 1.0 { ((values.len() - 1) as f64 / (domain - 1.0)).min(1.0) } else { 0.0 };
+        let listed: Vec<&str> = values.iter().copied().collect();
+        match listed[..] {
+            [single] => (single.to_owned(), loss),
+            _ => (format!("{{{}}}", listed.join(", ")), loss),
+        }
+    })
+}
+
+/// The least masked form that covers every value of the group.
+pub(super) fn masks(
+    coder: &Coder,
+    mask: &Mask,
+    axis: usize,
+    original: &ArrayRef,
+    groups: &Groups<'_>,
+) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
+    let Shape::Tree(tree) = &coder.axis().shape else {
+        return Err(Error::Internal(format!("column `{}` has no tree", coder.column().name)));
+    };
+    let mut covers = groups.grouping.iter().map(|rows| ends(groups, rows, axis));
+    each_set(coder, axis, original, groups, |values, mixed| {
+        let (lo, hi) = covers.next().unwrap_or_default();
+        match mask.cover(values.iter().copied()) {
+            label if mixed || label == TOP => (TOP.to_owned(), 1.0),
+            label => (label, if values.len() == 1 { 0.0 } else { tree.loss(lo, hi) }),
+        }
+    })
+}
+
+/// Calls `publish` with the distinct values of every group that has any, and whether nulls are among its rows.
+fn each_set(
+    coder: &Coder,
+    axis: usize,
+    original: &ArrayRef,
+    groups: &Groups<'_>,
+    mut publish: impl FnMut(&BTreeSet<&str>, bool) -> (String, f64),
+) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
+    let values = text(original)?;
+    // While the word list holds every value, codes name them; else the values themselves are looked at.
+    let words: Option<&Words> = coder.words().filter(|words| words.is_exact());
+    let null = coder.axis().null;
+    let (mut names, mut losses) = (Vec::new(), Vec::new());
+    let mut codes: Vec<Code> = Vec::new();
+    for rows in groups.grouping.iter() {
+        let mut set: BTreeSet<&str> = BTreeSet::new();
+        let nulls;
+        if let Some(words) = words {
+            codes.clear();
+            codes.extend(rows.iter().map(|&row| groups.table.row(row)[axis]));
+            codes.sort_unstable();
+            codes.dedup();
+            nulls = null.is_some() && codes.last().copied() == null;
+            set.extend(codes.iter().filter_map(|&code| words.words.get(code as usize)).map(String::as_str));
+        } else {
+            let batch_rows = rows.iter().map(|&row| groups.order[row as usize] as usize);
+            nulls = batch_rows.clone().any(|row| values.is_null(row));
+            set.extend(batch_rows.filter(|row| values.is_valid(*row)).map(|row| values.value(row)));
+        }
+        if set.is_empty() {
+            names.push(None);
+            losses.push(0.0);
+        } else {
+            let (name, loss) = publish(&set, nulls);
+            names.push(Some(name));
+            losses.push(loss);
+        }
+    }
+    Ok((vec![labels(names.into_iter())], losses))
+}
+
+/// The commonest value of every group, the smallest code among equals; its loss is that of the group's cover.
+pub(super) fn commonest(axis: usize, original: &ArrayRef, groups: &Groups<'_>) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
+    let mut losses = Vec::new();
+    let mut chosen: Vec<u32> = Vec::new();
+    for rows in groups.grouping.iter() {
+        let mut coded: Vec<(Code, u32)> = rows.iter().map(|&row| (groups.table.row(row)[axis], row)).collect();
+        coded.sort_unstable();
+        let longest = coded.chunk_by(|a, b| a.0 == b.0).reduce(|best, run| if run.len() > best.len() { run } else { best });
+        chosen.extend(longest.map(|run| groups.order[run[0].1 as usize]));
+        losses.push(groups.table.cover(rows).axis_loss(&groups.table.axes, axis));
+    }
+    let values = take(original, &UInt32Array::from(chosen), None)?;
+    let values = match values.data_type() {
+        DataType::Dictionary(_, inner) => cast(&values, inner)?,
+        _ => values,
+    };
+    Ok((vec![values], losses))
+}
+
+fn ends(groups: &Groups<'_>, rows: &[u32], axis: usize) -> (Code, Code) {
+    rows.iter().map(|&row| groups.table.row(row)[axis]).fold((Code::MAX, 0), |(lo, hi), code| (lo.min(code), hi.max(code)))
+}

@@ -1,0 +1,133 @@
+//! The atomic step: a manifest that is written once, and a pointer to the newest release.
+
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
+use serde::{Deserialize, Serialize};
+
+use super::location::Location;
+use super::manifest::Manifest;
+use crate::error::{Error, Result};
+
+/// What `_latest` points to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latest {
+    /// Run that made the newest release.
+    pub run: String,
+    /// Its manifest, below the sink.
+    pub manifest: String,
+    /// Folder of its files, below the sink.
+    pub data: String,
+}
+
+/// Path of a run's manifest below the sink.
+pub(super) fn manifest_name(run: &str) -> String {
+    format!("_manifest/{run}.json")
+}
+
+/// The manifest of a run, if it has been committed.
+pub(super) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
+    read_json(sink, &sink.at(&manifest_name(run))).await
+}
+
+/// The newest release of a sink.
+pub(super) async fn latest(sink: &Location) -> Result<Option<Latest>> {
+    read_json(sink, &sink.at("_latest")).await
+}
+
+/// All releases of a sink, oldest first.
+pub async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
+    let listed: Vec<_> = sink.store.list(Some(&sink.at("_manifest"))).try_collect().await?;
+    let mut found: Vec<Manifest> = Vec::new();
+    for meta in listed {
+        found.extend(read_json::<Manifest>(sink, &meta.location).await?);
+    }
+    found.sort_by(|a, b| a.committed.cmp(&b.committed).then(a.run.cmp(&b.run)));
+    Ok(found)
+}
+
+/// What became of an attempt to commit.
+#[derive(Debug)]
+pub(super) enum Commit {
+    /// This attempt made the release.
+    Won,
+    /// Another attempt at the same run was first.
+    Lost(Box<Manifest>),
+}
+
+/// Commits a release: the manifest first, and only when it is not there yet; then the pointer.
+pub(super) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commit> {
+    let path = sink.at(&manifest_name(&manifest.run));
+    let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+    match sink.store.put_opts(&path, json(manifest)?, options).await {
+        Ok(_) => {}
+        Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+            let other = committed(sink, &manifest.run).await?;
+            let other = other.ok_or_else(|| Error::Retry(format!("the manifest of run `{}` was removed", manifest.run)))?;
+            return Ok(Commit::Lost(Box::new(other)));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    point_to(sink, manifest).await?;
+    sink.store.put(&sink.at("_SUCCESS"), PutPayload::new()).await?;
+    Ok(Commit::Won)
+}
+
+/// Attempts at flipping the pointer before giving up: each one lost means that another release got through.
+const FLIPS: usize = 10;
+
+/// Makes a release the newest one.
+async fn point_to(sink: &Location, manifest: &Manifest) -> Result<()> {
+    let path = sink.at("_latest");
+    let pointer = Latest {
+        run: manifest.run.clone(),
+        manifest: manifest_name(&manifest.run),
+        data: manifest.data.clone(),
+    };
+    for _ in 0..FLIPS {
+        let mode = match sink.store.head(&path).await {
+            Ok(meta) if meta.e_tag.is_some() && sink.root.scheme() != "file" => {
+                PutMode::Update(UpdateVersion { e_tag: meta.e_tag, version: meta.version })
+            }
+            // The local file system replaces a file in one step, but knows no conditional update.
+            Ok(_) => PutMode::Overwrite,
+            Err(object_store::Error::NotFound { .. }) => PutMode::Create,
+            Err(error) => return Err(error.into()),
+        };
+        match sink.store.put_opts(&path, json(&pointer)?, PutOptions { mode, ..PutOptions::default() }).await {
+            Ok(_) => return Ok(()),
+            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Error::Retry(format!("release `{}` is committed, but `_latest` is contended; run again", manifest.run)))
+}
+
+/// Removes the files of an attempt that will not be committed. Best effort: what stays is seen by nobody.
+pub(super) async fn discard(sink: &Location, folder: &Path) {
+    let listed: Vec<_> = sink.store.list(Some(folder)).try_collect().await.unwrap_or_default();
+    for meta in listed {
+        if let Err(error) = sink.store.delete(&meta.location).await {
+            tracing::warn!(path = %meta.location, %error, "a staged file could not be removed");
+        }
+    }
+    if sink.root.scheme() == "file" {
+        // Object stores have no folders; the local file system keeps empty ones.
+        let _ = std::fs::remove_dir(format!("/{folder}"));
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<PutPayload> {
+    let text = serde_json::to_vec_pretty(value).map_err(|error| Error::Internal(error.to_string()))?;
+    Ok(PutPayload::from(text))
+}
+
+async fn read_json<T: for<'a> Deserialize<'a>>(sink: &Location, path: &Path) -> Result<Option<T>> {
+    let found = match sink.store.get(path).await {
+        Ok(found) => found.bytes().await?,
+        Err(object_store::Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let parsed = serde_json::from_slice(&found);
+    parsed.map(Some).map_err(|error| Error::Input(format!("`{path}` is damaged: {error}")))
+}

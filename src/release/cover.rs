@@ -1,0 +1,159 @@
+//! Whether a published value covers an original one: read from the published value alone, as a reader would.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringViewArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+
+use crate::encode::{positions, text};
+use crate::error::Result;
+use crate::hierarchy::{Bucket, Hierarchy, Period, TOP};
+use crate::job::{Publish, QuasiColumn};
+
+/// The published values of one quasi-identifier in one batch.
+pub(super) enum Published<'a> {
+    /// Intervals: ends by row (NaN where there is none), and which rows are null.
+    Intervals { low: Vec<f64>, high: Vec<f64>, null: Vec<bool> },
+    /// Labels, and the hierarchy they come from.
+    Labels(StringViewArray, Option<&'a Hierarchy>),
+    /// A representative value covers nothing but itself: there is nothing to check.
+    Representative,
+}
+
+/// The original values of one quasi-identifier in one batch.
+pub(super) enum Original {
+    Positions(Vec<f64>, Vec<bool>),
+    Text(StringViewArray),
+}
+
+impl<'a> Published<'a> {
+    /// Reads the published columns of a quasi-identifier.
+    pub(super) fn read(quasi: &'a QuasiColumn, columns: &[ArrayRef]) -> Result<Self> {
+        Ok(match quasi.publish {
+            Publish::Centroid => Self::Representative,
+            Publish::Bounds => {
+                Self::Intervals { low: positions(&columns[0])?, high: positions(&columns[1])?, null: vec![false; columns[0].len()] }
+            }
+            Publish::Range => {
+                let ends = columns[0].as_struct();
+                let null = (0..ends.len()).map(|row| ends.is_null(row)).collect();
+                Self::Intervals { low: positions(ends.column(0))?, high: positions(ends.column(1))?, null }
+            }
+            Publish::Label if quasi.hierarchy.is_none() && quasi.quantiles.is_none() && quasi.on_a_line() => {
+                line_labels(&text(&columns[0])?, &quasi.data_type)?
+            }
+            Publish::Label => Self::Labels(text(&columns[0])?, quasi.hierarchy.as_deref()),
+        })
+    }
+
+    /// Whether the published value of a row covers the original value of another.
+    pub(super) fn covers(&self, row: usize, original: &Original, other: usize) -> bool {
+        match (self, original) {
+            (Self::Representative, _) => true,
+            (Self::Intervals { low, high, null }, Original::Positions(at, missing)) => {
+                let anything = low[row].is_nan() && high[row].is_nan() && !null[row];
+                match (null[row], missing[other]) {
+                    (true, missing) => missing,
+                    (false, true) => anything,
+                    (false, false) => anything || (low[row] <= at[other] && at[other] <= high[row]),
+                }
+            }
+            (Self::Labels(labels, hierarchy), Original::Positions(at, missing)) => {
+                if labels.is_null(row) || missing[other] {
+                    return labels.is_null(row) == missing[other] || labels.value(row) == TOP;
+                }
+                step_covers(labels.value(row), *hierarchy, at[other])
+            }
+            (Self::Labels(labels, hierarchy), Original::Text(values)) => {
+                if labels.is_null(row) || values.is_null(other) {
+                    let root = matches!(hierarchy, Some(Hierarchy::Levels(levels)) if !labels.is_null(row) && labels.value(row) == levels.root());
+                    return (labels.is_null(row) == values.is_null(other)) || root || (!labels.is_null(row) && labels.value(row) == TOP);
+                }
+                let (label, value) = (labels.value(row), values.value(other));
+                match hierarchy {
+                    Some(Hierarchy::Levels(levels)) => levels.covers(label, value),
+                    Some(Hierarchy::Mask(mask)) => mask.covers(label, value),
+                    _ => set_covers(label, value),
+                }
+            }
+            (Self::Intervals { .. }, Original::Text(_)) => false,
+        }
+    }
+}
+
+impl Original {
+    /// Reads the original column of a quasi-identifier.
+    pub(super) fn read(quasi: &QuasiColumn, column: &ArrayRef) -> Result<Self> {
+        if quasi.on_a_line() {
+            let missing = (0..column.len()).map(|row| column.is_null(row)).collect();
+            return Ok(Self::Positions(positions(column)?, missing));
+        }
+        Ok(Self::Text(text(column)?))
+    }
+}
+
+/// An interval of a ladder, a unit of the calendar, or a single value.
+fn step_covers(label: &str, hierarchy: Option<&Hierarchy>, at: f64) -> bool {
+    if label == TOP {
+        return true;
+    }
+    if matches!(hierarchy, Some(Hierarchy::Calendar(_))) {
+        // A single timestamp is published with its time of day; its day is all that can be read back here.
+        let day = label.split(['T', ' ']).next().unwrap_or(label);
+        return Period::parse(label).or_else(|| Period::parse(day)).is_some_and(|period| period.contains(at));
+    }
+    match Bucket::parse(label) {
+        Some(bucket) => bucket.contains(at),
+        None => label.parse().is_ok_and(|value: f64| value == at),
+    }
+}
+
+/// `{a, b}` holds a and b; any other label is the value itself.
+fn set_covers(label: &str, value: &str) -> bool {
+    if label == TOP || label == value {
+        return true;
+    }
+    let Some(inside) = label.strip_prefix('{').and_then(|label| label.strip_suffix('}')) else { return false };
+    inside.match_indices(value).any(|(at, _)| {
+        let (before, after) = (&inside[..at], &inside[at + value.len()..]);
+        (before.is_empty() || before.ends_with(", ")) && (after.is_empty() || after.starts_with(", "))
+    })
+}
+
+/// `[30, 40]`, `30` or `*` back to ends.
+fn line_labels(labels: &StringViewArray, data_type: &DataType) -> Result<Published<'static>> {
+    let ends = |row: usize| -> (Option<String>, Option<String>) {
+        if labels.is_null(row) || labels.value(row) == TOP {
+            return (None, None);
+        }
+        let label = labels.value(row);
+        match label.strip_prefix('[').and_then(|label| label.strip_suffix(']')).and_then(|label| label.split_once(", ")) {
+            Some((low, high)) => (Some(low.to_owned()), Some(high.to_owned())),
+            None => (Some(label.to_owned()), Some(label.to_owned())),
+        }
+    };
+    let (low, high): (Vec<_>, Vec<_>) = (0..labels.len()).map(ends).unzip();
+    let low: ArrayRef = cast(&StringArray::from(low), data_type)?;
+    let high: ArrayRef = cast(&StringArray::from(high), data_type)?;
+    let null = (0..labels.len()).map(|row| labels.is_null(row)).collect();
+    Ok(Published::Intervals { low: positions(&low)?, high: positions(&high)?, null })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_hold_their_members_only() {
+        assert!(set_covers("{a, b c, d}", "b c"));
+        assert!(!set_covers("{a, b c, d}", "b"));
+        assert!(!set_covers("{ab, cd}", "b"));
+        assert!(set_covers("*", "anything"));
+        assert!(set_covers("plain", "plain") && !set_covers("plain", "other"));
+    }
+
+    #[test]
+    fn steps_hold_what_lies_inside() {
+        assert!(step_covers("[20, 25)", None, 20.0) && !step_covers("[20, 25)", None, 25.0));
+        assert!(step_covers("23", None, 23.0) && !step_covers("23", None, 24.0));
+    }
+}

@@ -1,0 +1,446 @@
+//! A run from start to end: open, survey, group and write, verify, commit.
+
+use std::path::{Path as LocalPath, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::UInt64Type;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::parquet::basic::{Compression as Codec, GzipLevel, ZstdLevel};
+use datafusion::parquet::file::metadata::KeyValue;
+use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use super::commit::{self, Commit};
+use super::location::Location;
+use super::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
+use super::session::{SessionOptions, SpillFolder};
+use super::source::Source;
+use super::verify::{self, Finding};
+use super::write::{Target, WriteExec, Written, stored_schema};
+use crate::error::{Error, Result};
+use crate::job::{Compression, Job, Output, Policy, Treatment, check};
+use crate::measure::{Classes, Groups};
+use crate::operator::{Anonymize, AnonymizeExec, Blueprint, survey_plan};
+use crate::survey::{CELL_ROWS, survey};
+
+/// How to run a job.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// Memory, spill and partitions.
+    pub session: SessionOptions,
+    /// Identity of the run; made of policy, input and version when absent.
+    pub run_id: Option<String>,
+    /// Rows of a cell; [`CELL_ROWS`] when absent.
+    pub cell_rows: Option<usize>,
+}
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Pass 1.
+    Survey,
+    /// Pass 2: grouping and writing.
+    Group,
+    /// Reading back.
+    Verify,
+    /// Making the release visible.
+    Commit,
+}
+
+/// Where a run reports that a phase begins: the plan that runs, if any, tells by its metrics how far it is.
+pub type Observer<'a> = dyn Fn(Phase, Option<&Arc<dyn ExecutionPlan>>, u64) + Send + Sync + 'a;
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// A new release.
+    Released(Box<Manifest>, Vec<(Phase, Duration)>),
+    /// The same release was there already.
+    AlreadyDone(Box<Manifest>),
+}
+
+/// A job that is ready to run.
+pub struct Run {
+    job: Job,
+    base: PathBuf,
+    policy: Arc<Policy>,
+    context: SessionContext,
+    /// Held for its end, when the folder goes.
+    _spill: SpillFolder,
+    options: RunOptions,
+}
+
+impl Run {
+    /// Prepares a run; everything that can be wrong with the job itself is found here.
+    pub fn new(job: Job, base: &LocalPath, options: RunOptions) -> Result<Self> {
+        refuse(check(&job, base).iter().filter(|problem| problem.is_error()))?;
+        let policy = Arc::new(Policy::of(&job, base)?);
+        let (context, spill) = options.session.session()?;
+        Ok(Self { job, base: base.to_owned(), policy, context, _spill: spill, options })
+    }
+
+    /// Runs the job.
+    pub async fn execute(&self, observer: &Observer<'_>) -> Result<Outcome> {
+        let source = Source::find(&self.base, &self.job.source.url).await?;
+        let (input, treatment) = self.open(&source).await?;
+        let sink = Location::open(&self.base, &self.job.sink.url)?;
+        let run = self.run_id(&source);
+        if let Some(done) = commit::committed(&sink, &run).await? {
+            return self.already(done, &source);
+        }
+        refuse_foreign(&sink).await?;
+
+        let mut times = Vec::new();
+        let mut clock = std::time::Instant::now();
+        let mut lap = |phase: Phase| times.push((phase, std::mem::replace(&mut clock, std::time::Instant::now()).elapsed()));
+
+        let blueprint = self.survey(&input, treatment, observer).await?;
+        lap(Phase::Survey);
+        let folder_name = format!("data/run={run}.{}", attempt());
+        let folder = sink.at(&folder_name);
+        let staged = async {
+            let target = self.target(&sink, &folder, &run, &blueprint)?;
+            let (files, measures, cells) = self.group(input, &blueprint, target, observer).await?;
+            lap(Phase::Group);
+            observer(Phase::Verify, None, blueprint.survey.rows);
+            let manifest = self.verify(&sink, &run, folder_name, &source, &blueprint, files, &measures, cells).await?;
+            lap(Phase::Verify);
+            observer(Phase::Commit, None, 0);
+            source.confirm().await?;
+            commit::commit(&sink, &manifest).await.map(|commit| (commit, manifest))
+        };
+        match staged.await {
+            Ok((Commit::Won, manifest)) => {
+                lap(Phase::Commit);
+                Ok(Outcome::Released(Box::new(manifest), times))
+            }
+            Ok((Commit::Lost(other), _)) => {
+                commit::discard(&sink, &folder).await;
+                self.already(*other, &source)
+            }
+            Err(error) => {
+                commit::discard(&sink, &folder).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The source as a plan, and what will happen to its columns.
+    async fn open(&self, source: &Source) -> Result<(LogicalPlan, Arc<Treatment>)> {
+        let (input, schema) = source.scan(&self.context).await?;
+        Ok((input, Arc::new(Treatment::new(Arc::clone(&self.policy), schema)?)))
+    }
+
+    /// Same policy, input and version, same run: an identity that a scheduler need not invent.
+    fn run_id(&self, source: &Source) -> String {
+        self.options.run_id.clone().unwrap_or_else(|| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(self.policy.hash.as_bytes());
+            hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
+            for file in source.files() {
+                let tag = file.etag.as_deref().unwrap_or(&file.modified);
+                hasher.update(format!("{}\0{}\0{tag}\n", file.path, file.size).as_bytes());
+            }
+            hasher.finalize().to_hex()[..16].to_owned()
+        })
+    }
+
+    /// A committed manifest of this run id: the same work, or another's.
+    fn already(&self, done: Manifest, source: &Source) -> Result<Outcome> {
+        if done.policy != self.policy.hash {
+            return Err(Error::Conflict(format!(
+                "run `{}` has been released under another policy; choose another --run-id",
+                done.run
+            )));
+        }
+        if done.input != source.files() {
+            return Err(Error::Conflict(format!(
+                "run `{}` has been released from another input; choose another --run-id",
+                done.run
+            )));
+        }
+        Ok(Outcome::AlreadyDone(Box::new(done)))
+    }
+
+    async fn survey(&self, input: &LogicalPlan, treatment: Arc<Treatment>, observer: &Observer<'_>) -> Result<Arc<Blueprint>> {
+        let plan = survey_plan(input, &treatment)?;
+        let plan = DataFrame::new(self.context.state(), plan).create_physical_plan().await?;
+        observer(Phase::Survey, Some(&plan), 0);
+        let cell_rows = self.options.cell_rows.unwrap_or(CELL_ROWS);
+        let found = survey(plan, self.context.task_ctx(), Arc::clone(&treatment), cell_rows).await?;
+        Blueprint::new(treatment, found).map(Arc::new)
+    }
+
+    async fn group(
+        &self,
+        input: LogicalPlan,
+        blueprint: &Arc<Blueprint>,
+        target: Target,
+        observer: &Observer<'_>,
+    ) -> Result<(Vec<Written>, Groups, usize)> {
+        let logical = Anonymize::surveyed(input, Arc::clone(blueprint))?.into_plan();
+        let grouped = DataFrame::new(self.context.state(), logical).create_physical_plan().await?;
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(Arc::clone(&grouped), target));
+        observer(Phase::Group, Some(&plan), blueprint.survey.rows);
+        let files = written(&collect(plan, self.context.task_ctx()).await?);
+        let measures = measures(&grouped)
+            .unwrap_or_else(|| Groups::new(blueprint.axes.len(), blueprint.treatment.sensitive.len()));
+        self.refuse_suppression(&measures, blueprint)?;
+        Ok((files, measures, blueprint.survey.tree.cells()))
+    }
+
+    /// Stops when more rows were suppressed than the policy allows.
+    fn refuse_suppression(&self, measures: &Groups, blueprint: &Blueprint) -> Result<()> {
+        let (suppressed, rows) = (measures.loss.suppressed(), blueprint.survey.rows);
+        let share = suppressed as f64 / rows.max(1) as f64;
+        let allowed = self.policy.privacy.max_suppression;
+        if measures.loss.rows() > 0 && share <= allowed {
+            return Ok(());
+        }
+        let rules: Vec<String> =
+            blueprint.rules.others.iter().map(|rule| rule.name()).chain([format!("k = {}", blueprint.rules.k)]).collect();
+        Err(Error::Privacy(format!(
+            "{suppressed} of {rows} rows ({:.2} %) fit into no group that meets the rules ({}), and \
+             privacy.max-suppression allows {:.2} %; relax a rule (a lower k or l, a higher max-loss or p), or allow \
+             more suppression",
+            share * 100.0,
+            rules.join(", "),
+            allowed * 100.0
+        )))
+    }
+
+    fn target(&self, sink: &Location, folder: &object_store::path::Path, run: &str, blueprint: &Blueprint) -> Result<Target> {
+        let metadata = vec![
+            KeyValue::new("throng.version".into(), env!("CARGO_PKG_VERSION").to_owned()),
+            KeyValue::new("throng.run".into(), run.to_owned()),
+            KeyValue::new("throng.policy".into(), self.policy.hash.clone()),
+            KeyValue::new("throng.k".into(), blueprint.rules.k.to_string()),
+        ];
+        let Output { row_group_rows, file_rows, .. } = self.job.output;
+        let properties = WriterProperties::builder()
+            .set_compression(codec(&self.job.output)?)
+            .set_max_row_group_row_count(Some(row_group_rows))
+            .set_statistics_enabled(EnabledStatistics::Page)
+            .set_created_by(format!("throng {}", env!("CARGO_PKG_VERSION")))
+            .set_key_value_metadata(Some(metadata))
+            .build();
+        Ok(Target { store: Arc::clone(&sink.store), folder: folder.clone(), properties, file_rows })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the manifest gathers what every phase has found")]
+    async fn verify(
+        &self,
+        sink: &Location,
+        run: &str,
+        data: String,
+        source: &Source,
+        blueprint: &Blueprint,
+        written: Vec<Written>,
+        measures: &Groups,
+        cells: usize,
+    ) -> Result<Manifest> {
+        let mut files = Vec::new();
+        for file in written {
+            let name = file.path.rsplit('/').next().unwrap_or_default();
+            let path = format!("{data}/{name}");
+            let blake3 = verify::checksum(sink, &path).await?;
+            let blake3 = blake3.ok_or_else(|| Error::Retry(format!("`{path}` was written but is not there")))?;
+            files.push(OutputFile { path, rows: file.rows, size: file.size, blake3 });
+        }
+        let treatment = &blueprint.treatment;
+        let suppressed = measures.loss.suppressed();
+        let rows = blueprint.survey.rows - suppressed;
+        let table = verify::open(&self.context, sink, &files).await?;
+        let domains = Some(blueprint.survey.sensitive.as_slice());
+        let (classes, findings) = verify::verify_rows(&table, treatment, domains, rows).await?;
+        Finding::refuse(&findings)?;
+        self.manifest(run, data, source, blueprint, files, measures, &classes, cells)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the manifest gathers what every phase has found")]
+    fn manifest(
+        &self,
+        run: &str,
+        data: String,
+        source: &Source,
+        blueprint: &Blueprint,
+        files: Vec<OutputFile>,
+        measures: &Groups,
+        classes: &Classes,
+        cells: usize,
+    ) -> Result<Manifest> {
+        let treatment = &blueprint.treatment;
+        let tuned = &blueprint.survey.tuned;
+        let delta = tuned.delta.map(|delta| ("delta".to_owned(), delta));
+        let s = tuned.s.map(|s| ("s".to_owned(), s as f64));
+        let columns: Vec<String> = treatment.quasi.iter().map(|column| column.name.clone()).collect();
+        let k = self.policy.privacy.k;
+        let rules = blueprint.rules.others.iter().map(|rule| rule.name());
+        let schema = stored_schema(&treatment.output);
+        Ok(Manifest {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            run: run.to_owned(),
+            committed: jiff::Timestamp::now().to_string(),
+            policy: self.policy.hash.clone(),
+            k,
+            method: self.policy.method.name.as_str().to_owned(),
+            seed: self.policy.method.seed,
+            tuned: delta.into_iter().chain(s).collect(),
+            input: source.files().to_vec(),
+            data,
+            files,
+            schema: schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect(),
+            class_columns: treatment.class_columns(),
+            rows_read: blueprint.survey.rows,
+            rows: measures.loss.rows(),
+            suppressed: measures.loss.suppressed(),
+            cells,
+            scores: Scores::new(measures, classes, k, &columns),
+            verification: Verification {
+                rules: [format!("k = {k}")].into_iter().chain(rules).collect(),
+                classes: classes.into(),
+            },
+        })
+    }
+
+    /// The newest release of the job's sink, checked against its manifest, the policy and the source.
+    pub async fn verify_latest(&self, release: Option<&str>) -> Result<(Manifest, Classes, Vec<Finding>)> {
+        let sink = Location::open(&self.base, &self.job.sink.url)?;
+        let manifest = find_release(&sink, release).await?;
+        let (classes, mut findings) = verify::verify_release(&self.context, &sink, &manifest).await?;
+        let source = Source::find(&self.base, &self.job.source.url).await?;
+        let (input, treatment) = self.open(&source).await?;
+        let present = existing(&sink, &manifest.files).await?;
+        if present.is_empty() {
+            return Ok((manifest, classes, findings));
+        }
+        let published = verify::open(&self.context, &sink, &present).await?;
+        if manifest.policy != self.policy.hash {
+            findings.push(Finding {
+                rule: "policy".into(),
+                count: 1,
+                message: "the release was made under another policy than this job's".into(),
+            });
+        }
+        let (_, found) = verify::verify_rows(&published, &treatment, None, manifest.rows).await?;
+        findings.extend(found.into_iter().filter(|finding| finding.rule != "rows" && finding.rule != "k"));
+        if manifest.input == source.files() {
+            let source = DataFrame::new(self.context.state(), input);
+            findings.extend(
+                verify::verify_against_source(&published, &source, &treatment, manifest.suppressed).await?,
+            );
+        } else {
+            findings.push(Finding {
+                rule: "source".into(),
+                count: 1,
+                message: "the source has changed since the release, so its rows cannot be compared".into(),
+            });
+        }
+        Ok((manifest, classes, findings))
+    }
+}
+
+/// A release of a sink by run id, or the newest one.
+pub(crate) async fn find_release(sink: &Location, run: Option<&str>) -> Result<Manifest> {
+    let run = match run {
+        Some(run) => run.to_owned(),
+        None => match commit::latest(sink).await? {
+            Some(latest) => latest.run,
+            None => return Err(Error::Input(format!("`{}` holds no release", sink.name))),
+        },
+    };
+    let found = commit::committed(sink, &run).await?;
+    found.ok_or_else(|| Error::Input(format!("`{}` holds no release of run `{run}`", sink.name)))
+}
+
+async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFile>> {
+    let mut present = Vec::new();
+    for file in files {
+        if verify::checksum(sink, &file.path).await?.is_some() {
+            present.push(file.clone());
+        }
+    }
+    Ok(present)
+}
+
+/// The plan of a job as text; reads the schema of the source and nothing else.
+pub async fn plan(run: &Run) -> Result<String> {
+    let source = Source::find(&run.base, &run.job.source.url).await?;
+    let (input, _) = run.open(&source).await?;
+    let logical = Anonymize::new(input, Arc::clone(&run.policy))?.into_plan();
+    let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
+    Ok(displayable(plan.as_ref()).indent(false).to_string())
+}
+
+/// Measures of the anonymising node of a plan.
+fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
+    match plan.downcast_ref::<AnonymizeExec>() {
+        Some(node) => node.measures(),
+        None => plan.children().into_iter().find_map(measures),
+    }
+}
+
+fn written(batches: &[RecordBatch]) -> Vec<Written> {
+    let mut files: Vec<Written> = batches
+        .iter()
+        .flat_map(|batch| {
+            let number = |column: usize, row: usize| batch.column(column).as_primitive::<UInt64Type>().value(row);
+            (0..batch.num_rows()).map(move |row| Written {
+                path: batch.column(0).as_string::<i32>().value(row).to_owned(),
+                rows: number(1, row),
+                size: number(2, row),
+            })
+        })
+        .collect();
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
+}
+
+fn codec(output: &Output) -> Result<Codec> {
+    let level = output.level;
+    Ok(match output.compression {
+        Compression::Zstd => Codec::ZSTD(level.map_or(Ok(ZstdLevel::default()), |level| ZstdLevel::try_new(level as i32))?),
+        Compression::Gzip => Codec::GZIP(level.map_or(Ok(GzipLevel::default()), GzipLevel::try_new)?),
+        Compression::Snappy => Codec::SNAPPY,
+        Compression::Lz4 => Codec::LZ4_RAW,
+        Compression::None => Codec::UNCOMPRESSED,
+    })
+}
+
+/// Refuses a sink that holds something else than releases.
+async fn refuse_foreign(sink: &Location) -> Result<()> {
+    let listed = sink.store.list_with_delimiter(Some(&sink.prefix)).await?;
+    let ours = ["_manifest", "_latest", "_SUCCESS", "data"];
+    let foreign = listed
+        .objects
+        .iter()
+        .map(|meta| &meta.location)
+        .chain(&listed.common_prefixes)
+        .find(|path| path.filename().is_some_and(|name| !ours.contains(&name)));
+    match foreign {
+        None => Ok(()),
+        Some(path) => Err(Error::Conflict(format!(
+            "the sink `{}` holds something that is not a release (`{}`); choose an empty folder",
+            sink.name,
+            path.filename().unwrap_or_default()
+        ))),
+    }
+}
+
+/// A name for this attempt that no other one has.
+fn attempt() -> String {
+    let now = jiff::Timestamp::now().as_nanosecond();
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&now.to_le_bytes());
+    hasher.update(&std::process::id().to_le_bytes());
+    hasher.finalize().to_hex()[..8].to_owned()
+}
+
+fn refuse<'a>(problems: impl Iterator<Item = &'a crate::job::Problem>) -> Result<()> {
+    let lines: Vec<String> = problems.map(ToString::to_string).collect();
+    if lines.is_empty() { Ok(()) } else { Err(Error::Job(lines.join("\n"))) }
+}

@@ -1,0 +1,184 @@
+//! What pass 1 learns of each column: ends, words, nulls. Mergeable, and the same for any order of rows.
+
+use std::collections::BTreeSet;
+
+use datafusion::arrow::array::{Array, ArrayRef};
+use serde::{Deserialize, Serialize};
+
+use super::sketch::{HashSketch, WordSketch};
+use crate::encode::{SensitiveDomain, is_number, is_time, map_text, positions, row_hashes, text};
+use crate::error::Result;
+use crate::hierarchy::Hierarchy;
+use crate::job::{QuasiColumn, SensitiveColumn};
+
+/// Facts of one quasi-identifier, as the coder needs them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Facts {
+    /// Numbers and points in time.
+    Line {
+        /// Smallest position.
+        min: f64,
+        /// Largest position.
+        max: f64,
+        /// Whether all positions are whole numbers.
+        whole: bool,
+        /// Rows without a value.
+        nulls: u64,
+        /// Evenly spaced quantiles of a column whose intervals follow them; else empty.
+        quantiles: Vec<f64>,
+    },
+    /// Text in a hierarchy of levels.
+    Leaves {
+        /// Rows whose value the hierarchy does not know.
+        unknown: u64,
+        /// Rows without a value.
+        nulls: u64,
+        /// Whether more than one leaf occurs.
+        varied: bool,
+    },
+    /// Text without one: all its values, or an even sample of them.
+    Words {
+        /// Sorted values.
+        words: Vec<String>,
+        /// Number of distinct values: exact when `words` holds all of them.
+        distinct: u64,
+        /// Rows without a value.
+        nulls: u64,
+    },
+}
+
+/// Collects the facts of one quasi-identifier.
+#[derive(Debug, Clone)]
+pub(super) enum Collector {
+    Line { min: f64, max: f64, whole: bool, nulls: u64 },
+    Leaves { unknown: u64, nulls: u64, leaves: BTreeSet<u16> },
+    Words { sketch: WordSketch, nulls: u64 },
+}
+
+impl Collector {
+    pub(super) fn new(column: &QuasiColumn) -> Self {
+        match column.hierarchy.as_deref() {
+            _ if column.on_a_line() => {
+                Self::Line { min: f64::INFINITY, max: f64::NEG_INFINITY, whole: true, nulls: 0 }
+            }
+            Some(Hierarchy::Levels(_)) => Self::Leaves { unknown: 0, nulls: 0, leaves: BTreeSet::new() },
+            _ => Self::Words { sketch: WordSketch::default(), nulls: 0 },
+        }
+    }
+
+    pub(super) fn add(&mut self, column: &QuasiColumn, array: &ArrayRef) -> Result<()> {
+        match self {
+            Self::Line { min, max, whole, nulls } => {
+                for position in positions(array)? {
+                    if position.is_nan() {
+                        *nulls += 1;
+                    } else {
+                        *min = min.min(position);
+                        *max = max.max(position);
+                        *whole &= position.fract() == 0.0;
+                    }
+                }
+            }
+            Self::Leaves { unknown, nulls, leaves } => {
+                let Some(Hierarchy::Levels(levels)) = column.hierarchy.as_deref() else { return Ok(()) };
+                let (stranger, null) = (u16::MAX, u16::MAX - 1);
+                let code = |value: &str| levels.leaf(value).map_or(stranger, |leaf| leaf as u16);
+                map_text(&text(array)?, null, code, |_, code| match code {
+                    _ if code == stranger => *unknown += 1,
+                    _ if code == null => *nulls += 1,
+                    leaf if leaves.len() < 2 => _ = leaves.insert(leaf),
+                    _ => {}
+                });
+            }
+            Self::Words { sketch, nulls } => {
+                *nulls += array.null_count() as u64;
+                let array = text(array)?;
+                sketch.add(&array)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        match (self, other) {
+            (
+                Self::Line { min, max, whole, nulls },
+                Self::Line { min: other_min, max: other_max, whole: other_whole, nulls: other_nulls },
+            ) => {
+                *min = min.min(other_min);
+                *max = max.max(other_max);
+                *whole &= other_whole;
+                *nulls += other_nulls;
+            }
+            (
+                Self::Leaves { unknown, nulls, leaves },
+                Self::Leaves { unknown: other_unknown, nulls: other_nulls, leaves: other_leaves },
+            ) => {
+                *unknown += other_unknown;
+                *nulls += other_nulls;
+                leaves.extend(other_leaves);
+            }
+            (Self::Words { sketch, nulls }, Self::Words { sketch: other, nulls: other_nulls }) => {
+                sketch.merge(other);
+                *nulls += other_nulls;
+            }
+            _ => debug_assert!(false, "facts of one column are of one kind"),
+        }
+    }
+
+    pub(super) fn finish(self) -> Facts {
+        match self {
+            // A column without any value: the domain is one point.
+            Self::Line { min, max, nulls, .. } if min > max => {
+                Facts::Line { min: 0.0, max: 0.0, whole: true, nulls, quantiles: Vec::new() }
+            }
+            Self::Line { min, max, whole, nulls } => Facts::Line { min, max, whole, nulls, quantiles: Vec::new() },
+            Self::Leaves { unknown, nulls, leaves } => Facts::Leaves { unknown, nulls, varied: leaves.len() > 1 },
+            Self::Words { sketch, nulls } => {
+                let (words, distinct) = sketch.finish();
+                Facts::Words { words, distinct, nulls }
+            }
+        }
+    }
+}
+
+/// Collects the domain of one sensitive column.
+#[derive(Debug, Clone)]
+pub(super) struct SensitiveCollector {
+    min: f64,
+    max: f64,
+    hashes: HashSketch,
+}
+
+impl Default for SensitiveCollector {
+    fn default() -> Self {
+        Self { min: f64::INFINITY, max: f64::NEG_INFINITY, hashes: Default::default() }
+    }
+}
+
+impl SensitiveCollector {
+    pub(super) fn add(&mut self, column: &SensitiveColumn, array: &ArrayRef) -> Result<()> {
+        if is_number(&column.data_type) || is_time(&column.data_type) {
+            for position in positions(array)?.into_iter().filter(|position| !position.is_nan()) {
+                self.min = self.min.min(position);
+                self.max = self.max.max(position);
+            }
+        } else {
+            for hash in row_hashes(&[array.clone()], array.len(), 0)? {
+                self.hashes.add(hash);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.hashes.merge(other.hashes);
+    }
+
+    pub(super) fn finish(self) -> SensitiveDomain {
+        let (min, max) = if self.min > self.max { (0.0, 0.0) } else { (self.min, self.max) };
+        SensitiveDomain { min, max, distinct: self.hashes.distinct() }
+    }
+}

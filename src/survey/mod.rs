@@ -1,0 +1,235 @@
+//! Pass 1: what the table looks like.
+//!
+//! One scan over the quasi-identifiers and sensitive columns collects, per partition, [`Facts`] of every column and a
+//! sample of rows; both merge in any order to the same result. From them come the domains, the tuned parameters and
+//! the tree of cells. None of it decides privacy: a wrong survey makes the release worse, never less private.
+
+mod facts;
+mod sample;
+mod sketch;
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::runtime::JoinSet;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::StreamExt;
+use serde::{Deserialize, Serialize};
+
+pub use facts::Facts;
+pub use sample::{SAMPLE_ROWS, Sample};
+
+use crate::domain::Table;
+use crate::encode::{Coder, SensitiveDomain, encode_sensitive, positions};
+use crate::error::{Error, Result};
+use crate::job::{Constant, MethodName, Treatment, Unknown};
+use crate::partition::CellTree;
+use facts::{Collector, SensitiveCollector};
+use sample::Sampler;
+
+/// Rows of a cell when nothing asks for smaller ones: so many that its borders cost no measurable quality.
+pub const CELL_ROWS: usize = 1 << 17;
+
+/// What pass 1 has found. Small; no row of the input is in it.
+#[derive(Debug, Clone)]
+pub struct Survey {
+    /// Rows of the table.
+    pub rows: u64,
+    /// Facts of every quasi-identifier.
+    pub facts: Vec<Facts>,
+    /// Domain of every sensitive column.
+    pub sensitive: Vec<SensitiveDomain>,
+    /// Which rows belong together in a cell.
+    pub tree: CellTree,
+    /// Parameters that the job left to us.
+    pub tuned: Tuned,
+}
+
+/// Parameters found from the sample.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tuned {
+    /// Threshold of `toc`.
+    pub delta: Option<f64>,
+    /// Subspace size of `toc` and `upc`.
+    pub s: Option<usize>,
+}
+
+/// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns.
+pub async fn survey(
+    plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    treatment: Arc<Treatment>,
+    cell_rows: usize,
+) -> Result<Survey> {
+    let mut tasks = JoinSet::new();
+    for partition in 0..plan.properties().output_partitioning().partition_count() {
+        let mut stream = plan.execute(partition, Arc::clone(&context))?;
+        let mut surveyor = Surveyor::new(&treatment, plan.schema());
+        let treatment = Arc::clone(&treatment);
+        tasks.spawn(async move {
+            while let Some(batch) = stream.next().await {
+                surveyor.add(&treatment, &batch?)?;
+            }
+            Ok::<_, Error>(surveyor)
+        });
+    }
+    let mut whole = Surveyor::new(&treatment, plan.schema());
+    while let Some(part) = tasks.join_next().await {
+        whole.merge(part.map_err(|error| Error::Internal(format!("a survey task failed: {error}")))??)?;
+    }
+    whole.finish(&treatment, cell_rows)
+}
+
+/// What one partition has contributed so far.
+struct Surveyor {
+    rows: u64,
+    quasi: Vec<Collector>,
+    sensitive: Vec<SensitiveCollector>,
+    sampler: Sampler,
+}
+
+impl Surveyor {
+    fn new(treatment: &Treatment, schema: SchemaRef) -> Self {
+        Self {
+            rows: 0,
+            quasi: treatment.quasi.iter().map(Collector::new).collect(),
+            sensitive: vec![SensitiveCollector::default(); treatment.sensitive.len()],
+            sampler: Sampler::new(schema, treatment.policy.method.seed),
+        }
+    }
+
+    fn add(&mut self, treatment: &Treatment, batch: &RecordBatch) -> Result<()> {
+        self.rows += batch.num_rows() as u64;
+        let (quasi, sensitive) = batch.columns().split_at(treatment.quasi.len());
+        for ((collector, column), array) in self.quasi.iter_mut().zip(&treatment.quasi).zip(quasi) {
+            collector.add(column, array)?;
+        }
+        for ((collector, column), array) in self.sensitive.iter_mut().zip(&treatment.sensitive).zip(sensitive) {
+            collector.add(column, array)?;
+        }
+        self.sampler.add(batch)
+    }
+
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.rows += other.rows;
+        self.quasi.iter_mut().zip(other.quasi).for_each(|(mine, theirs)| mine.merge(theirs));
+        self.sensitive.iter_mut().zip(other.sensitive).for_each(|(mine, theirs)| mine.merge(theirs));
+        self.sampler.merge(other.sampler)
+    }
+
+    fn finish(self, treatment: &Treatment, cell_rows: usize) -> Result<Survey> {
+        let mut facts: Vec<Facts> = self.quasi.into_iter().map(Collector::finish).collect();
+        refuse_unusable(self.rows, &facts, treatment)?;
+        let sensitive: Vec<SensitiveDomain> = self.sensitive.into_iter().map(SensitiveCollector::finish).collect();
+        let sample = self.sampler.finish()?;
+        for ((column, facts), array) in treatment.quasi.iter().zip(&mut facts).zip(sample.rows.columns()) {
+            if let (Some(_), Facts::Line { quantiles, .. }) = (&column.quantiles, facts) {
+                *quantiles = even_quantiles(positions(array)?, &sample.counts);
+            }
+        }
+        let coders = treatment
+            .quasi
+            .iter()
+            .zip(&facts)
+            .map(|(column, facts)| Coder::new(column, facts))
+            .collect::<Result<Vec<_>>>()?;
+        let table = encode_sample(&coders, &sample.rows)?;
+        let weights: Vec<f64> = sample.counts.iter().map(|&count| count as f64).collect();
+        let tree = CellTree::build(&table, &weights, cell_rows as f64 / self.rows.max(1) as f64);
+        let tuned = tune(treatment, &coders, &sensitive, &sample)?;
+        Ok(Survey { rows: self.rows, facts, sensitive, tree, tuned })
+    }
+}
+
+/// Stops on tables that cannot be anonymised, or whose columns are not what the job takes them for.
+fn refuse_unusable(rows: u64, facts: &[Facts], treatment: &Treatment) -> Result<()> {
+    let k = treatment.policy.privacy.k;
+    if rows == 0 {
+        return Err(Error::Input("the input holds no rows".into()));
+    }
+    if rows < u64::from(k) {
+        return Err(Error::Privacy(format!(
+            "the input holds {rows} rows, fewer than k = {k}; lower privacy.k or wait for more rows"
+        )));
+    }
+    let mut problems = Vec::new();
+    for (column, facts) in treatment.quasi.iter().zip(facts) {
+        let name = &column.name;
+        let (nulls, constant, unknown) = match facts {
+            Facts::Line { min, max, nulls, .. } => (*nulls, min == max, 0),
+            Facts::Leaves { unknown, nulls, varied } => (*nulls, !varied, *unknown),
+            Facts::Words { distinct, nulls, .. } => (*nulls, *distinct <= 1, 0),
+        };
+        if nulls == rows {
+            problems.push(format!(
+                "column `{name}`: every value is null, so it cannot be a quasi-identifier; mend the source, or give it \
+                 the role \"identifier\" to drop it"
+            ));
+        } else if unknown > 0 && column.unknown == Unknown::Error {
+            problems.push(format!(
+                "column `{name}`: {unknown} of {rows} rows hold a value that its hierarchy does not know; add the \
+                 missing leaves, or set columns.{name}.unknown = \"top\""
+            ));
+        } else if nulls == 0 && constant && column.constant == Constant::Error {
+            problems.push(format!(
+                "column `{name}`: every row holds the same value, so there is nothing to generalise; give it the role \
+                 \"kept\", or set columns.{name}.constant = \"allow\""
+            ));
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Error::Input(problems.join("\n"))) }
+}
+
+/// Quantiles kept of a column: enough for ladders of hundreds of steps.
+const QUANTILES: u64 = 1 << 12;
+
+/// Evenly spaced quantiles of weighted values, ascending; NaN is left out.
+fn even_quantiles(values: Vec<f64>, counts: &[u64]) -> Vec<f64> {
+    let mut weighted: Vec<(f64, u64)> =
+        values.into_iter().zip(counts.iter().copied()).filter(|(value, _)| !value.is_nan()).collect();
+    weighted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let total: u64 = weighted.iter().map(|(_, count)| count).sum();
+    let points = QUANTILES.min(total);
+    let (mut quantiles, mut seen) = (Vec::new(), 0);
+    for (value, count) in weighted {
+        seen += count;
+        while (quantiles.len() as u64) < points && quantiles.len() as u64 * total < seen * points {
+            quantiles.push(value);
+        }
+    }
+    quantiles
+}
+
+fn encode_sample(coders: &[Coder], rows: &RecordBatch) -> Result<Table> {
+    let axes: Vec<_> = coders.iter().map(|coder| coder.axis().clone()).collect();
+    let width = axes.len();
+    let mut codes = vec![0; rows.num_rows() * width];
+    for (axis, (coder, array)) in coders.iter().zip(rows.columns()).enumerate() {
+        coder.encode(array, |row, code| codes[row * width + axis] = code)?;
+    }
+    Ok(Table::new(axes, codes))
+}
+
+/// Rows on which parameters are tried out: the runs are quadratic in it.
+const TUNING_ROWS: usize = 1500;
+
+fn tune(treatment: &Treatment, coders: &[Coder], domains: &[SensitiveDomain], sample: &Sample) -> Result<Tuned> {
+    let spec = &treatment.policy.method;
+    let missing = match spec.name {
+        MethodName::Toc => spec.delta.is_none() || spec.s.is_none(),
+        MethodName::Upc => spec.s.is_none(),
+        _ => false,
+    };
+    if !missing {
+        return Ok(Tuned::default());
+    }
+    let rows = sample.expand(TUNING_ROWS)?;
+    let mut table = encode_sample(coders, &rows)?;
+    let sensitive = rows.columns().iter().skip(coders.len());
+    for ((column, domain), array) in treatment.sensitive.iter().zip(domains).zip(sensitive) {
+        table.sensitive.push(encode_sensitive(column, domain, array)?);
+    }
+    Ok(crate::operator::tune(treatment, &table))
+}

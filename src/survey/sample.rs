@@ -1,0 +1,164 @@
+//! A sample of the table that is the same for any number of partitions and any order of rows.
+//!
+//! Rows are chosen by their content: those with the smallest hashes stay. Equal rows have equal hashes, so they are
+//! kept once, with their number as weight; a table with few distinct rows is therefore sampled whole and exactly.
+
+use datafusion::arrow::array::{BooleanArray, RecordBatch, UInt32Array, UInt64Array};
+use datafusion::arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
+use datafusion::arrow::datatypes::SchemaRef;
+
+use crate::encode::row_hashes;
+use crate::error::Result;
+
+/// Most distinct rows kept.
+pub const SAMPLE_ROWS: usize = 1 << 17;
+
+/// Collects the sample of one partition.
+#[derive(Debug, Clone)]
+pub(super) struct Sampler {
+    schema: SchemaRef,
+    seed: u64,
+    /// Rows at or above this hash are passed over.
+    ceiling: u64,
+    parts: Vec<(RecordBatch, Vec<u64>, Vec<u64>)>,
+    pending: usize,
+}
+
+/// Distinct rows and how often each occurs, in the order of their hashes.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// The distinct rows.
+    pub rows: RecordBatch,
+    /// How often each occurs in the whole table.
+    pub counts: Vec<u64>,
+}
+
+impl Sampler {
+    pub(super) fn new(schema: SchemaRef, seed: u64) -> Self {
+        Self { schema, seed, ceiling: u64::MAX, parts: Vec::new(), pending: 0 }
+    }
+
+    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let hashes = row_hashes(batch.columns(), batch.num_rows(), self.seed)?;
+        let keep: BooleanArray = hashes.iter().map(|hash| Some(*hash < self.ceiling)).collect();
+        let rows = filter_record_batch(batch, &keep)?;
+        if rows.num_rows() > 0 {
+            let hashes: Vec<u64> = hashes.into_iter().filter(|hash| *hash < self.ceiling).collect();
+            self.push(rows, hashes, None)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn merge(&mut self, other: Self) -> Result<()> {
+        self.ceiling = self.ceiling.min(other.ceiling);
+        for (rows, hashes, counts) in other.parts {
+            self.push(rows, hashes, Some(counts))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<Sample> {
+        self.compact()?;
+        Ok(match self.parts.pop() {
+            Some((rows, _, counts)) => Sample { rows, counts },
+            None => Sample { rows: RecordBatch::new_empty(self.schema), counts: Vec::new() },
+        })
+    }
+
+    fn push(&mut self, rows: RecordBatch, hashes: Vec<u64>, counts: Option<Vec<u64>>) -> Result<()> {
+        self.pending += rows.num_rows();
+        let counts = counts.unwrap_or_else(|| vec![1; rows.num_rows()]);
+        self.parts.push((rows, hashes, counts));
+        if self.pending > 3 * SAMPLE_ROWS { self.compact() } else { Ok(()) }
+    }
+
+    /// Folds equal rows into one and keeps those with the smallest hashes.
+    fn compact(&mut self) -> Result<()> {
+        if self.parts.is_empty() {
+            return Ok(());
+        }
+        let rows = concat_batches(&self.schema, self.parts.iter().map(|(rows, ..)| rows))?;
+        let mut order: Vec<(u64, u32, u64)> = self
+            .parts
+            .iter()
+            .flat_map(|(_, hashes, counts)| hashes.iter().zip(counts))
+            .zip(0..)
+            .map(|((hash, count), row)| (*hash, row, *count))
+            .collect();
+        order.sort_unstable();
+        order.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            earlier.2 += if same { later.2 } else { 0 };
+            same
+        });
+        order.retain(|(hash, ..)| *hash < self.ceiling);
+        if let Some((hash, ..)) = order.get(SAMPLE_ROWS) {
+            self.ceiling = *hash;
+            order.truncate(SAMPLE_ROWS);
+        }
+        let rows = take_record_batch(&rows, &order.iter().map(|(_, row, _)| *row).collect::<UInt32Array>())?;
+        self.pending = order.len();
+        let (hashes, counts) = order.into_iter().map(|(hash, _, count)| (hash, count)).unzip();
+        self.parts = vec![(rows, hashes, counts)];
+        Ok(())
+    }
+}
+
+impl Sample {
+    /// Number of distinct rows in the sample.
+    pub fn len(&self) -> usize {
+        self.rows.num_rows()
+    }
+
+    /// Whether the table was empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The first `most` rows, each repeated as often as it occurs (up to `most` rows in all): for tuning.
+    pub fn expand(&self, most: usize) -> Result<RecordBatch> {
+        let indices = (0_u64..).zip(&self.counts).flat_map(|(row, &count)| std::iter::repeat_n(row, count as usize));
+        Ok(take_record_batch(&self.rows, &indices.take(most).collect::<UInt64Array>())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int32Array};
+
+    use super::*;
+
+    fn batch(values: impl Iterator<Item = i32>) -> RecordBatch {
+        let column: ArrayRef = Arc::new(values.collect::<Int32Array>());
+        RecordBatch::try_from_iter([("n", column)]).unwrap()
+    }
+
+    #[test]
+    fn same_sample_for_any_split_and_order() {
+        let all = batch(0..400_000);
+        let mut one = Sampler::new(all.schema(), 7);
+        one.add(&all).unwrap();
+        let mut left = Sampler::new(all.schema(), 7);
+        let mut right = Sampler::new(all.schema(), 7);
+        right.add(&batch((100_000..400_000).rev())).unwrap();
+        left.add(&batch(0..100_000)).unwrap();
+        right.merge(left).unwrap();
+        let (one, two) = (one.finish().unwrap(), right.finish().unwrap());
+        assert_eq!(one.len(), SAMPLE_ROWS);
+        assert_eq!(one.rows, two.rows);
+        assert_eq!(one.counts, two.counts);
+    }
+
+    #[test]
+    fn equal_rows_are_counted() {
+        let mut sampler = Sampler::new(batch(0..1).schema(), 7);
+        for _ in 0..3 {
+            sampler.add(&batch((0..1000).map(|n| n % 10))).unwrap();
+        }
+        let sample = sampler.finish().unwrap();
+        assert_eq!(sample.counts, vec![300; 10]);
+        assert_eq!(sample.expand(500).unwrap().num_rows(), 500);
+    }
+}

@@ -1,0 +1,158 @@
+//! Bounded summaries of distinct values: the values with the smallest hashes.
+//!
+//! Keeping the n smallest hashes is a uniform sample of the distinct values, the same for any order of rows and any
+//! split into partitions, and it tells how many there are: exactly while all fit, by the density of hashes beyond.
+
+use std::collections::BTreeMap;
+
+use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};
+use datafusion::common::HashSet;
+
+use crate::encode::{MOST_CODES, row_hashes};
+use crate::error::Result;
+
+/// Distinct hashes, bounded.
+#[derive(Debug, Clone)]
+pub struct HashSketch {
+    kept: HashSet<u64>,
+    /// Hashes at or above this are no longer kept.
+    ceiling: u64,
+}
+
+impl Default for HashSketch {
+    fn default() -> Self {
+        Self { kept: HashSet::new(), ceiling: u64::MAX }
+    }
+}
+
+impl HashSketch {
+    /// Adds a hash.
+    pub fn add(&mut self, hash: u64) {
+        if hash < self.ceiling && self.kept.insert(hash) && self.kept.len() > 2 * MOST_CODES {
+            self.shrink();
+        }
+    }
+
+    /// Adds another sketch.
+    pub fn merge(&mut self, other: Self) {
+        self.ceiling = self.ceiling.min(other.ceiling);
+        other.kept.into_iter().for_each(|hash| self.add(hash));
+        let ceiling = self.ceiling;
+        self.kept.retain(|hash| *hash < ceiling);
+    }
+
+    /// Number of distinct hashes seen, estimated when they were too many to keep.
+    pub fn distinct(mut self) -> u64 {
+        // Beyond the bound the estimate always rests on the same number of smallest hashes, however they came.
+        if self.kept.len() > MOST_CODES {
+            self.shrink();
+        }
+        estimate(self.kept.len() as u64, self.ceiling)
+    }
+
+    fn shrink(&mut self) {
+        let mut hashes: Vec<u64> = self.kept.iter().copied().collect();
+        let (_, middle, _) = hashes.select_nth_unstable(MOST_CODES);
+        self.ceiling = *middle;
+        let ceiling = self.ceiling;
+        self.kept.retain(|hash| *hash < ceiling);
+    }
+}
+
+/// Distinct words, bounded: all of them while there are few enough, an even sample beyond.
+#[derive(Debug, Clone)]
+pub struct WordSketch {
+    kept: BTreeMap<u64, String>,
+    ceiling: u64,
+}
+
+impl Default for WordSketch {
+    fn default() -> Self {
+        Self { kept: BTreeMap::new(), ceiling: u64::MAX }
+    }
+}
+
+impl WordSketch {
+    /// Adds all values of a column.
+    pub fn add(&mut self, array: &StringViewArray) -> Result<()> {
+        let column: ArrayRef = std::sync::Arc::new(array.clone());
+        let hashes = row_hashes(&[column], array.len(), 0)?;
+        let mut last = None;
+        for (row, hash) in hashes.into_iter().enumerate() {
+            if hash >= self.ceiling || last == Some(hash) || array.is_null(row) {
+                continue;
+            }
+            last = Some(hash);
+            self.kept.entry(hash).or_insert_with(|| array.value(row).to_owned());
+            if self.kept.len() > MOST_CODES {
+                self.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds another sketch.
+    pub fn merge(&mut self, other: Self) {
+        self.ceiling = self.ceiling.min(other.ceiling);
+        self.kept.extend(other.kept);
+        while self.kept.len() > MOST_CODES || self.kept.last_key_value().is_some_and(|(hash, _)| *hash >= self.ceiling) {
+            self.pop();
+        }
+    }
+
+    /// The sorted words and the number of distinct ones seen.
+    pub fn finish(self) -> (Vec<String>, u64) {
+        let distinct = estimate(self.kept.len() as u64, self.ceiling);
+        let mut words: Vec<String> = self.kept.into_values().collect();
+        words.sort_unstable();
+        (words, distinct)
+    }
+
+    fn pop(&mut self) {
+        if let Some((hash, _)) = self.kept.pop_last() {
+            self.ceiling = self.ceiling.min(hash);
+        }
+    }
+}
+
+fn estimate(kept: u64, ceiling: u64) -> u64 {
+    if ceiling == u64::MAX { kept } else { (kept as f64 * (u64::MAX as f64 / ceiling as f64)) as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(range: std::ops::Range<u32>) -> StringViewArray {
+        range.map(|number| Some(format!("word number {number}"))).collect()
+    }
+
+    #[test]
+    fn few_words_are_kept_all() {
+        let mut sketch = WordSketch::default();
+        sketch.add(&words(0..100)).unwrap();
+        sketch.add(&words(50..150)).unwrap();
+        let (kept, distinct) = sketch.finish();
+        assert_eq!((kept.len(), distinct), (150, 150));
+    }
+
+    #[test]
+    fn many_words_are_sampled_the_same_way_in_any_order() {
+        let (mut one, mut left, mut right) = (WordSketch::default(), WordSketch::default(), WordSketch::default());
+        one.add(&words(0..200_000)).unwrap();
+        right.add(&words(90_000..200_000)).unwrap();
+        left.add(&words(0..90_000)).unwrap();
+        right.merge(left);
+        let (one, seen) = one.finish();
+        let (two, _) = right.finish();
+        assert_eq!(one, two);
+        assert!((180_000..220_000).contains(&seen), "estimated {seen}");
+    }
+
+    #[test]
+    fn hashes_are_counted_exactly_while_they_fit() {
+        let mut sketch = HashSketch::default();
+        (0..1000_u64).for_each(|n| sketch.add((n % 100).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+        assert_eq!(sketch.distinct(), 100);
+    }
+}
