@@ -22,7 +22,7 @@ pub async fn run(arguments: Arguments) -> Result<()> {
     let mut problems = check(&job, &base);
     let source = match Source::find(&base, &job.source.url).await {
         Ok(source) => {
-            let (context, _spill) = SessionOptions::default().session()?;
+            let (context, _spill) = SessionOptions::default().open()?;
             source.scan(&context).await.map(|(_, schema)| schema)
         }
         Err(error) => Err(error),

@@ -56,7 +56,9 @@ pub fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
                             if file >= arguments.files {
                                 return Ok(());
                             }
-                            let at = |file: u64| (u128::from(arguments.rows) * u128::from(file) / u128::from(arguments.files)) as u64;
+                            let at = |file: u64| {
+                                (u128::from(arguments.rows) * u128::from(file) / u128::from(arguments.files)) as u64
+                            };
                             let path = arguments.output.join(format!("part-{file:05}.parquet"));
                             write(&census, at(file)..at(file + 1), &path)?;
                         }

@@ -65,7 +65,8 @@ impl JobArguments {
     fn read(&self) -> Result<(Job, PathBuf)> {
         let text = std::fs::read_to_string(&self.job)
             .map_err(|error| Error::Job(format!("{} cannot be read: {error}", self.job.display())))?;
-        let settings: Vec<(&str, &str)> = self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let settings: Vec<(&str, &str)> =
+            self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let job = Job::parse_with(&text, &self.job, &settings).map_err(|error| Error::Job(error.to_string()))?;
         let folder = self.job.parent().filter(|folder| !folder.as_os_str().is_empty());
         Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use crate::release::{Manifest, Phase};
@@ -50,7 +50,8 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     text += &format!("verified: {}\n", manifest.verification.rules.join(", "));
     text += &format!("release:  run {} in {sink}/{}\n", manifest.run, manifest.data);
     if !times.is_empty() {
-        let laps: Vec<String> = times.iter().map(|(phase, time)| format!("{phase:?} {:.2} s", time.as_secs_f64()).to_lowercase()).collect();
+        let laps: Vec<String> =
+            times.iter().map(|(phase, time)| format!("{phase:?} {:.2} s", time.as_secs_f64()).to_lowercase()).collect();
         text += &format!("time:     {}\n", laps.join(", "));
     }
     text
@@ -58,7 +59,7 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
 
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
+    table.load_preset(UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
     if let Some(values) = table.column_mut(1) {
         values.set_cell_alignment(CellAlignment::Right);
     }

@@ -36,7 +36,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     } else {
         let sink = Location::open(Path::new("."), &arguments.job.job.to_string_lossy())?;
         let manifest = find_release(&sink, run_id).await?;
-        let (context, _spill) = arguments.limits.options().session()?;
+        let (context, _spill) = arguments.limits.options().open()?;
         let (classes, findings) = verify_release(&context, &sink, &manifest).await?;
         (manifest, classes, findings)
     };

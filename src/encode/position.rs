@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn decimals_dates_and_timestamps_have_positions() -> Result<()> {
-        let decimal: ArrayRef = Arc::new(Decimal128Array::from(vec![Some(1250), None]).with_precision_and_scale(10, 2)?);
+        let decimal: ArrayRef =
+            Arc::new(Decimal128Array::from(vec![Some(1250), None]).with_precision_and_scale(10, 2)?);
         let found = positions(&decimal)?;
         assert_eq!(found[0], 12.5);
         assert!(found[1].is_nan());

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
 
-use super::words::{Words, map_text, text};
 use super::positions;
+use super::words::{Words, map_text, text};
 use crate::domain::{Axis, Code, LINE_STEPS, NULL_ON_LINE, Shape};
 use crate::error::{Error, Result};
 use crate::hierarchy::{Hierarchy, Ladder, LevelTree};
@@ -24,8 +24,15 @@ pub struct Coder {
 #[derive(Debug, Clone)]
 enum Kind {
     /// `code = (position - min) * steps`.
-    Line { min: f64, max: f64, steps: f64, span: Code },
-    Leaves { unknown: Option<Code> },
+    Line {
+        min: f64,
+        max: f64,
+        steps: f64,
+        span: Code,
+    },
+    Leaves {
+        unknown: Option<Code>,
+    },
     Words(Arc<Words>),
 }
 
@@ -174,10 +181,15 @@ impl Coder {
                     _ => None,
                 };
                 let key = key.as_ref().map(|key| key as &dyn Fn(&str) -> String);
-                map_text(&text(array)?, null.unwrap_or(STRANGER), |value| words.code(value, key), |row, code| {
-                    strangers += u64::from(code == STRANGER);
-                    put(row, code);
-                });
+                map_text(
+                    &text(array)?,
+                    null.unwrap_or(STRANGER),
+                    |value| words.code(value, key),
+                    |row, code| {
+                        strangers += u64::from(code == STRANGER);
+                        put(row, code);
+                    },
+                );
             }
         }
         if strangers > 0 {

@@ -140,7 +140,8 @@ fn ranges(column: &SensitiveColumn, sensitive: &Sensitive) -> Vec<(u32, u32)> {
                 let words: Vec<&str> = range_words(entry).collect();
                 let last = first + words.len() as u32 - u32::from(!words.is_empty());
                 for (code, word) in (first..).zip(words) {
-                    let named = matches!(&entry.values, Values::Listed(values) if values.iter().any(|value| value == word));
+                    let named =
+                        matches!(&entry.values, Values::Listed(values) if values.iter().any(|value| value == word));
                     ranges.push(if named { (first, last) } else { (code, code) });
                 }
             }

@@ -13,7 +13,8 @@ use crate::domain::Code;
 
 /// Any column as text, with cheap access to every value.
 pub fn text(array: &ArrayRef) -> Result<StringViewArray> {
-    let array = if array.data_type() == &DataType::Utf8View { array.clone() } else { cast(array, &DataType::Utf8View)? };
+    let array =
+        if array.data_type() == &DataType::Utf8View { array.clone() } else { cast(array, &DataType::Utf8View)? };
     Ok(array.as_string_view().clone())
 }
 

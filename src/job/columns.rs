@@ -89,6 +89,9 @@ fn check_column(key: &str, column: &Column, problems: &mut Vec<Problem>) {
         (Some(publish @ (Publish::Range | Publish::Bounds)), Some(_)) if by_levels => {
             problems.push(unfit(key, publish, "the nodes of a tree have no smallest and largest value"));
         }
+        (Some(publish @ (Publish::Range | Publish::Bounds)), Some(_)) => {
+            problems.push(unfit(key, publish, "the intervals of a hierarchy are published by name"));
+        }
         (Some(publish @ Publish::Centroid), Some(_)) => {
             problems.push(unfit(key, publish, "it makes no use of a hierarchy"));
         }
@@ -419,7 +422,7 @@ mod tests {
         assert!(
             publish("centroid", "{ widths = [5] }").contains("`centroid` does not fit: it makes no use of a hierarchy")
         );
-        assert_eq!(publish("range", "{ widths = [5] }"), "");
+        assert!(publish("range", "{ widths = [5] }").contains("the intervals of a hierarchy are published by name"));
     }
 
     #[test]

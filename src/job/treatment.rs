@@ -30,6 +30,8 @@ pub struct Policy {
     pub method: MethodSpec,
     /// Hierarchies by column name.
     pub hierarchies: BTreeMap<String, Arc<Hierarchy>>,
+    /// Contents of the hierarchy files, by the path that the columns name them by.
+    pub files: BTreeMap<String, String>,
     /// Identity of the policy: changes with any rule, column, method parameter or line of a hierarchy.
     pub hash: String,
 }
@@ -116,8 +118,38 @@ impl Policy {
             columns: job.columns.clone(),
             method: job.method.clone(),
             hierarchies: loaded.hierarchies,
+            files: loaded.contents,
             hash,
         })
+    }
+
+    /// Opens a policy file: a job file, whose source and sink may be missing and are not looked at.
+    pub fn open(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::Job(format!("{} cannot be read: {error}", path.display())))?;
+        let table: toml::Table =
+            toml::from_str(&text).map_err(|error| Error::Job(format!("{}: {error}", path.display())))?;
+        let base = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Self::from_table(table, base).map_err(|error| error.context(path.display()))
+    }
+
+    /// A policy from the tables of a job file; `source`, `sink` and `version` may be missing. Hierarchy files are read
+    /// relative to `base`.
+    pub fn from_table(mut table: toml::Table, base: &Path) -> Result<Self> {
+        let nowhere = || toml::Value::Table(toml::Table::from_iter([("url".to_owned(), toml::Value::from("."))]));
+        table.insert("source".to_owned(), nowhere());
+        table.insert("sink".to_owned(), nowhere());
+        table.entry("version").or_insert(toml::Value::Integer(1));
+        let text = toml::to_string(&table).map_err(|error| Error::Job(error.to_string()))?;
+        let job = Job::parse(&text, Path::new("policy")).map_err(|error| Error::Job(error.to_string()))?;
+        let problems: Vec<String> = check::check(&job, base)
+            .into_iter()
+            .filter(|problem| {
+                problem.is_error() && !problem.key.starts_with("source") && !problem.key.starts_with("sink")
+            })
+            .map(|problem| problem.to_string())
+            .collect();
+        if problems.is_empty() { Self::of(&job, base) } else { Err(Error::Job(problems.join("\n"))) }
     }
 
     /// The sensitive-range policy of a column, when a rule names one.

@@ -66,7 +66,8 @@ impl ScalarUDFImpl for AssignCell {
             column.resize(args.number_rows, 0);
             blueprint.coders[axis].encode(&array, |row, code| column[row] = code).map_err(Error::into_datafusion)?;
         }
-        let cells = UInt32Array::from_iter_values((0..args.number_rows).map(|row| tree.assign_by(|axis| codes[axis][row])));
+        let cells =
+            UInt32Array::from_iter_values((0..args.number_rows).map(|row| tree.assign_by(|axis| codes[axis][row])));
         Ok(ColumnarValue::Array(Arc::new(cells)))
     }
 }

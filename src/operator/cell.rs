@@ -47,13 +47,7 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     let groups = Groups::new(&table, &grouping, &order);
     let (rows, losses) = publish(blueprint, rows, &groups)?;
     let measures = measure(blueprint, &table, &groups, &losses);
-    Ok(Cell {
-        rows,
-        measures,
-        encoding: encoded - started,
-        grouping: grouped - encoded,
-        recoding: grouped.elapsed(),
-    })
+    Ok(Cell { rows, measures, encoding: encoded - started, grouping: grouped - encoded, recoding: grouped.elapsed() })
 }
 
 /// Batch rows in the order of their content's hash.

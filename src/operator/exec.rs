@@ -18,8 +18,7 @@ use datafusion::physical_expr::{
     PhysicalSortExpr, ScalarFunctionExpr,
 };
 use datafusion::physical_plan::execution_plan::{
-    Boundedness, CardinalityEffect, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
-    SchedulingType,
+    Boundedness, CardinalityEffect, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions, SchedulingType,
 };
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
@@ -72,7 +71,8 @@ impl AnonymizeExec {
         }
         let blueprint = Arc::new(OnceCell::new_with(blueprint));
         let schema = rows.schema();
-        let column = |index: usize| -> Arc<dyn PhysicalExpr> { Arc::new(Column::new(schema.field(index).name(), index)) };
+        let column =
+            |index: usize| -> Arc<dyn PhysicalExpr> { Arc::new(Column::new(schema.field(index).name(), index)) };
         let function = Arc::new(ScalarUDF::from(AssignCell::new(Arc::clone(&blueprint))));
         let cell: Arc<dyn PhysicalExpr> = Arc::new(ScalarFunctionExpr::new(
             "assign_cell",
@@ -191,10 +191,7 @@ impl ExecutionPlan for AnonymizeExec {
         Ok(Arc::new(Self::new(input, survey, Arc::clone(&self.treatment), Arc::clone(&self.blueprint))))
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
         self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
     }
 

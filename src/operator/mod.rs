@@ -15,16 +15,20 @@
 mod assign_cell;
 mod blueprint;
 mod cell;
+mod dataframe;
 mod exec;
 mod logical;
 mod planner;
+mod sql;
 mod stream;
 
 pub use blueprint::{Blueprint, tune};
+pub use dataframe::{AnonymizeExt, register};
 pub use exec::AnonymizeExec;
 pub use logical::Anonymize;
 pub(crate) use logical::survey_plan;
 pub use planner::{AnonymizePlanner, AnonymizeQueryPlanner};
+pub use sql::AnonymizeRelation;
 
 /// Name of the column that carries the cell through exchange and sort. It never leaves the operator.
 pub const CELL_COLUMN: &str = "__throng_cell";

@@ -163,7 +163,8 @@ impl CellStream {
     async fn work(&mut self, cell: u32, batches: Vec<RecordBatch>) -> Result<()> {
         let blueprint = Arc::clone(&self.blueprint);
         let task = SpawnedTask::spawn_blocking(move || {
-            let schema = batches.first().map(RecordBatch::schema).unwrap_or_else(|| Arc::clone(&blueprint.treatment.input));
+            let schema =
+                batches.first().map(RecordBatch::schema).unwrap_or_else(|| Arc::clone(&blueprint.treatment.input));
             let rows = concat_batches(&schema, &batches)?;
             drop(batches);
             Ok::<_, Error>((rows.num_rows(), cell::anonymise(&blueprint, cell, &rows)?))

@@ -128,7 +128,8 @@ pub(super) fn commonest(axis: usize, original: &ArrayRef, groups: &Groups<'_>) -
     for rows in groups.grouping.iter() {
         let mut coded: Vec<(Code, u32)> = rows.iter().map(|&row| (groups.table.row(row)[axis], row)).collect();
         coded.sort_unstable();
-        let longest = coded.chunk_by(|a, b| a.0 == b.0).reduce(|best, run| if run.len() > best.len() { run } else { best });
+        let longest =
+            coded.chunk_by(|a, b| a.0 == b.0).reduce(|best, run| if run.len() > best.len() { run } else { best });
         chosen.extend(longest.map(|run| groups.order[run[0].1 as usize]));
         losses.push(groups.table.cover(rows).axis_loss(&groups.table.axes, axis));
     }
@@ -141,5 +142,7 @@ pub(super) fn commonest(axis: usize, original: &ArrayRef, groups: &Groups<'_>) -
 }
 
 fn ends(groups: &Groups<'_>, rows: &[u32], axis: usize) -> (Code, Code) {
-    rows.iter().map(|&row| groups.table.row(row)[axis]).fold((Code::MAX, 0), |(lo, hi), code| (lo.min(code), hi.max(code)))
+    rows.iter()
+        .map(|&row| groups.table.row(row)[axis])
+        .fold((Code::MAX, 0), |(lo, hi), code| (lo.min(code), hi.max(code)))
 }

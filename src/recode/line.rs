@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, Float64Array, StructArray, UInt32Array, make_comparator};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::{SortOptions, cast, take};
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Float64Type, TimeUnit};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::{Groups, TOP, labels};
@@ -27,25 +27,7 @@ enum Span {
 /// Ranges in the column's published form, one per group, and their losses.
 pub(super) fn ranges(coder: &Coder, original: &ArrayRef, groups: &Groups<'_>) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
     let positions = positions(original)?;
-    // Positions of very large integers, long decimals and nanoseconds may coincide: the comparator decides ties.
-    let exact = make_comparator(original.as_ref(), original.as_ref(), SortOptions::default())?;
-    let less = |a: usize, b: usize| match positions[a].partial_cmp(&positions[b]) {
-        Some(Ordering::Equal) => exact(a, b) == Ordering::Less,
-        order => order == Some(Ordering::Less),
-    };
-    let spans: Vec<Span> = groups.batch_rows().map(|rows| span(rows, &positions, original, &less)).collect();
-    let (min, max) = coder.line().unwrap_or_default();
-    let width = max - min;
-    let losses = spans
-        .iter()
-        .map(|span| match span {
-            Span::Range(lo, hi) if width > 0.0 => {
-                ((positions[*hi as usize] - positions[*lo as usize]) / width).clamp(0.0, 1.0)
-            }
-            Span::Anything => 1.0,
-            _ => 0.0,
-        })
-        .collect();
+    let (spans, losses) = spans(coder, original, &positions, groups)?;
     let end = |pick: fn(u32, u32) -> u32| -> Result<ArrayRef> {
         let rows: UInt32Array = spans
             .iter()
@@ -64,7 +46,7 @@ pub(super) fn ranges(coder: &Coder, original: &ArrayRef, groups: &Groups<'_>) ->
     let columns = match coder.column().publish {
         Publish::Bounds => vec![lows, highs],
         Publish::Label => vec![range_labels(&spans, &lows, &highs)?],
-        Publish::Range | Publish::Centroid => {
+        _ => {
             let valid = spans.iter().map(|span| !matches!(span, Span::Missing)).collect::<NullBuffer>();
             let fields = match published_fields(coder.column())[0].data_type() {
                 DataType::Struct(fields) => fields.clone(),
@@ -74,6 +56,30 @@ pub(super) fn ranges(coder: &Coder, original: &ArrayRef, groups: &Groups<'_>) ->
         }
     };
     Ok((columns, losses))
+}
+
+/// What every group spans, and what publishing that loses.
+fn spans(coder: &Coder, original: &ArrayRef, positions: &[f64], groups: &Groups<'_>) -> Result<(Vec<Span>, Vec<f64>)> {
+    // Positions of very large integers, long decimals and nanoseconds may coincide: the comparator decides ties.
+    let exact = make_comparator(original.as_ref(), original.as_ref(), SortOptions::default())?;
+    let less = |a: usize, b: usize| match positions[a].partial_cmp(&positions[b]) {
+        Some(Ordering::Equal) => exact(a, b) == Ordering::Less,
+        order => order == Some(Ordering::Less),
+    };
+    let spans: Vec<Span> = groups.batch_rows().map(|rows| span(rows, positions, original, &less)).collect();
+    let (min, max) = coder.line().unwrap_or_default();
+    let width = max - min;
+    let losses = spans
+        .iter()
+        .map(|span| match span {
+            Span::Range(lo, hi) if width > 0.0 => {
+                ((positions[*hi as usize] - positions[*lo as usize]) / width).clamp(0.0, 1.0)
+            }
+            Span::Anything => 1.0,
+            _ => 0.0,
+        })
+        .collect();
+    Ok((spans, losses))
 }
 
 fn span(
@@ -101,7 +107,8 @@ fn span(
 
 fn range_labels(spans: &[Span], lows: &ArrayRef, highs: &ArrayRef) -> Result<ArrayRef> {
     let options = FormatOptions::default();
-    let (low, high) = (ArrayFormatter::try_new(lows.as_ref(), &options)?, ArrayFormatter::try_new(highs.as_ref(), &options)?);
+    let (low, high) =
+        (ArrayFormatter::try_new(lows.as_ref(), &options)?, ArrayFormatter::try_new(highs.as_ref(), &options)?);
     let text = spans.iter().enumerate().map(|(group, span)| match span {
         Span::Missing => None,
         Span::Anything => Some(TOP.to_owned()),
@@ -115,8 +122,8 @@ fn range_labels(spans: &[Span], lows: &ArrayRef, highs: &ArrayRef) -> Result<Arr
 
 /// The mean of every group in the column's own type. What the group spans is lost, and counted as for a range.
 pub(super) fn centroid(coder: &Coder, original: &ArrayRef, groups: &Groups<'_>) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
-    let (_, losses) = ranges(coder, original, groups)?;
     let positions = positions(original)?;
+    let (_, losses) = spans(coder, original, &positions, groups)?;
     let means: Float64Array = groups
         .batch_rows()
         .map(|rows| {
@@ -134,7 +141,7 @@ pub(super) fn centroid(coder: &Coder, original: &ArrayRef, groups: &Groups<'_>) 
 /// Positions back to values of the original type, rounded where the type is coarser.
 fn from_positions(means: &Float64Array, data_type: &DataType) -> Result<ArrayRef> {
     const DAY: f64 = 86_400.0;
-    let scaled = |scale: f64| -> ArrayRef { Arc::new(means.unary::<_, datafusion::arrow::datatypes::Float64Type>(|mean| (mean * scale).round())) };
+    let scaled = |scale: f64| -> ArrayRef { Arc::new(means.unary::<_, Float64Type>(|mean| (mean * scale).round())) };
     let per_second = |unit: &TimeUnit| match unit {
         TimeUnit::Second => 1.0,
         TimeUnit::Millisecond => 1e3,

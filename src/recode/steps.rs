@@ -22,7 +22,8 @@ pub(super) fn labels_of(
     let mut losses = Vec::with_capacity(groups.grouping.len());
     let mut text: Vec<Option<String>> = Vec::with_capacity(groups.grouping.len());
     for rows in groups.batch_rows() {
-        let (mut min, mut max, mut first, mut missing, mut nulls, mut count) = (f64::INFINITY, f64::NEG_INFINITY, 0, 0, 0, 0);
+        let (mut min, mut max, mut first, mut missing, mut nulls, mut count) =
+            (f64::INFINITY, f64::NEG_INFINITY, 0, 0, 0, 0);
         for row in rows {
             first = row;
             count += 1;

@@ -63,7 +63,8 @@ pub(super) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commi
         Ok(_) => {}
         Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
             let other = committed(sink, &manifest.run).await?;
-            let other = other.ok_or_else(|| Error::Retry(format!("the manifest of run `{}` was removed", manifest.run)))?;
+            let other =
+                other.ok_or_else(|| Error::Retry(format!("the manifest of run `{}` was removed", manifest.run)))?;
             return Ok(Commit::Lost(Box::new(other)));
         }
         Err(error) => return Err(error.into()),
@@ -79,11 +80,8 @@ const FLIPS: usize = 10;
 /// Makes a release the newest one.
 async fn point_to(sink: &Location, manifest: &Manifest) -> Result<()> {
     let path = sink.at("_latest");
-    let pointer = Latest {
-        run: manifest.run.clone(),
-        manifest: manifest_name(&manifest.run),
-        data: manifest.data.clone(),
-    };
+    let pointer =
+        Latest { run: manifest.run.clone(), manifest: manifest_name(&manifest.run), data: manifest.data.clone() };
     for _ in 0..FLIPS {
         let mode = match sink.store.head(&path).await {
             Ok(meta) if meta.e_tag.is_some() && sink.root.scheme() != "file" => {

@@ -30,9 +30,11 @@ impl<'a> Published<'a> {
     pub(super) fn read(quasi: &'a QuasiColumn, columns: &[ArrayRef]) -> Result<Self> {
         Ok(match quasi.publish {
             Publish::Centroid => Self::Representative,
-            Publish::Bounds => {
-                Self::Intervals { low: positions(&columns[0])?, high: positions(&columns[1])?, null: vec![false; columns[0].len()] }
-            }
+            Publish::Bounds => Self::Intervals {
+                low: positions(&columns[0])?,
+                high: positions(&columns[1])?,
+                null: vec![false; columns[0].len()],
+            },
             Publish::Range => {
                 let ends = columns[0].as_struct();
                 let null = (0..ends.len()).map(|row| ends.is_null(row)).collect();
@@ -66,7 +68,9 @@ impl<'a> Published<'a> {
             (Self::Labels(labels, hierarchy), Original::Text(values)) => {
                 if labels.is_null(row) || values.is_null(other) {
                     let root = matches!(hierarchy, Some(Hierarchy::Levels(levels)) if !labels.is_null(row) && labels.value(row) == levels.root());
-                    return (labels.is_null(row) == values.is_null(other)) || root || (!labels.is_null(row) && labels.value(row) == TOP);
+                    return (labels.is_null(row) == values.is_null(other))
+                        || root
+                        || (!labels.is_null(row) && labels.value(row) == TOP);
                 }
                 let (label, value) = (labels.value(row), values.value(other));
                 match hierarchy {
@@ -126,7 +130,8 @@ fn line_labels(labels: &StringViewArray, data_type: &DataType) -> Result<Publish
             return (None, None);
         }
         let label = labels.value(row);
-        match label.strip_prefix('[').and_then(|label| label.strip_suffix(']')).and_then(|label| label.split_once(", ")) {
+        match label.strip_prefix('[').and_then(|label| label.strip_suffix(']')).and_then(|label| label.split_once(", "))
+        {
             Some((low, high)) => (Some(low.to_owned()), Some(high.to_owned())),
             None => (Some(label.to_owned()), Some(label.to_owned())),
         }

@@ -29,7 +29,8 @@ impl Location {
     pub fn open(base: &LocalPath, location: &str) -> Result<Self> {
         if let Some(path) = local_path(base, location) {
             let path = std::path::absolute(&path)?;
-            let bad = |error: object_store::path::Error| Error::Job(format!("`{location}` is not a usable path: {error}"));
+            let bad =
+                |error: object_store::path::Error| Error::Job(format!("`{location}` is not a usable path: {error}"));
             return Ok(Self {
                 store: Arc::new(LocalFileSystem::new().with_automatic_cleanup(true)),
                 root: Url::parse("file:///").map_err(|error| Error::Internal(error.to_string()))?,

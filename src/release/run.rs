@@ -78,7 +78,7 @@ impl Run {
     pub fn new(job: Job, base: &LocalPath, options: RunOptions) -> Result<Self> {
         refuse(check(&job, base).iter().filter(|problem| problem.is_error()))?;
         let policy = Arc::new(Policy::of(&job, base)?);
-        let (context, spill) = options.session.session()?;
+        let (context, spill) = options.session.open()?;
         Ok(Self { job, base: base.to_owned(), policy, context, _spill: spill, options })
     }
 
@@ -95,7 +95,8 @@ impl Run {
 
         let mut times = Vec::new();
         let mut clock = std::time::Instant::now();
-        let mut lap = |phase: Phase| times.push((phase, std::mem::replace(&mut clock, std::time::Instant::now()).elapsed()));
+        let mut lap =
+            |phase: Phase| times.push((phase, std::mem::replace(&mut clock, std::time::Instant::now()).elapsed()));
 
         let blueprint = self.survey(&input, treatment, observer).await?;
         lap(Phase::Survey);
@@ -165,7 +166,12 @@ impl Run {
         Ok(Outcome::AlreadyDone(Box::new(done)))
     }
 
-    async fn survey(&self, input: &LogicalPlan, treatment: Arc<Treatment>, observer: &Observer<'_>) -> Result<Arc<Blueprint>> {
+    async fn survey(
+        &self,
+        input: &LogicalPlan,
+        treatment: Arc<Treatment>,
+        observer: &Observer<'_>,
+    ) -> Result<Arc<Blueprint>> {
         let plan = survey_plan(input, &treatment)?;
         let plan = DataFrame::new(self.context.state(), plan).create_physical_plan().await?;
         observer(Phase::Survey, Some(&plan), 0);
@@ -200,8 +206,13 @@ impl Run {
         if measures.loss.rows() > 0 && share <= allowed {
             return Ok(());
         }
-        let rules: Vec<String> =
-            blueprint.rules.others.iter().map(|rule| rule.name()).chain([format!("k = {}", blueprint.rules.k)]).collect();
+        let rules: Vec<String> = blueprint
+            .rules
+            .others
+            .iter()
+            .map(|rule| rule.name())
+            .chain([format!("k = {}", blueprint.rules.k)])
+            .collect();
         Err(Error::Privacy(format!(
             "{suppressed} of {rows} rows ({:.2} %) fit into no group that meets the rules ({}), and \
              privacy.max-suppression allows {:.2} %; relax a rule (a lower k or l, a higher max-loss or p), or allow \
@@ -212,7 +223,13 @@ impl Run {
         )))
     }
 
-    fn target(&self, sink: &Location, folder: &object_store::path::Path, run: &str, blueprint: &Blueprint) -> Result<Target> {
+    fn target(
+        &self,
+        sink: &Location,
+        folder: &object_store::path::Path,
+        run: &str,
+        blueprint: &Blueprint,
+    ) -> Result<Target> {
         let metadata = vec![
             KeyValue::new("throng.version".into(), env!("CARGO_PKG_VERSION").to_owned()),
             KeyValue::new("throng.run".into(), run.to_owned()),
@@ -330,9 +347,7 @@ impl Run {
         findings.extend(found.into_iter().filter(|finding| finding.rule != "rows" && finding.rule != "k"));
         if manifest.input == source.files() {
             let source = DataFrame::new(self.context.state(), input);
-            findings.extend(
-                verify::verify_against_source(&published, &source, &treatment, manifest.suppressed).await?,
-            );
+            findings.extend(verify::verify_against_source(&published, &source, &treatment, manifest.suppressed).await?);
         } else {
             findings.push(Finding {
                 rule: "source".into(),
@@ -403,7 +418,9 @@ fn written(batches: &[RecordBatch]) -> Vec<Written> {
 fn codec(output: &Output) -> Result<Codec> {
     let level = output.level;
     Ok(match output.compression {
-        Compression::Zstd => Codec::ZSTD(level.map_or(Ok(ZstdLevel::default()), |level| ZstdLevel::try_new(level as i32))?),
+        Compression::Zstd => {
+            Codec::ZSTD(level.map_or(Ok(ZstdLevel::default()), |level| ZstdLevel::try_new(level as i32))?)
+        }
         Compression::Gzip => Codec::GZIP(level.map_or(Ok(GzipLevel::default()), GzipLevel::try_new)?),
         Compression::Snappy => Codec::SNAPPY,
         Compression::Lz4 => Codec::LZ4_RAW,

@@ -33,7 +33,7 @@ pub struct SessionOptions {
 
 /// The spill folder of a run, removed when it ends.
 #[derive(Debug)]
-pub(crate) struct SpillFolder {
+pub struct SpillFolder {
     path: PathBuf,
 }
 
@@ -41,8 +41,8 @@ pub(crate) struct SpillFolder {
 const NAMED_CONSUMERS: usize = 3;
 
 impl SessionOptions {
-    /// A session within these limits, and its spill folder.
-    pub(crate) fn session(&self) -> Result<(SessionContext, SpillFolder)> {
+    /// A session within these limits, and its spill folder, which goes when it is dropped.
+    pub fn open(&self) -> Result<(SessionContext, SpillFolder)> {
         let parent = self.spill_dir.clone().unwrap_or_else(std::env::temp_dir);
         let folder = SpillFolder::create(&parent)?;
         let mut disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![folder.path.clone()]));

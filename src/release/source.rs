@@ -68,7 +68,9 @@ impl Source {
         }
         let changed = self.files.iter().find(|file| !now.contains(file)).or_else(|| now.first());
         let name = changed.map_or("", |file| file.path.as_str());
-        Err(Error::Retry(format!("the input has changed while it was read (`{name}`); nothing was published, run again")))
+        Err(Error::Retry(format!(
+            "the input has changed while it was read (`{name}`); nothing was published, run again"
+        )))
     }
 
     /// A scan of all files.

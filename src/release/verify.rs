@@ -49,7 +49,8 @@ impl Finding {
         if findings.is_empty() {
             return Ok(());
         }
-        let lines: Vec<String> = findings.iter().map(|finding| format!("{}: {}", finding.rule, finding.message)).collect();
+        let lines: Vec<String> =
+            findings.iter().map(|finding| format!("{}: {}", finding.rule, finding.message)).collect();
         Err(Error::Privacy(format!("the release does not hold what it promises\n  {}", lines.join("\n  "))))
     }
 }
@@ -110,7 +111,11 @@ pub async fn verify_release(
     }
     if changed > 0 {
         let of = manifest.files.len();
-        findings.push(Finding::new("files", changed, format!("{changed} of {of} files are not the ones that were released")));
+        findings.push(Finding::new(
+            "files",
+            changed,
+            format!("{changed} of {of} files are not the ones that were released"),
+        ));
     }
     if present.is_empty() {
         return Ok((Classes::default(), findings));
@@ -345,7 +350,8 @@ async fn uncovered(
     let mut originals: Vec<Vec<Original>> = Vec::new();
     let mut at: HashMap<Key, Vec<(u32, u32)>> = HashMap::new();
     for (number, batch) in chosen(source, names)?.collect().await?.iter().enumerate() {
-        (0..batch.num_rows()).for_each(|row| at.entry(class(batch, row)).or_default().push((number as u32, row as u32)));
+        (0..batch.num_rows())
+            .for_each(|row| at.entry(class(batch, row)).or_default().push((number as u32, row as u32)));
         let columns = treatment.quasi.iter().zip(&batch.columns()[2..]);
         originals.push(columns.map(|(quasi, column)| Original::read(quasi, column)).collect::<Result<_>>()?);
     }
@@ -402,7 +408,11 @@ impl ScalarUDFImpl for Fingerprint {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let columns = args.args.iter().map(|value| value.to_array(args.number_rows)).collect::<DataFusionResult<Vec<ArrayRef>>>()?;
+        let columns = args
+            .args
+            .iter()
+            .map(|value| value.to_array(args.number_rows))
+            .collect::<DataFusionResult<Vec<ArrayRef>>>()?;
         let hashes = row_hashes(&columns, args.number_rows, self.seed)?;
         Ok(ColumnarValue::Array(Arc::new(UInt64Array::from(hashes))))
     }

@@ -85,7 +85,9 @@ fn stored(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
-        DataType::List(item) => DataType::List(Arc::new(item.as_ref().clone().with_data_type(stored(item.data_type())))),
+        DataType::List(item) => {
+            DataType::List(Arc::new(item.as_ref().clone().with_data_type(stored(item.data_type()))))
+        }
         DataType::LargeList(item) => {
             DataType::LargeList(Arc::new(item.as_ref().clone().with_data_type(stored(item.data_type()))))
         }
@@ -146,11 +148,7 @@ impl ExecutionPlan for WriteExec {
         self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
     }
 
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> DataFusionResult<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let input = self.input.execute(partition, context)?;
         let target = self.target.clone();
         let metrics = BaselineMetrics::new(&self.metrics, partition);

@@ -58,9 +58,7 @@ pub(super) enum Collector {
 impl Collector {
     pub(super) fn new(column: &QuasiColumn) -> Self {
         match column.hierarchy.as_deref() {
-            _ if column.on_a_line() => {
-                Self::Line { min: f64::INFINITY, max: f64::NEG_INFINITY, whole: true, nulls: 0 }
-            }
+            _ if column.on_a_line() => Self::Line { min: f64::INFINITY, max: f64::NEG_INFINITY, whole: true, nulls: 0 },
             Some(Hierarchy::Levels(_)) => Self::Leaves { unknown: 0, nulls: 0, leaves: BTreeSet::new() },
             _ => Self::Words { sketch: WordSketch::default(), nulls: 0 },
         }

@@ -95,7 +95,8 @@ impl WordSketch {
     pub fn merge(&mut self, other: Self) {
         self.ceiling = self.ceiling.min(other.ceiling);
         self.kept.extend(other.kept);
-        while self.kept.len() > MOST_CODES || self.kept.last_key_value().is_some_and(|(hash, _)| *hash >= self.ceiling) {
+        while self.kept.len() > MOST_CODES || self.kept.last_key_value().is_some_and(|(hash, _)| *hash >= self.ceiling)
+        {
             self.pop();
         }
     }

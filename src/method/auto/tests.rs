@@ -83,7 +83,8 @@ proptest! {
 
     #[test]
     fn every_row_finds_a_group(
-        kinds in kinds(), rows in 0usize..700, variety in 1u16..100, seed in any::<u64>(), k in 1usize..20, effort in 0usize..3,
+        kinds in kinds(), rows in 0usize..700, variety in 1u16..100, seed in any::<u64>(), k in 1usize..20,
+        effort in 0usize..3,
     ) {
         let table = table(&kinds, rows, variety, seed);
         let method = Auto::new(Effort::ALL[effort]);
@@ -95,7 +96,8 @@ proptest! {
 
     #[test]
     fn groups_meet_every_rule(
-        kinds in kinds(), rows in 0usize..400, seed in any::<u64>(), k in 1usize..8, effort in 0usize..3, people in any::<bool>(),
+        kinds in kinds(), rows in 0usize..400, seed in any::<u64>(), k in 1usize..8, effort in 0usize..3,
+        people in any::<bool>(),
     ) {
         let mut table = table(&kinds, rows, 20, seed);
         let mut rng = fastrand::Rng::with_seed(seed);
@@ -132,7 +134,8 @@ proptest! {
         while free.len() >= k {
             let mut group = vec![free.swap_remove(0)];
             while group.len() < k {
-                let at = (0..free.len()).min_by_key(|&at| cost(&ruler, &space, group.iter().chain([&free[at]]))).unwrap();
+                let with = |at: &usize| cost(&ruler, &space, group.iter().chain([&free[*at]]));
+                let at = (0..free.len()).min_by_key(with).unwrap();
                 group.push(free.swap_remove(at));
             }
             expected.push(group);
@@ -161,7 +164,8 @@ proptest! {
                 prop_assert_eq!(crowd.relief[*row as usize], before - without);
             }
         }
-        let cheapest = (0..crowd.len()).map(|g| u64::from(crowd.extra[g]) * (crowd.size(g) + 1) + u64::from(crowd.cost[g])).min();
+        let rise = |g: usize| u64::from(crowd.extra[g]) * (crowd.size(g) + 1) + u64::from(crowd.cost[g]);
+        let cheapest = (0..crowd.len()).map(rise).min();
         prop_assert_eq!(crowd.cheapest(usize::MAX, 1, u64::MAX).map(|found| found.1), cheapest);
     }
 }

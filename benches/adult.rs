@@ -1,0 +1,60 @@
+//! The methods side by side on UCI Adult (30,162 rows, 8 quasi-identifiers): mean loss of a published value (GCP) of
+//! verified releases, at several k, and the CPU time of each run, Parquet to Parquet.
+//!
+//! `cargo bench --bench adult -- [K...]`
+
+#![allow(missing_docs, clippy::print_stdout, clippy::expect_used, reason = "a bench")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use support::timed;
+use throng::job::Job;
+use throng::release::{Manifest, Outcome, Run, RunOptions};
+
+/// Name, settings, and the GCP that the method must not exceed at k = 2, 5, 10, 25, 50, where one was set.
+const METHODS: [(&str, &[(&str, &str)], Option<[f64; 5]>); 6] = [
+    ("auto thorough", &[("method.effort", "thorough")], Some([0.0150, 0.0426, 0.0701, 0.118, 0.167])),
+    ("auto balanced", &[("method.effort", "balanced")], Some([0.0153, 0.0435, 0.0724, 0.122, 0.174])),
+    ("auto fast", &[("method.effort", "fast")], None),
+    ("k-members", &[("method.name", "k-members")], None),
+    ("mondrian strict", &[("method.name", "mondrian")], None),
+    ("mondrian relaxed", &[("method.name", "mondrian"), ("method.variant", "relaxed")], None),
+];
+
+const KS: [u32; 5] = [2, 5, 10, 25, 50];
+
+fn main() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    println!("Adult, GCP (CPU s of the whole run); limit in brackets where one is set");
+    println!("{:<18}{}", "", KS.map(|k| format!("{:>24}", format!("k = {k}"))).concat());
+    for (name, settings, limits) in METHODS {
+        let mut line = format!("{name:<18}");
+        for (at, k) in KS.into_iter().enumerate() {
+            let (manifest, cpu, _) = timed(|| runtime.block_on(release(k, settings)));
+            assert_eq!(manifest.suppressed, 0, "{name} suppressed rows at k = {k}");
+            let gcp = manifest.scores.gcp.expect("groups");
+            let limit = limits.map_or(String::new(), |limits| format!(" [{}]", limits[at]));
+            line += &format!("{:>24}", format!("{gcp:.5} ({:.2}){limit}", cpu.as_secs_f64()));
+        }
+        println!("{line}");
+    }
+}
+
+async fn release(k: u32, settings: &[(&str, &str)]) -> Manifest {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("pipelines");
+    let text = std::fs::read_to_string(folder.join("adult.toml")).expect("pipelines/adult.toml");
+    let sink = std::env::temp_dir().join("throng-bench").join("adult");
+    std::fs::remove_dir_all(&sink).ok();
+    let (k, sink_url) = (k.to_string(), sink.to_string_lossy().into_owned());
+    let mut all = vec![("privacy.k", k.as_str()), ("sink.url", sink_url.as_str())];
+    all.extend_from_slice(settings);
+    let job = Job::parse_with(&text, Path::new("adult.toml"), &all).expect("a job");
+    let run = Run::new(job, &folder, RunOptions::default()).expect("a run");
+    let outcome = run.execute(&|_, _, _| {}).await.expect("a release");
+    std::fs::remove_dir_all(&sink).ok();
+    match outcome {
+        Outcome::Released(manifest, _) | Outcome::AlreadyDone(manifest) => *manifest,
+    }
+}

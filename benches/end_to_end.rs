@@ -1,0 +1,133 @@
+//! A whole run, Parquet to verified Parquet, against the yardstick: a sorted copy of the same file by the same
+//! DataFusion with the same limits, in the same process.
+//!
+//! `cargo bench --bench end_to_end -- [ROWS] [MEMORY] [METHOD...]`, for example `-- 10000000 4GB balanced fast
+//! mondrian`. Data is generated once and kept under the system's temporary folder.
+
+#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a bench")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use datafusion::prelude::ParquetReadOptions;
+use support::{peak_memory, timed};
+use throng::job::Job;
+use throng::release::{Outcome, Run, RunOptions, SessionOptions};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const JOB: &str = r#"
+version = 1
+source.url = "SOURCE"
+sink.url = "SINK"
+privacy.k = 10
+defaults.role = "kept"
+columns.person_id.role = "identifier"
+columns.name.role = "identifier"
+columns.age.role = "quasi"
+columns.sex.role = "quasi"
+columns.region = { role = "quasi", hierarchy = "HIERARCHIES/region.csv" }
+columns.postcode = { role = "quasi", hierarchy = { mask = "right" } }
+columns.education = { role = "quasi", hierarchy = "HIERARCHIES/education.csv" }
+columns.occupation = { role = "quasi", hierarchy = "HIERARCHIES/occupation.csv" }
+columns.marital_status = { role = "quasi", hierarchy = "HIERARCHIES/marital_status.csv" }
+columns.arrival = { role = "quasi", hierarchy = { calendar = ["month", "quarter", "year", "decade"] } }
+columns.diagnosis.role = "sensitive"
+columns.income.role = "sensitive"
+"#;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let rows: u64 = arguments.first().map_or(1_000_000, |rows| rows.parse().expect("ROWS is a number"));
+    let memory: ByteSize = arguments.get(1).map_or(ByteSize::gib(4), |size| size.parse().expect("MEMORY is a size"));
+    let mut methods: Vec<&str> = arguments.iter().skip(2).map(String::as_str).collect();
+    if methods.is_empty() {
+        methods = vec!["balanced", "fast", "mondrian"];
+    }
+    let folder = std::env::temp_dir().join("throng-bench");
+    let data = folder.join(format!("census-{rows}"));
+    if !data.exists() {
+        let files = (rows / 2_500_000).max(2);
+        std::fs::create_dir_all(&folder).expect("the bench folder");
+        let made = Command::new(env!("CARGO_BIN_EXE_throng"))
+            .args(["generate", "--rows", &rows.to_string(), "--files", &files.to_string()])
+            .arg(&data)
+            .status();
+        assert!(made.expect("throng generate").success());
+    }
+    let session = SessionOptions { memory_limit: Some(memory.0 as usize), ..SessionOptions::default() };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+
+    println!(
+        "{rows} rows, memory limit {memory}, {} cores",
+        std::thread::available_parallelism().map_or(1, usize::from)
+    );
+    println!("{:<22} {:>8} {:>8} {:>7} {:>7} {:>9} {:>8}", "", "CPU s", "wall s", "x CPU", "x wall", "peak", "GCP");
+    let copy = folder.join("copy");
+    let ((), cpu, wall) = timed(|| runtime.block_on(sorted_copy(&session, &data, &copy)));
+    let yardstick = (cpu, wall);
+    line("sorted copy", cpu, wall, yardstick, None);
+    std::fs::remove_dir_all(&copy).ok();
+    for method in methods {
+        let sink = folder.join(format!("sink-{method}"));
+        std::fs::remove_dir_all(&sink).ok();
+        let (gcp, cpu, wall) = timed(|| runtime.block_on(anonymise(&session, &data, &sink, method)));
+        line(method, cpu, wall, yardstick, gcp);
+        std::fs::remove_dir_all(&sink).ok();
+    }
+}
+
+fn line(name: &str, cpu: Duration, wall: Duration, yardstick: (Duration, Duration), gcp: Option<f64>) {
+    println!(
+        "{name:<22} {:>8.1} {:>8.1} {:>7.2} {:>7.2} {:>9} {:>8}",
+        cpu.as_secs_f64(),
+        wall.as_secs_f64(),
+        cpu.as_secs_f64() / yardstick.0.as_secs_f64(),
+        wall.as_secs_f64() / yardstick.1.as_secs_f64(),
+        ByteSize(peak_memory()).to_string(),
+        gcp.map_or(String::new(), |gcp| format!("{gcp:.5}")),
+    );
+}
+
+async fn sorted_copy(session: &SessionOptions, data: &Path, copy: &Path) {
+    let (context, _spill) = session.open().expect("a session");
+    context
+        .register_parquet("census", data.to_string_lossy(), ParquetReadOptions::default())
+        .await
+        .expect("the census");
+    let sql = format!(
+        "COPY (SELECT * FROM census ORDER BY age, sex, region, postcode, education, occupation, marital_status, \
+         arrival) TO '{}/' STORED AS PARQUET OPTIONS (compression 'zstd(1)')",
+        copy.display()
+    );
+    context.sql(&sql).await.expect("a plan").collect().await.expect("a sorted copy");
+}
+
+async fn anonymise(session: &SessionOptions, data: &Path, sink: &Path, method: &str) -> Option<f64> {
+    let hierarchies = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("pipelines/hierarchies");
+    let text = JOB
+        .replace("SOURCE", &data.to_string_lossy())
+        .replace("SINK", &sink.to_string_lossy())
+        .replace("HIERARCHIES", &hierarchies.to_string_lossy());
+    let method = match method {
+        "fast" | "balanced" | "thorough" => format!("method.effort = \"{method}\"\n"),
+        name => format!("method.name = \"{name}\"\n"),
+    };
+    let job = Job::parse(&(text + &method), Path::new("bench.toml")).expect("a job");
+    let options = RunOptions { session: session.clone(), ..RunOptions::default() };
+    let run = Run::new(job, Path::new("."), options).expect("a run");
+    match run.execute(&|_, _, _| {}).await.expect("a release") {
+        Outcome::Released(manifest, times) => {
+            let laps: Vec<String> =
+                times.iter().map(|(phase, time)| format!("{phase:?} {:.1}", time.as_secs_f64())).collect();
+            println!("    {} cells; {}", manifest.cells, laps.join(", "));
+            manifest.scores.gcp
+        }
+        Outcome::AlreadyDone(_) => None,
+    }
+}

@@ -1,0 +1,152 @@
+//! SQL: `SELECT * FROM anonymize((SELECT ...), 'policy.toml')`, or with named arguments
+//! `anonymize(people, k => 10, quasi => ['age', 'zip'], sensitive => ['disease'], identifier => ['name'])`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::common::{plan_datafusion_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, ObjectName, TableAlias, TableFactor, UnaryOperator, Value,
+};
+use toml::{Table, Value as Toml};
+
+use super::Anonymize;
+use crate::error::Error;
+use crate::job::Policy;
+
+/// Plans calls of `anonymize` in a FROM clause and leaves all other relations alone.
+#[derive(Debug, Default)]
+pub struct AnonymizeRelation;
+
+const USAGE: &str = "anonymize takes a query or a table, and either a policy file or named arguments: \
+                     anonymize((SELECT ...), 'policy.toml') or anonymize(people, k => 10, quasi => ['age'], ...)";
+
+impl RelationPlanner for AnonymizeRelation {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let TableFactor::Table { name, alias, args: Some(arguments), .. } = &relation else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        if !name.to_string().eq_ignore_ascii_case("anonymize") {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
+        let (input, policy) = match arguments.args.as_slice() {
+            [input, FunctionArg::Unnamed(FunctionArgExpr::Expr(file))] => (input, policy_file(file)?),
+            [input, named @ ..] if !named.is_empty() => (input, named_policy(named)?),
+            _ => return plan_err!("{USAGE}"),
+        };
+        let FunctionArg::Unnamed(FunctionArgExpr::Expr(input)) = input else { return plan_err!("{USAGE}") };
+        let rows = plan_rows(input, context)?;
+        let plan = Anonymize::new(rows, Arc::new(policy))?.into_plan();
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
+    }
+}
+
+/// A sub-query, or the name of a table.
+fn plan_rows(input: &Expr, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
+    let no_alias: Option<TableAlias> = None;
+    let relation = match input {
+        Expr::Subquery(query) => {
+            TableFactor::Derived { lateral: false, subquery: query.clone(), alias: no_alias, sample: None }
+        }
+        Expr::Identifier(name) => table(ObjectName::from(vec![name.clone()])),
+        Expr::CompoundIdentifier(names) => table(ObjectName::from(names.clone())),
+        _ => return plan_err!("{USAGE}"),
+    };
+    context.plan(relation)
+}
+
+fn table(name: ObjectName) -> TableFactor {
+    TableFactor::Table {
+        name,
+        alias: None,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    }
+}
+
+fn policy_file(file: &Expr) -> Result<Policy> {
+    match literal(file)? {
+        Toml::String(path) => Policy::open(Path::new(&path)).map_err(Error::into_datafusion),
+        _ => plan_err!("{USAGE}"),
+    }
+}
+
+/// Named arguments as the tables of a job file.
+fn named_policy(arguments: &[FunctionArg]) -> Result<Policy> {
+    let (mut privacy, mut columns, mut method, mut defaults) = (Table::new(), Table::new(), Table::new(), Table::new());
+    for argument in arguments {
+        let FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } = argument else {
+            return plan_err!("{USAGE}");
+        };
+        let (name, value) = (name.value.to_ascii_lowercase(), literal(value)?);
+        match name.as_str() {
+            "quasi" | "sensitive" | "kept" | "identifier" => {
+                let Toml::Array(listed) = value else {
+                    return plan_err!("anonymize: {name} takes a list of column names, such as ['a', 'b']");
+                };
+                for column in listed {
+                    let Toml::String(column) = column else {
+                        return plan_err!("anonymize: {name} takes a list of column names, such as ['a', 'b']");
+                    };
+                    columns.insert(column, Toml::Table(Table::from_iter([("role".into(), Toml::from(name.as_str()))])));
+                }
+            }
+            "others" => _ = defaults.insert("role".into(), value),
+            "k" | "max_suppression" | "max_loss" => _ = privacy.insert(name.replace('_', "-"), value),
+            "method" => _ = method.insert("name".into(), value),
+            "effort" | "seed" | "variant" | "delta" | "s" => _ = method.insert(name, value),
+            _ => {
+                return plan_err!(
+                    "anonymize: unknown argument {name}; there are k, quasi, sensitive, kept, identifier, others, \
+                     max_suppression, max_loss, method, effort, variant, delta, s and seed"
+                );
+            }
+        }
+    }
+    let mut job = Table::new();
+    for (name, table) in [("privacy", privacy), ("columns", columns), ("method", method), ("defaults", defaults)] {
+        if !table.is_empty() {
+            job.insert(name.into(), Toml::Table(table));
+        }
+    }
+    Policy::from_table(job, Path::new(".")).map_err(Error::into_datafusion)
+}
+
+/// A number, text, truth value or list.
+fn literal(expression: &Expr) -> Result<Toml> {
+    match expression {
+        Expr::Value(value) => match &value.value {
+            Value::Number(text, _) => number(&text.to_string()),
+            Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => Ok(Toml::from(text.as_str())),
+            Value::Boolean(value) => Ok(Toml::from(*value)),
+            _ => plan_err!("{USAGE}"),
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match literal(expr)? {
+            Toml::Integer(value) => Ok(Toml::from(-value)),
+            Toml::Float(value) => Ok(Toml::from(-value)),
+            _ => plan_err!("{USAGE}"),
+        },
+        Expr::Array(list) => list.elem.iter().map(literal).collect::<Result<Vec<_>>>().map(Toml::Array),
+        _ => plan_err!("{USAGE}"),
+    }
+}
+
+fn number(text: &str) -> Result<Toml> {
+    text.parse::<i64>()
+        .map(Toml::from)
+        .or_else(|_| text.parse::<f64>().map(Toml::from))
+        .map_err(|_| plan_datafusion_err!("{USAGE}"))
+}
