@@ -84,9 +84,8 @@ impl From<DataFusionError> for Error {
             },
             DataFusionError::ResourcesExhausted(text) => resources(&text),
             DataFusionError::ObjectStore(error) => object_store(&error),
-            DataFusionError::ParquetError(error) => {
-                Self::Input(format!("a Parquet file of the input cannot be read: {error}"))
-            }
+            DataFusionError::ParquetError(error) => of_the_system(error.as_ref())
+                .unwrap_or_else(|| Self::Input(format!("a Parquet file of the input cannot be read: {error}"))),
             DataFusionError::IoError(error) => Self::from(error),
             other => Self::Input(other.strip_backtrace()),
         }
@@ -139,32 +138,34 @@ fn resources(text: &str) -> Error {
 }
 
 fn io(error: &std::io::Error) -> Error {
-    match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            Error::Resources(format!("no space left for writing: {error}"))
+    of_the_system(error).unwrap_or_else(|| Error::Input(error.to_string()))
+}
+
+/// What the operating system said, however deep it is wrapped: a full disk is for the operator, not for the input.
+fn of_the_system(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
+    use std::io::ErrorKind::{FileTooLarge, PermissionDenied, QuotaExceeded, StorageFull};
+    std::iter::successors(Some(error), |error| error.source()).find_map(|inner| {
+        let found = inner.downcast_ref::<std::io::Error>()?;
+        match found.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => {
+                Some(Error::Resources(format!("no space left for writing: {found}")))
+            }
+            PermissionDenied => Some(Error::Input(format!("no permission: {error}"))),
+            _ => None,
         }
-        _ => Error::Input(error.to_string()),
-    }
+    })
 }
 
 fn object_store(error: &object_store::Error) -> Error {
-    // The local store wraps what the operating system said; a full disk is for the operator, not for the input.
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(inner) = source {
-        if let Some(found) = inner.downcast_ref::<std::io::Error>()
-            && matches!(found.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
-        {
-            return io(found);
-        }
-        source = inner.source();
-    }
     match error {
         object_store::Error::NotFound { path, .. } => Error::Input(format!("there is nothing at `{path}`")),
         object_store::Error::PermissionDenied { path, .. } => Error::Input(format!("no permission for `{path}`")),
         object_store::Error::Unauthenticated { path, .. } => {
             Error::Input(format!("no valid credentials for `{path}`; set them in the environment"))
         }
-        object_store::Error::Generic { .. } => Error::Retry(format!("the object store failed: {error}")),
-        other => Error::Input(other.to_string()),
+        object_store::Error::Generic { .. } => {
+            of_the_system(error).unwrap_or_else(|| Error::Retry(format!("the object store failed: {error}")))
+        }
+        other => of_the_system(other).unwrap_or_else(|| Error::Input(other.to_string())),
     }
 }

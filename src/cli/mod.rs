@@ -71,6 +71,15 @@ impl JobArguments {
         let folder = self.job.parent().filter(|folder| !folder.as_os_str().is_empty());
         Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
     }
+
+    /// Names the job file in front of every problem with it.
+    fn blame(&self, error: Error) -> Error {
+        let Error::Job(text) = error else { return error };
+        let file = self.job.display();
+        let help = |line: &str| line.starts_with(' ');
+        let named = |line: &str| if help(line) { line.to_owned() } else { format!("{file}: {line}") };
+        Error::Job(text.lines().map(named).collect::<Vec<_>>().join("\n"))
+    }
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

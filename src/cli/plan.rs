@@ -21,6 +21,6 @@ pub struct Arguments {
 pub async fn run(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
-    let run = Run::new(job, &base, options)?;
-    print(&release::plan(&run).await?)
+    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
+    print(&release::plan(&run).await.map_err(|error| arguments.job.blame(error))?)
 }

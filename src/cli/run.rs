@@ -8,6 +8,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::progress::Progress;
 use super::{JobArguments, Limits, print, say, summary};
 use crate::error::{Error, Result};
+use crate::job::local_path;
 use crate::release::{Outcome, Phase, Run, RunOptions};
 
 /// Anonymise a dataset and publish the verified result
@@ -47,7 +48,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         run_id: arguments.run_id,
         cell_rows: arguments.cell_rows.map(|rows| rows as usize),
     };
-    let run = Run::new(job.clone(), &base, options)?;
+    let run = Run::new(job.clone(), &base, options).map_err(|error| arguments.job.blame(error))?;
     let progress = Progress::new(quiet);
     let observer = |phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64| progress.begin(phase, plan, rows);
     let outcome = tokio::select! {
@@ -55,7 +56,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         _ = tokio::signal::ctrl_c() => Err(Error::Retry("interrupted; nothing was published".into())),
     };
     progress.end();
-    let (manifest, times, done_before) = match outcome? {
+    let (manifest, times, done_before) = match outcome.map_err(|error| arguments.job.blame(error))? {
         Outcome::Released(manifest, times) => (manifest, times, false),
         Outcome::AlreadyDone(manifest) => (manifest, Vec::new(), true),
     };
@@ -66,5 +67,10 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         let text = serde_json::to_string_pretty(&manifest).map_err(|error| Error::Internal(error.to_string()))?;
         return print(&text);
     }
-    if quiet { Ok(()) } else { print(&summary::of(&manifest, &job.sink.url, &times)) }
+    if quiet {
+        return Ok(());
+    }
+    // Where the reader stands, not where the job file does.
+    let sink = local_path(&base, &job.sink.url).map_or(job.sink.url, |path| path.display().to_string());
+    print(&summary::of(&manifest, &sink, &times))
 }

@@ -12,11 +12,12 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     let scores = &manifest.scores;
     let classes = &manifest.verification.classes;
     let mut text = format!(
-        "Every row left in a throng of at least {}: {} of {} rows in {} classes, {} suppressed ({:.2} %)\n\n",
+        "Every row left in a throng of at least {}: {} of {} rows in {} {}, {} suppressed ({:.2} %)\n\n",
         manifest.k,
         number(manifest.rows),
         number(manifest.rows_read),
         number(classes.count),
+        if classes.count == 1 { "class" } else { "classes" },
         number(manifest.suppressed),
         manifest.suppressed as f64 * 100.0 / manifest.rows_read.max(1) as f64,
     );

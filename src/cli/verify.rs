@@ -32,7 +32,8 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let (manifest, classes, findings) = if is_job {
         let (job, base) = arguments.job.read()?;
         let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
-        Run::new(job, &base, options)?.verify_latest(run_id).await?
+        let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
+        run.verify_latest(run_id).await.map_err(|error| arguments.job.blame(error))?
     } else {
         let sink = Location::open(Path::new("."), &arguments.job.job.to_string_lossy())?;
         let manifest = find_release(&sink, run_id).await?;
@@ -46,12 +47,11 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     }
     let checked = if is_job { manifest.verification.rules.join(", ") } else { format!("k = {}", manifest.k) };
     print(&format!(
-        "run `{}` holds: {} rows in {} classes of {} or more; checked {checked}, {} files{}",
+        "run `{}` holds: {} rows in classes of {} or more ({} in all); checked {checked}, every file by its checksum{}",
         manifest.run,
         classes.rows(),
-        classes.classes(),
         classes.smallest().unwrap_or(0),
-        manifest.files.len(),
-        if is_job { ", every row against the source" } else { "" },
+        classes.classes(),
+        if is_job { ", the rows against the source" } else { "" },
     ))
 }

@@ -345,9 +345,9 @@ pub enum Constant {
 pub enum Publish {
     /// Text: a node's name, `[30, 40]`, or the values of a set.
     Label,
-    /// One column of `struct<min, max>` of the original type.
+    /// One column of `struct<min, max>` of the original type: for numbers, dates and timestamps without a hierarchy.
     Range,
-    /// Two columns of the original type, `x_min` and `x_max`.
+    /// Two columns of the original type, `x_min` and `x_max`: for numbers, dates and timestamps without a hierarchy.
     Bounds,
     /// One value of the original type, the mean of the group: for numbers, dates and timestamps without a hierarchy.
     Centroid,

@@ -225,7 +225,7 @@ mod tests {
         let (groups, scores, left_over) = run(2, 0.7, 0.5);
         assert_eq!(groups, [vec![0, 2], vec![1, 3], vec![4, 5], vec![6, 8, 10, 7, 9, 11]]);
         assert_eq!(scores, [(0.043, 0.5), (0.304, 0.5), (0.174, 0.5), (0.348, 0.328)]);
-        assert_eq!(left_over, []);
+        assert!(left_over.is_empty());
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
         let (groups, scores, left_over) = run(3, 1.0, 0.5);
         assert_eq!((groups.len(), groups[0].len()), (1, 12));
         assert_eq!(scores, [(1.0, 0.365)]);
-        assert_eq!(left_over, []);
+        assert!(left_over.is_empty());
     }
 
     #[test]

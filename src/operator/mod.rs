@@ -21,6 +21,8 @@ mod logical;
 mod planner;
 mod sql;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub use blueprint::{Blueprint, tune};
 pub use dataframe::{AnonymizeExt, register};

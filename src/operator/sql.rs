@@ -1,5 +1,5 @@
 //! SQL: `SELECT * FROM anonymize((SELECT ...), 'policy.toml')`, or with named arguments
-//! `anonymize(people, k => 10, quasi => ['age', 'zip'], sensitive => ['disease'], identifier => ['name'])`.
+//! `anonymize((SELECT * FROM people), k => 10, quasi => ['age', 'zip'], sensitive => ['disease'])`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,9 +8,7 @@ use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
-use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, ObjectName, TableAlias, TableFactor, UnaryOperator, Value,
-};
+use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, TableFactor, UnaryOperator, Value};
 use toml::{Table, Value as Toml};
 
 use super::Anonymize;
@@ -21,8 +19,8 @@ use crate::job::Policy;
 #[derive(Debug, Default)]
 pub struct AnonymizeRelation;
 
-const USAGE: &str = "anonymize takes a query or a table, and either a policy file or named arguments: \
-                     anonymize((SELECT ...), 'policy.toml') or anonymize(people, k => 10, quasi => ['age'], ...)";
+const USAGE: &str = "anonymize takes a query in brackets, and either a policy file or named arguments: \
+                     anonymize((SELECT ...), 'policy.toml') or anonymize((SELECT ...), k => 10, quasi => ['age'], ...)";
 
 impl RelationPlanner for AnonymizeRelation {
     fn plan_relation(
@@ -48,32 +46,15 @@ impl RelationPlanner for AnonymizeRelation {
     }
 }
 
-/// A sub-query, or the name of a table.
+/// The rows to anonymise: a query in brackets. DataFusion looks up the tables of a statement before it is planned, and
+/// does not find one that is named as a bare argument.
 fn plan_rows(input: &Expr, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
-    let no_alias: Option<TableAlias> = None;
-    let relation = match input {
+    match input {
         Expr::Subquery(query) => {
-            TableFactor::Derived { lateral: false, subquery: query.clone(), alias: no_alias, sample: None }
+            context.plan(TableFactor::Derived { lateral: false, subquery: query.clone(), alias: None, sample: None })
         }
-        Expr::Identifier(name) => table(ObjectName::from(vec![name.clone()])),
-        Expr::CompoundIdentifier(names) => table(ObjectName::from(names.clone())),
-        _ => return plan_err!("{USAGE}"),
-    };
-    context.plan(relation)
-}
-
-fn table(name: ObjectName) -> TableFactor {
-    TableFactor::Table {
-        name,
-        alias: None,
-        args: None,
-        with_hints: Vec::new(),
-        version: None,
-        with_ordinality: false,
-        partitions: Vec::new(),
-        json_path: None,
-        sample: None,
-        index_hints: Vec::new(),
+        Expr::Identifier(name) => plan_err!("anonymize: write (SELECT * FROM {name}) instead of {name}"),
+        _ => plan_err!("{USAGE}"),
     }
 }
 

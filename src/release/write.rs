@@ -229,10 +229,12 @@ async fn write_files(
 type File = (Path, AsyncArrowWriter<BufWriter>, usize);
 
 async fn close((path, mut writer, rows): File) -> Result<Written> {
-    if let Err(error) = writer.finish().await {
+    // A writer that was told to finish cannot be aborted any more: what is likely to fail comes before.
+    if let Err(error) = writer.flush().await {
         abort(writer).await;
         return Err(error.into());
     }
+    writer.finish().await?;
     Ok(Written { path: path.to_string(), rows: rows as u64, size: writer.bytes_written() as u64 })
 }
 

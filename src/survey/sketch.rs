@@ -4,6 +4,7 @@
 //! split into partitions, and it tells how many there are: exactly while all fit, by the density of hashes beyond.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};
 use datafusion::common::HashSet;
@@ -64,31 +65,60 @@ impl HashSketch {
 pub struct WordSketch {
     kept: BTreeMap<u64, String>,
     ceiling: u64,
+    /// Views of short words seen lately, by a hash of the view.
+    lately: Vec<u128>,
 }
+
+/// Slots for words seen lately.
+const LATELY: usize = 1 << 14;
+
+/// Bytes that a view holds itself.
+const INLINE: u32 = 12;
 
 impl Default for WordSketch {
     fn default() -> Self {
-        Self { kept: BTreeMap::new(), ceiling: u64::MAX }
+        Self { kept: BTreeMap::new(), ceiling: u64::MAX, lately: vec![u128::MAX; LATELY] }
     }
 }
 
 impl WordSketch {
     /// Adds all values of a column.
     pub fn add(&mut self, array: &StringViewArray) -> Result<()> {
-        let column: ArrayRef = std::sync::Arc::new(array.clone());
-        let hashes = row_hashes(&[column], array.len(), 0)?;
-        let mut last = None;
-        for (row, hash) in hashes.into_iter().enumerate() {
-            if hash >= self.ceiling || last == Some(hash) || array.is_null(row) {
-                continue;
-            }
-            last = Some(hash);
-            self.kept.entry(hash).or_insert_with(|| array.value(row).to_owned());
-            if self.kept.len() > MOST_CODES {
-                self.pop();
+        let fresh = self.fresh(array);
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let values: StringViewArray = fresh.iter().map(|&row| Some(array.value(row))).collect();
+        let column: ArrayRef = Arc::new(values.clone());
+        for (row, hash) in row_hashes(&[column], values.len(), 0)?.into_iter().enumerate() {
+            if hash < self.ceiling {
+                self.kept.entry(hash).or_insert_with(|| values.value(row).to_owned());
+                if self.kept.len() > MOST_CODES {
+                    self.pop();
+                }
             }
         }
         Ok(())
+    }
+
+    /// Rows whose value is not among those seen lately: most columns repeat a few words over and over. A short text is
+    /// whole in its view, so equal views are equal values, from whatever array.
+    fn fresh(&mut self, array: &StringViewArray) -> Vec<usize> {
+        let mut fresh = Vec::new();
+        for (row, &view) in array.views().iter().enumerate() {
+            if array.is_null(row) {
+                continue;
+            }
+            let mixed = (view as u64 ^ (view >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let slot = &mut self.lately[(mixed >> (u64::BITS - LATELY.ilog2())) as usize];
+            if *slot != view {
+                fresh.push(row);
+                if view as u32 <= INLINE {
+                    *slot = view;
+                }
+            }
+        }
+        fresh
     }
 
     /// Adds another sketch.

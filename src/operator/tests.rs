@@ -1,0 +1,117 @@
+//! The operator under the real optimiser: what stands above it must not change the groups.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Int32Array, RecordBatch, StringArray};
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::datasource::MemTable;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use super::register;
+
+/// A session of so many partitions over a table of people: age and town, two sensitive columns, a unique id.
+async fn people(partitions: usize) -> SessionContext {
+    let config = SessionConfig::new().with_target_partitions(partitions);
+    let context = SessionContext::new_with_config(config);
+    register(&context).unwrap();
+    let mut rng = fastrand::Rng::with_seed(3);
+    let batches: Vec<Vec<RecordBatch>> = (0..4)
+        .map(|part| {
+            let ids: Vec<i32> = (part * 100..(part + 1) * 100).collect();
+            let ages: Vec<i32> = ids.iter().map(|_| rng.i32(18..90)).collect();
+            let towns: Vec<&str> = ids.iter().map(|_| ["Ely", "Bath", "Wells", "York"][rng.usize(0..4)]).collect();
+            let ills: Vec<&str> = ids.iter().map(|_| ["flu", "gout", "mumps"][rng.usize(0..3)]).collect();
+            let batch = RecordBatch::try_from_iter([
+                ("id", Arc::new(Int32Array::from(ids)) as _),
+                ("age", Arc::new(Int32Array::from(ages)) as _),
+                ("town", Arc::new(StringArray::from(towns)) as _),
+                ("illness", Arc::new(StringArray::from(ills)) as _),
+            ]);
+            vec![batch.unwrap()]
+        })
+        .collect();
+    let table = MemTable::try_new(batches[0][0].schema(), batches).unwrap();
+    context.register_table("people", Arc::new(table)).unwrap();
+    context
+}
+
+const RELEASED: &str =
+    "anonymize((SELECT * FROM people), k => 5, quasi => ['age', 'town'], sensitive => ['illness'], kept => ['id'])";
+
+async fn show(context: &SessionContext, sql: &str) -> String {
+    let batches = context.sql(sql).await.unwrap().collect().await.unwrap();
+    pretty_format_batches(&batches).unwrap().to_string()
+}
+
+#[tokio::test]
+async fn what_stands_above_does_not_change_the_groups() {
+    let context = people(3).await;
+    context.sql(&format!("CREATE TABLE released AS SELECT * FROM {RELEASED}")).await.unwrap().collect().await.unwrap();
+    for query in [
+        "SELECT * FROM T ORDER BY id",
+        "SELECT * FROM T WHERE id < 40 ORDER BY id",
+        "SELECT id, town FROM T WHERE illness = 'flu' ORDER BY id",
+        "SELECT id, age.min, age.max FROM T ORDER BY id LIMIT 7",
+        "SELECT town, count(*) FROM T GROUP BY town ORDER BY town",
+        "SELECT T.id, town, m FROM T JOIN (VALUES (7, 'x'), (11, 'y')) AS v(i, m) ON T.id = v.i ORDER BY T.id",
+        "WITH old AS (SELECT * FROM T WHERE age.min > 60) SELECT count(*) FROM old",
+    ] {
+        let live = query.replacen("FROM T", &format!("FROM {RELEASED} AS T"), 1);
+        let stored = query.replacen("FROM T", "FROM released AS T", 1);
+        assert_eq!(show(&context, &live).await, show(&context, &stored).await, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn same_rows_for_any_number_of_partitions() {
+    let query = format!("SELECT * FROM {RELEASED} ORDER BY id");
+    let one = show(&people(1).await, &query).await;
+    for partitions in [2, 3, 8] {
+        assert_eq!(show(&people(partitions).await, &query).await, one, "{partitions} partitions");
+    }
+}
+
+#[tokio::test]
+async fn the_plan_distributes_and_sorts_by_cell_and_reads_nothing() {
+    let context = people(4).await;
+    let plan = show(&context, &format!("EXPLAIN SELECT town FROM {RELEASED}")).await;
+    let at = |what: &str| plan.find(what).unwrap_or_else(|| panic!("no {what} in\n{plan}"));
+    assert!(at("AnonymizeExec") < at("SortExec: expr=[__throng_cell"));
+    assert!(at("SortExec") < at("RepartitionExec: partitioning=Hash([__throng_cell"));
+    assert!(at("RepartitionExec") < at("assign_cell(age"));
+    let metrics = show(&context, &format!("EXPLAIN ANALYZE SELECT * FROM {RELEASED}")).await;
+    for metric in ["groups=", "cells=", "suppressed_rows=0", "group_time=", "recode_time="] {
+        assert!(metrics.contains(metric), "no {metric} in\n{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn statistics_of_the_raw_rows_are_not_told() {
+    let context = people(2).await;
+    let plan = context.sql(&format!("SELECT * FROM {RELEASED}")).await.unwrap().create_physical_plan().await.unwrap();
+    let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).unwrap();
+    assert!(statistics.column_statistics.iter().all(|column| column.min_value.get_value().is_none()));
+}
+
+#[tokio::test]
+async fn wrong_calls_say_what_is_missing() {
+    let context = people(1).await;
+    for (call, expected) in [
+        ("anonymize((SELECT * FROM people))", "anonymize takes a query in brackets"),
+        ("anonymize(people, k => 5)", "write (SELECT * FROM people)"),
+        ("anonymize((SELECT * FROM people), k => 5, quasi => ['age'])", "`town`"),
+        (
+            "anonymize((SELECT * FROM people), k => 5, quasi => ['age'], colour => 'red', others => 'kept')",
+            "unknown argument colour",
+        ),
+        ("anonymize((SELECT * FROM people), k => 1, quasi => ['age'], others => 'kept')", "privacy.k"),
+        ("anonymize((SELECT * FROM people), 'no-such-file.toml')", "no-such-file.toml"),
+    ] {
+        let error = match context.sql(&format!("SELECT * FROM {call}")).await {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("{call} was planned"),
+        };
+        assert!(error.contains(expected), "{call}: {error}");
+    }
+}

@@ -1,0 +1,19 @@
+//! Throng from end to end, by capability. One binary, because linking DataFusion takes longer than running the tests.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "helpers of tests, outside of any #[test] function, may fail as tests do"
+)]
+
+mod bad_input;
+mod determinism;
+mod explain;
+mod invariants;
+mod pipelines;
+mod readings;
+mod support;
+mod tables;
+mod tamper;
