@@ -1,6 +1,7 @@
 //! Numbers and points in time on a ladder of intervals: the smallest interval that holds the whole group.
 
-use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::array::{Array, ArrayRef, make_comparator};
+use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::{Groups, TOP, labels};
@@ -18,10 +19,13 @@ pub(super) fn labels_of(
     let positions = positions(original)?;
     let options = FormatOptions::default();
     let single = ArrayFormatter::try_new(original.as_ref(), &options)?;
+    // Positions of very large integers, long decimals and nanoseconds may coincide: the comparator decides ties.
+    let exact = make_comparator(original.as_ref(), original.as_ref(), SortOptions::default())?;
     let (domain_min, domain_max) = coder.line().unwrap_or_default();
     let mut losses = Vec::with_capacity(groups.grouping.len());
     let mut text: Vec<Option<String>> = Vec::with_capacity(groups.grouping.len());
     for rows in groups.batch_rows() {
+        let all = rows.clone();
         let (mut min, mut max, mut first, mut missing, mut nulls, mut count) =
             (f64::INFINITY, f64::NEG_INFINITY, 0, 0, 0, 0);
         for row in rows {
@@ -39,7 +43,7 @@ pub(super) fn labels_of(
             (None, 0.0)
         } else if missing > 0 {
             (Some(TOP.to_owned()), 1.0)
-        } else if min == max {
+        } else if min == max && all.into_iter().all(|row| exact(row, first).is_eq()) {
             (Some(single.value(first).to_string()), 0.0)
         } else {
             match bucket(min, max) {
