@@ -13,8 +13,12 @@ use crate::domain::Code;
 
 /// Any column as text, with cheap access to every value.
 pub fn text(array: &ArrayRef) -> Result<StringViewArray> {
-    let array =
-        if array.data_type() == &DataType::Utf8View { array.clone() } else { cast(array, &DataType::Utf8View)? };
+    let array = match array.data_type() {
+        DataType::Utf8View => array.clone(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Dictionary(_, _) => cast(array, &DataType::Utf8View)?,
+        // Not every type can be cast to views directly.
+        _ => cast(&cast(array, &DataType::Utf8)?, &DataType::Utf8View)?,
+    };
     Ok(array.as_string_view().clone())
 }
 

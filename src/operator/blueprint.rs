@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::domain::{Axis, Table};
 use crate::encode::Coder;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::job::{self, Diversity, Effort, MethodName, MethodSpec, Treatment, Variant};
+use crate::measure::Groups as Measures;
 use crate::method::Method;
 use crate::method::auto::{self, Auto};
 use crate::method::k_members::KMembers;
@@ -50,6 +51,29 @@ impl Blueprint {
         let method = method(&treatment, &survey.tuned);
         let rules = rules(&treatment);
         Ok(Self { treatment, survey, coders, axes, method, rules })
+    }
+}
+
+impl Blueprint {
+    /// Refuses a result that has suppressed more rows than the policy allows.
+    pub(super) fn refuse_suppression(&self, measures: &Measures) -> Result<()> {
+        let suppressed = measures.loss.suppressed();
+        let rows = suppressed + measures.loss.rows();
+        let share = suppressed as f64 / rows.max(1) as f64;
+        let allowed = self.treatment.policy.privacy.max_suppression;
+        if rows == 0 || measures.loss.rows() > 0 && share <= allowed {
+            return Ok(());
+        }
+        let others = self.rules.others.iter().map(|rule| rule.name());
+        let rules: Vec<String> = others.chain([format!("k = {}", self.rules.k)]).collect();
+        Err(Error::Privacy(format!(
+            "{suppressed} of {rows} rows ({:.2} %) fit into no group that meets the rules ({}), and \
+             privacy.max-suppression allows {:.2} %; relax a rule (a lower k or l, a higher max-loss or p), or allow \
+             more suppression",
+            share * 100.0,
+            rules.join(", "),
+            allowed * 100.0
+        )))
     }
 }
 

@@ -32,12 +32,13 @@ use futures::TryStreamExt;
 use tokio::sync::OnceCell;
 
 use super::assign_cell::AssignCell;
-use super::stream::{CellStream, Metrics};
+use super::memory::{cell_memory, cell_rows};
+use super::stream::{CellStream, Metrics, Tally};
 use super::{Blueprint, CELL_COLUMN};
 use crate::error::Error;
 use crate::job::Treatment;
 use crate::measure::Groups as Measures;
-use crate::survey::{CELL_ROWS, survey};
+use crate::survey::survey;
 
 /// Anonymises its input cell by cell.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ pub struct AnonymizeExec {
     treatment: Arc<Treatment>,
     /// Filled by the survey; `assign_cell` looks into it.
     blueprint: Arc<OnceCell<Arc<Blueprint>>>,
-    measures: Arc<Mutex<Option<Measures>>>,
+    tally: Arc<Mutex<Tally>>,
     metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
 }
@@ -94,9 +95,10 @@ impl AnonymizeExec {
         treatment: Arc<Treatment>,
         blueprint: Arc<OnceCell<Arc<Blueprint>>>,
     ) -> Self {
+        let partitions = input.output_partitioning().partition_count();
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&treatment.output)),
-            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+            Partitioning::UnknownPartitioning(partitions),
             EmissionType::Incremental,
             Boundedness::Bounded,
         )
@@ -106,7 +108,7 @@ impl AnonymizeExec {
             survey,
             treatment,
             blueprint,
-            measures: Arc::default(),
+            tally: Arc::new(Mutex::new(Tally::new(partitions))),
             metrics: ExecutionPlanMetricsSet::new(),
             properties: Arc::new(properties),
         }
@@ -114,7 +116,7 @@ impl AnonymizeExec {
 
     /// Loss and protection of the groups that this node has published so far; none before the first.
     pub fn measures(&self) -> Option<Measures> {
-        self.measures.lock().ok().and_then(|measures| measures.clone())
+        self.tally.lock().ok().and_then(|tally| tally.measures.clone())
     }
 
     /// The blueprint, once the survey has run.
@@ -124,6 +126,14 @@ impl AnonymizeExec {
 
     fn cell_column(&self) -> Arc<dyn PhysicalExpr> {
         Arc::new(Column::new(CELL_COLUMN, self.input.schema().fields().len() - 1))
+    }
+}
+
+/// The memory limit of a task, when it has one.
+fn finite(context: &TaskContext) -> Option<usize> {
+    match context.memory_pool().memory_limit() {
+        MemoryLimit::Finite(limit) => Some(limit),
+        _ => None,
     }
 }
 
@@ -200,16 +210,17 @@ impl ExecutionPlan for AnonymizeExec {
         let survey_plan = self.survey.clone();
         let treatment = Arc::clone(&self.treatment);
         let shared = Arc::clone(&self.blueprint);
-        let measures = Arc::clone(&self.measures);
+        let tally = Arc::clone(&self.tally);
         let metrics = Metrics::new(&self.metrics, partition);
-        let partitions = self.properties.output_partitioning().partition_count();
+        let rows_schema = self.input.schema();
         let start = async move {
             let blueprint = shared
                 .get_or_try_init(|| async {
                     let Some(plan) = survey_plan else {
                         return Err(Error::Internal("AnonymizeExec has no survey".into()));
                     };
-                    let survey = survey(plan, Arc::clone(&context), Arc::clone(&treatment), CELL_ROWS).await?;
+                    let cell_rows = cell_rows(&treatment.input, finite(&context));
+                    let survey = survey(plan, Arc::clone(&context), Arc::clone(&treatment), cell_rows).await?;
                     Blueprint::new(treatment, survey).map(Arc::new)
                 })
                 .await
@@ -217,12 +228,13 @@ impl ExecutionPlan for AnonymizeExec {
             // Set memory aside before the sort below can take all of it: a sort can spill, a cell cannot.
             let reservation =
                 MemoryConsumer::new(format!("AnonymizeExec[{partition}]")).register(context.memory_pool());
-            if let MemoryLimit::Finite(limit) = context.memory_pool().memory_limit() {
-                reservation.try_grow(limit / (4 * partitions))?;
+            if finite(&context).is_some() {
+                let rows = (blueprint.survey.rows / blueprint.survey.tree.cells().max(1) as u64) as usize;
+                reservation.try_grow(cell_memory(&rows_schema, rows))?;
             }
             let rows = input.execute(partition, Arc::clone(&context))?;
             let batch_rows = context.session_config().batch_size();
-            let stream = CellStream::new(rows, Arc::clone(blueprint), measures, metrics, reservation, batch_rows);
+            let stream = CellStream::new(rows, Arc::clone(blueprint), tally, metrics, reservation, batch_rows);
             Ok::<_, datafusion::error::DataFusionError>(stream.into_stream())
         };
         let stream = futures::stream::once(start).try_flatten();

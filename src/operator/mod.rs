@@ -18,6 +18,7 @@ mod cell;
 mod dataframe;
 mod exec;
 mod logical;
+mod memory;
 mod planner;
 mod sql;
 mod stream;
@@ -29,6 +30,7 @@ pub use dataframe::{AnonymizeExt, register};
 pub use exec::AnonymizeExec;
 pub use logical::Anonymize;
 pub(crate) use logical::survey_plan;
+pub use memory::{cell_rows, fitting_partitions};
 pub use planner::{AnonymizePlanner, AnonymizeQueryPlanner};
 pub use sql::AnonymizeRelation;
 

@@ -18,6 +18,7 @@ use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
 use futures::{Stream, StreamExt, stream};
 
+use super::memory::WORKING_FACTOR;
 use super::{Blueprint, cell};
 use crate::error::{Error, Result};
 use crate::measure::Groups as Measures;
@@ -51,12 +52,26 @@ impl Metrics {
     }
 }
 
+/// What all partitions have published so far.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) measures: Option<Measures>,
+    /// Partitions that have not ended yet.
+    pub(super) open: usize,
+}
+
+impl Tally {
+    pub(super) fn new(partitions: usize) -> Self {
+        Self { measures: None, open: partitions }
+    }
+}
+
 /// One partition's work.
 pub(super) struct CellStream {
     input: SendableRecordBatchStream,
     blueprint: Arc<Blueprint>,
     /// Where the measures of finished cells are added up.
-    measures: Arc<Mutex<Option<Measures>>>,
+    tally: Arc<Mutex<Tally>>,
     metrics: Metrics,
     reservation: MemoryReservation,
     batch_rows: usize,
@@ -73,14 +88,11 @@ pub(super) struct CellStream {
     ended: bool,
 }
 
-/// A cell needs this many times its input while it is worked on: its rows, their codes, and the published rows.
-const WORKING_FACTOR: usize = 3;
-
 impl CellStream {
     pub(super) fn new(
         input: SendableRecordBatchStream,
         blueprint: Arc<Blueprint>,
-        measures: Arc<Mutex<Option<Measures>>>,
+        tally: Arc<Mutex<Tally>>,
         metrics: Metrics,
         reservation: MemoryReservation,
         batch_rows: usize,
@@ -89,7 +101,7 @@ impl CellStream {
         Self {
             input,
             blueprint,
-            measures,
+            tally,
             metrics,
             reservation,
             batch_rows,
@@ -127,6 +139,7 @@ impl CellStream {
                 self.work(cell, batches).await?;
             } else if self.ended {
                 self.metrics.baseline.done();
+                self.end()?;
                 return Ok(None);
             } else if let Some(batch) = self.input.next().await {
                 self.gather(batch?)?;
@@ -179,18 +192,28 @@ impl CellStream {
         self.metrics.grouping.add_duration(done.grouping);
         self.metrics.recoding.add_duration(done.recoding);
         self.metrics.baseline.elapsed_compute().add_duration(done.encoding + done.grouping + done.recoding);
-        let mut sum = self.measures.lock().map_err(|_| Error::Internal("measures are poisoned".into()))?;
-        match &mut *sum {
+        let mut tally = self.tally.lock().map_err(|_| Error::Internal("measures are poisoned".into()))?;
+        match &mut tally.measures {
             Some(sum) => sum.merge(&done.measures),
             none => *none = Some(done.measures),
         }
-        drop(sum);
+        drop(tally);
         if done.rows.num_rows() > 0 {
             self.ready = Some((done.rows, 0));
         } else {
             self.release()?;
         }
         Ok(())
+    }
+
+    /// The last partition to end sees what all of them have published.
+    fn end(&self) -> Result<()> {
+        let mut tally = self.tally.lock().map_err(|_| Error::Internal("measures are poisoned".into()))?;
+        tally.open = tally.open.saturating_sub(1);
+        match &tally.measures {
+            Some(measures) if tally.open == 0 => self.blueprint.refuse_suppression(measures),
+            _ => Ok(()),
+        }
     }
 
     fn reserve(&mut self, bytes: usize) -> Result<()> {

@@ -24,11 +24,10 @@ pub(super) fn labels_of(
     let (domain_min, domain_max) = coder.line().unwrap_or_default();
     let mut losses = Vec::with_capacity(groups.grouping.len());
     let mut text: Vec<Option<String>> = Vec::with_capacity(groups.grouping.len());
-    for rows in groups.batch_rows() {
-        let all = rows.clone();
+    for mut rows in groups.batch_rows() {
         let (mut min, mut max, mut first, mut missing, mut nulls, mut count) =
             (f64::INFINITY, f64::NEG_INFINITY, 0, 0, 0, 0);
-        for row in rows {
+        for row in rows.clone() {
             first = row;
             count += 1;
             if positions[row].is_nan() {
@@ -43,7 +42,7 @@ pub(super) fn labels_of(
             (None, 0.0)
         } else if missing > 0 {
             (Some(TOP.to_owned()), 1.0)
-        } else if min == max && all.into_iter().all(|row| exact(row, first).is_eq()) {
+        } else if min == max && rows.all(|row| exact(row, first).is_eq()) {
             (Some(single.value(first).to_string()), 0.0)
         } else {
             match bucket(min, max) {

@@ -13,8 +13,11 @@ use crate::job::{Publish, QuasiColumn};
 pub(super) enum Published<'a> {
     /// Intervals: ends by row (NaN where there is none), and which rows are null.
     Intervals { low: Vec<f64>, high: Vec<f64>, null: Vec<bool> },
-    /// Labels, and the hierarchy they come from.
+    /// Labels of text, and the hierarchy they come from.
     Labels(StringViewArray, Option<&'a Hierarchy>),
+    /// Labels of numbers and points in time, the hierarchy they come from, and the positions of those labels that are
+    /// single values.
+    Steps(StringViewArray, Option<&'a Hierarchy>, Vec<f64>),
     /// A representative value covers nothing but itself: there is nothing to check.
     Representative,
 }
@@ -43,6 +46,11 @@ impl<'a> Published<'a> {
             Publish::Label if quasi.hierarchy.is_none() && quasi.quantiles.is_none() && quasi.on_a_line() => {
                 line_labels(&text(&columns[0])?, &quasi.data_type)?
             }
+            Publish::Label if quasi.on_a_line() => {
+                // What is no value of the type is null after the cast: an interval or a unit of the calendar.
+                let singles = cast(&cast(&columns[0], &DataType::Utf8)?, &quasi.data_type)?;
+                Self::Steps(text(&columns[0])?, quasi.hierarchy.as_deref(), positions(&singles)?)
+            }
             Publish::Label => Self::Labels(text(&columns[0])?, quasi.hierarchy.as_deref()),
         })
     }
@@ -59,11 +67,11 @@ impl<'a> Published<'a> {
                     (false, false) => anything || (low[row] <= at[other] && at[other] <= high[row]),
                 }
             }
-            (Self::Labels(labels, hierarchy), Original::Positions(at, missing)) => {
+            (Self::Steps(labels, hierarchy, singles), Original::Positions(at, missing)) => {
                 if labels.is_null(row) || missing[other] {
                     return labels.is_null(row) == missing[other] || labels.value(row) == TOP;
                 }
-                step_covers(labels.value(row), *hierarchy, at[other])
+                singles[row] == at[other] || step_covers(labels.value(row), *hierarchy, at[other])
             }
             (Self::Labels(labels, hierarchy), Original::Text(values)) => {
                 if labels.is_null(row) || values.is_null(other) {
@@ -79,7 +87,8 @@ impl<'a> Published<'a> {
                     _ => set_covers(label, value),
                 }
             }
-            (Self::Intervals { .. }, Original::Text(_)) => false,
+            (Self::Intervals { .. } | Self::Steps(..), Original::Text(_))
+            | (Self::Labels(..), Original::Positions(..)) => false,
         }
     }
 }
@@ -95,20 +104,15 @@ impl Original {
     }
 }
 
-/// An interval of a ladder, a unit of the calendar, or a single value.
+/// An interval of a ladder, or a unit of the calendar.
 fn step_covers(label: &str, hierarchy: Option<&Hierarchy>, at: f64) -> bool {
     if label == TOP {
         return true;
     }
     if matches!(hierarchy, Some(Hierarchy::Calendar(_))) {
-        // A single timestamp is published with its time of day; its day is all that can be read back here.
-        let day = label.split(['T', ' ']).next().unwrap_or(label);
-        return Period::parse(label).or_else(|| Period::parse(day)).is_some_and(|period| period.contains(at));
+        return Period::parse(label).is_some_and(|period| period.contains(at));
     }
-    match Bucket::parse(label) {
-        Some(bucket) => bucket.contains(at),
-        None => label.parse().is_ok_and(|value: f64| value == at),
-    }
+    Bucket::parse(label).is_some_and(|bucket| bucket.contains(at))
 }
 
 /// `{a, b}` holds a and b; any other label is the value itself.
@@ -159,6 +163,6 @@ mod tests {
     #[test]
     fn steps_hold_what_lies_inside() {
         assert!(step_covers("[20, 25)", None, 20.0) && !step_covers("[20, 25)", None, 25.0));
-        assert!(step_covers("23", None, 23.0) && !step_covers("23", None, 24.0));
+        assert!(step_covers("*", None, 24.0) && !step_covers("23", None, 24.0));
     }
 }

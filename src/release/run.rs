@@ -23,8 +23,8 @@ use super::write::{Target, WriteExec, Written, stored_schema};
 use crate::error::{Error, Result};
 use crate::job::{Compression, Job, Output, Policy, Treatment, check};
 use crate::measure::{Classes, Groups};
-use crate::operator::{Anonymize, AnonymizeExec, Blueprint, survey_plan};
-use crate::survey::{CELL_ROWS, survey};
+use crate::operator::{Anonymize, AnonymizeExec, Blueprint, cell_rows, fitting_partitions, survey_plan};
+use crate::survey::survey;
 
 /// How to run a job.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,8 @@ pub struct RunOptions {
     pub session: SessionOptions,
     /// Identity of the run; made of policy, input and version when absent.
     pub run_id: Option<String>,
-    /// Rows of a cell; [`CELL_ROWS`] when absent.
+    /// Rows of a cell; as many as the memory limit has room for when absent, at most
+    /// [`CELL_ROWS`](crate::survey::CELL_ROWS).
     pub cell_rows: Option<usize>,
 }
 
@@ -175,7 +176,8 @@ impl Run {
         let plan = survey_plan(input, &treatment)?;
         let plan = DataFrame::new(self.context.state(), plan).create_physical_plan().await?;
         observer(Phase::Survey, Some(&plan), 0);
-        let cell_rows = self.options.cell_rows.unwrap_or(CELL_ROWS);
+        let limit = self.options.session.memory_limit;
+        let cell_rows = self.options.cell_rows.unwrap_or_else(|| cell_rows(&treatment.input, limit));
         let found = survey(plan, self.context.task_ctx(), Arc::clone(&treatment), cell_rows).await?;
         Blueprint::new(treatment, found).map(Arc::new)
     }
@@ -188,39 +190,19 @@ impl Run {
         observer: &Observer<'_>,
     ) -> Result<(Vec<Written>, Groups, usize)> {
         let logical = Anonymize::surveyed(input, Arc::clone(blueprint))?.into_plan();
-        let grouped = DataFrame::new(self.context.state(), logical).create_physical_plan().await?;
+        let mut state = self.context.state();
+        if let Some(limit) = self.options.session.memory_limit {
+            let options = state.config_mut().options_mut();
+            let wanted = options.execution.target_partitions;
+            options.execution.target_partitions = fitting_partitions(&blueprint.treatment.input, limit, wanted);
+        }
+        let grouped = DataFrame::new(state, logical).create_physical_plan().await?;
         let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(Arc::clone(&grouped), target));
         observer(Phase::Group, Some(&plan), blueprint.survey.rows);
         let files = written(&collect(plan, self.context.task_ctx()).await?);
         let measures = measures(&grouped)
             .unwrap_or_else(|| Groups::new(blueprint.axes.len(), blueprint.treatment.sensitive.len()));
-        self.refuse_suppression(&measures, blueprint)?;
         Ok((files, measures, blueprint.survey.tree.cells()))
-    }
-
-    /// Stops when more rows were suppressed than the policy allows.
-    fn refuse_suppression(&self, measures: &Groups, blueprint: &Blueprint) -> Result<()> {
-        let (suppressed, rows) = (measures.loss.suppressed(), blueprint.survey.rows);
-        let share = suppressed as f64 / rows.max(1) as f64;
-        let allowed = self.policy.privacy.max_suppression;
-        if measures.loss.rows() > 0 && share <= allowed {
-            return Ok(());
-        }
-        let rules: Vec<String> = blueprint
-            .rules
-            .others
-            .iter()
-            .map(|rule| rule.name())
-            .chain([format!("k = {}", blueprint.rules.k)])
-            .collect();
-        Err(Error::Privacy(format!(
-            "{suppressed} of {rows} rows ({:.2} %) fit into no group that meets the rules ({}), and \
-             privacy.max-suppression allows {:.2} %; relax a rule (a lower k or l, a higher max-loss or p), or allow \
-             more suppression",
-            share * 100.0,
-            rules.join(", "),
-            allowed * 100.0
-        )))
     }
 
     fn target(

@@ -3,17 +3,20 @@
 use std::path::Path as LocalPath;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use super::location::Location;
 use super::manifest::InputFile;
 use crate::error::{Error, Result};
+
+/// Footers that are read at the same time.
+const FOOTERS_AT_ONCE: usize = 16;
 
 /// A table over Parquet files.
 #[derive(Debug)]
@@ -77,15 +80,55 @@ impl Source {
     pub async fn scan(&self, context: &SessionContext) -> Result<(LogicalPlan, SchemaRef)> {
         context.register_object_store(&self.location.root, Arc::clone(&self.location.store));
         let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("");
-        let config = ListingTableConfig::new_with_multi_paths(self.urls.clone()).with_listing_options(options);
-        let config = config
-            .infer_schema(&context.state())
-            .await
-            .map_err(|error| Error::from(error).context(format!("source `{}`", self.location.name)))?;
+        let schema = self.schema(context, &options).await?;
+        let config = ListingTableConfig::new_with_multi_paths(self.urls.clone())
+            .with_listing_options(options)
+            .with_schema(schema);
         let table = ListingTable::try_new(config)?;
         let frame = context.read_table(Arc::new(table))?;
         let schema = Arc::new(frame.schema().as_arrow().clone());
         Ok((frame.into_unoptimized_plan(), schema))
+    }
+
+    /// The columns of all files together. A column that some files lack is null there; one that two files hold with
+    /// different types is an error.
+    async fn schema(&self, context: &SessionContext, options: &ListingOptions) -> Result<SchemaRef> {
+        let state = context.state();
+        let read = |at: usize| {
+            let (state, url) = (&state, &self.urls[at]);
+            async move {
+                let failed = |error| Error::from(error).context(format!("source file `{}`", self.files[at].path));
+                options.infer_schema(state, url).await.map_err(failed)
+            }
+        };
+        let schemas: Vec<SchemaRef> =
+            stream::iter(0..self.urls.len()).map(read).buffered(FOOTERS_AT_ONCE).try_collect().await?;
+        let mut fields: Vec<(Field, usize)> = Vec::new();
+        for (at, schema) in schemas.iter().enumerate() {
+            for field in schema.fields() {
+                match fields.iter().find(|(known, _)| known.name() == field.name()) {
+                    None => fields.push((field.as_ref().clone(), at)),
+                    Some((known, first)) if known.data_type() != field.data_type() => {
+                        return Err(Error::Input(format!(
+                            "column `{}` is {} in `{}` and {} in `{}`; all files of a source need the same type",
+                            field.name(),
+                            known.data_type(),
+                            self.files[*first].path,
+                            field.data_type(),
+                            self.files[at].path,
+                        )));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        let fields = fields.into_iter().map(|(field, _)| {
+            let filled =
+                |schema: &SchemaRef| schema.field_with_name(field.name()).is_ok_and(|field| !field.is_nullable());
+            let nullable = !schemas.iter().all(filled);
+            field.with_nullable(nullable)
+        });
+        Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
     }
 
     async fn list(&self) -> Result<Vec<ObjectMeta>> {

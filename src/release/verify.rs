@@ -346,18 +346,30 @@ async fn uncovered(
         wanted.extend(columns.iter().map(ident));
         Ok(rows.clone().select(wanted)?.filter((ident("class_a") % lit(share)).eq(lit(0_u64)))?)
     };
+    // Equal originals with equal unchanged values are kept once, with their number.
     let names: Vec<String> = treatment.quasi.iter().map(|quasi| quasi.name.clone()).collect();
+    let mut keys = vec![ident("class_a"), ident("class_b")];
+    keys.extend(names.iter().map(ident));
+    let distinct = chosen(source, names)?.aggregate(keys, vec![count(lit(1)).alias("size")])?;
     let mut originals: Vec<Vec<Original>> = Vec::new();
-    let mut at: HashMap<Key, Vec<(u32, u32)>> = HashMap::new();
-    for (number, batch) in chosen(source, names)?.collect().await?.iter().enumerate() {
-        (0..batch.num_rows())
-            .for_each(|row| at.entry(class(batch, row)).or_default().push((number as u32, row as u32)));
+    let mut at: HashMap<Key, Vec<(u32, u32, u64)>> = HashMap::new();
+    for (number, batch) in distinct.collect().await?.iter().enumerate() {
+        let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            at.entry(class(batch, row)).or_default().push((number as u32, row as u32, sizes.value(row) as u64));
+        }
         let columns = treatment.quasi.iter().zip(&batch.columns()[2..]);
         originals.push(columns.map(|(quasi, column)| Original::read(quasi, column)).collect::<Result<_>>()?);
     }
+    // Of published rows with equal unchanged values, a class of n rows must cover n originals.
+    let class_columns = treatment.class_columns();
+    let mut keys = vec![ident("class_a"), ident("class_b")];
+    keys.extend(class_columns.iter().map(ident));
+    let classes = chosen(published, class_columns)?.aggregate(keys, vec![count(lit(1)).alias("size")])?;
     let mut outside = 0;
-    let mut stream = chosen(published, treatment.class_columns())?.execute_stream().await?;
+    let mut stream = classes.execute_stream().await?;
     while let Some(batch) = stream.try_next().await? {
+        let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
         let mut columns = &batch.columns()[2..];
         let mut values = Vec::new();
         for quasi in &treatment.quasi {
@@ -366,12 +378,17 @@ async fn uncovered(
             columns = rest;
         }
         for row in 0..batch.num_rows() {
-            let candidates = at.get(&class(&batch, row)).map_or(&[][..], Vec::as_slice);
-            let covered = candidates.iter().any(|(number, other)| {
+            let mut wanted = sizes.value(row) as u64;
+            for (number, other, rows) in at.get(&class(&batch, row)).map_or(&[][..], Vec::as_slice) {
                 let original = originals[*number as usize].iter();
-                values.iter().zip(original).all(|(value, original)| value.covers(row, original, *other as usize))
-            });
-            outside += u64::from(!covered);
+                if values.iter().zip(original).all(|(value, original)| value.covers(row, original, *other as usize)) {
+                    wanted = wanted.saturating_sub(*rows);
+                    if wanted == 0 {
+                        break;
+                    }
+                }
+            }
+            outside += wanted;
         }
     }
     Ok(outside)

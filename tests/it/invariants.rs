@@ -15,9 +15,7 @@ use fastrand::Rng;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::readings::Reading::{
-    Bounds, Calendar, Centroid, Ladder, LineLabel, MaskLeft, MaskRight, Range, Set, Tree,
-};
+use crate::readings::Reading::{Bounds, Calendar, Centroid, Ladder, LineLabel, MaskLeft, MaskRight, Range, Set, Tree};
 use crate::readings::{Reading, TINY_TREE, TREE, assert_central};
 use crate::support::{Desk, batch, lines, texts};
 
@@ -117,7 +115,9 @@ impl Kind {
         match self {
             Self::Small => Arc::new(present().map(|number| number.map(|n| n as i32)).collect::<Int32Array>()),
             Self::Huge => Arc::new(present().map(|number| number.map(|n| (1 << 60) + n)).collect::<Int64Array>()),
-            Self::Tiny => Arc::new(present().map(|number| number.map(|n| n.rem_euclid(200) as u8)).collect::<UInt8Array>()),
+            Self::Tiny => {
+                Arc::new(present().map(|number| number.map(|n| n.rem_euclid(200) as u8)).collect::<UInt8Array>())
+            }
             Self::Real => {
                 let real = |n: i64| match n {
                     3 if wide => f64::NAN,
@@ -133,15 +133,13 @@ impl Kind {
             Self::Day => Arc::new(present().map(|number| number.map(|n| n as i32 * 14)).collect::<Date32Array>()),
             Self::Moment => {
                 let moments = present().map(|number| number.map(moment)).collect::<TimestampMicrosecondArray>();
-                Arc::new(moments.with_timezone("UTC"))
+                Arc::new(moments.with_timezone("Europe/Berlin"))
             }
             Self::Instant => Arc::new(
                 present().map(|number| number.map(|n| moment(n) * 1000 + n)).collect::<TimestampNanosecondArray>(),
             ),
             Self::Clock => Arc::new(
-                present()
-                    .map(|number| number.map(|n| (n + 1000) * 43_000_001))
-                    .collect::<Time64MicrosecondArray>(),
+                present().map(|number| number.map(|n| (n + 1000) * 43_000_001)).collect::<Time64MicrosecondArray>(),
             ),
             Self::Flag => Arc::new(present().map(|number| number.map(|n| n > 0)).collect::<BooleanArray>()),
             Self::Word => Arc::new(words().collect::<StringArray>()),
