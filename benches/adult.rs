@@ -13,8 +13,11 @@ use support::timed;
 use throng::job::Job;
 use throng::release::{Manifest, Outcome, Run, RunOptions};
 
+/// Keys of the job file and their values.
+type Settings = &'static [(&'static str, &'static str)];
+
 /// Name, settings, and the GCP that the method must not exceed at k = 2, 5, 10, 25, 50, where one was set.
-const METHODS: [(&str, &[(&str, &str)], Option<[f64; 5]>); 6] = [
+const METHODS: [(&str, Settings, Option<[f64; 5]>); 6] = [
     ("auto thorough", &[("method.effort", "thorough")], Some([0.0150, 0.0426, 0.0701, 0.118, 0.167])),
     ("auto balanced", &[("method.effort", "balanced")], Some([0.0153, 0.0435, 0.0724, 0.122, 0.174])),
     ("auto fast", &[("method.effort", "fast")], None),
@@ -42,7 +45,7 @@ fn main() {
     }
 }
 
-async fn release(k: u32, settings: &[(&str, &str)]) -> Manifest {
+async fn release(k: u32, settings: Settings) -> Manifest {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("pipelines");
     let text = std::fs::read_to_string(folder.join("adult.toml")).expect("pipelines/adult.toml");
     let sink = std::env::temp_dir().join("throng-bench").join("adult");

@@ -74,11 +74,11 @@ fn values(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) 
         let words: Vec<&str> = listed.iter().flat_map(range_words).collect();
         array = Arc::new(text(&array)?);
         let words: ArrayRef = Arc::new(StringViewArray::from(words));
-        row_hashes(&[words.clone()], words.len(), 0)?.into_iter().for_each(|hash| {
+        row_hashes(std::slice::from_ref(&words), words.len(), 0)?.into_iter().for_each(|hash| {
             code_of(hash);
         });
     }
-    let codes = row_hashes(&[array.clone()], array.len(), 0)?.into_iter().map(code_of).collect();
+    let codes = row_hashes(std::slice::from_ref(&array), array.len(), 0)?.into_iter().map(code_of).collect();
     let values = domain.distinct.min(u64::from(u32::MAX)) as u32;
     Ok(sensitive(column, codes, SensitiveShape::Set { values }, None))
 }

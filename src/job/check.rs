@@ -104,13 +104,15 @@ fn check_location(key: &str, location: &str) -> Option<Problem> {
 fn check_method(job: &Job, problems: &mut Vec<Problem>) {
     use MethodName::{Auto, Mondrian, Toc, Upc};
     let method = &job.method;
-    let options: [(&str, bool, &[MethodName]); 6] = [
+    let options: [(&str, bool, &[MethodName]); 8] = [
         ("effort", method.effort.is_some(), &[Auto]),
         ("variant", method.variant.is_some(), &[Mondrian]),
         ("delta", method.delta.is_some(), &[Toc]),
         ("s", method.s.is_some(), &[Toc, Upc]),
         ("w-utility", method.w_utility.is_some(), &[Toc]),
         ("w-protection", method.w_protection.is_some(), &[Toc]),
+        ("split", method.split.is_some(), &[Toc, Upc]),
+        ("width", method.width.is_some(), &[Toc, Upc]),
     ];
     for (option, set, methods) in options {
         if set && !methods.contains(&method.name) {
@@ -145,8 +147,7 @@ fn check_method(job: &Job, problems: &mut Vec<Problem>) {
         problems
             .push(Problem::error("method.s", message).help("s is usually 4 to 32 times k; without it, it is tuned"));
     }
-    let split = method.split.unwrap_or(if method.name == Auto { Split::Gain } else { Split::Widest });
-    if method.width.is_some() && split == Split::Gain {
+    if method.width.is_some() && method.split == Some(Split::Gain) {
         problems.push(Problem::error("method.width", "is an option of widest splits, the split is `gain`"));
     }
     if method.name == Upc {
@@ -288,9 +289,9 @@ mod tests {
                  it is tuned",
             ]
         );
-        let widths = format!("{REST}method = {{ width = \"raw\" }}\n");
+        let widths = format!("{REST}method = {{ name = \"toc\", split = \"gain\", width = \"raw\" }}\n");
         assert_eq!(errors(&widths), ["method.width: is an option of widest splits, the split is `gain`"]);
-        assert_eq!(errors(&widths.replace("width =", "split = \"widest\", width =")), [""; 0]);
+        assert_eq!(errors(&widths.replace("gain", "widest")), [""; 0]);
     }
 
     #[test]

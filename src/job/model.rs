@@ -383,10 +383,10 @@ pub struct MethodSpec {
     /// `toc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub w_protection: Option<f64>,
-    /// How subspaces are split; `gain` for `auto`, else `widest` when absent.
+    /// How subspaces are split; `widest` when absent. Only for `toc` and `upc`: `auto` always splits by gain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
-    /// How the width of an attribute is measured when splitting; `normalised` when absent.
+    /// How the width of an attribute is measured when splitting; `normalised` when absent. Only for `toc` and `upc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<Width>,
 }

@@ -290,6 +290,7 @@ mod tests {
     use crate::method::toc::{LeftOvers, Toc};
     use crate::method::upc::Upc;
     use crate::method::{Method, fixtures};
+    use crate::partition::Cut;
     use crate::partition::widest::{Ties, Width};
     use crate::privacy::Rule;
     use crate::privacy::l_diversity::{Diversity, LDiversity};
@@ -405,10 +406,12 @@ mod tests {
     }
 
     fn methods() -> impl Strategy<Value = Box<dyn Method>> {
-        let split = (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(raw, boundary, next)| Widest {
-            width: if raw { Width::Raw } else { Width::Normalised },
-            ties: if boundary { Ties::Boundary } else { Ties::Divide },
-            next,
+        let split = (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(raw, boundary, next)| {
+            Cut::Widest(Widest {
+                width: if raw { Width::Raw } else { Width::Normalised },
+                ties: if boundary { Ties::Boundary } else { Ties::Divide },
+                next,
+            })
         });
         let least = || prop_oneof![2..60_usize, Just(usize::MAX)];
         let left_overs = || prop::sample::select(vec![LeftOvers::Increment, LeftOvers::Resulting, LeftOvers::Suppress]);

@@ -18,7 +18,7 @@ use super::reach::Reach;
 use super::{Method, in_subspaces};
 use crate::domain::{Cover, Grouping, Table};
 use crate::measure::protection::{Span, mr_wtd};
-use crate::partition::widest::Widest;
+use crate::partition::Cut;
 use crate::privacy::{Rules, within};
 
 /// What becomes of rows that no cluster took in its subspace.
@@ -43,7 +43,7 @@ pub struct Toc {
     /// Weight of utility (w_u), in `[0, 1]`; protection has the rest.
     pub utility: f64,
     /// How the cell is cut.
-    pub split: Widest,
+    pub split: Cut,
     /// What becomes of left-over rows.
     pub left_overs: LeftOvers,
 }
@@ -51,7 +51,7 @@ pub struct Toc {
 impl Toc {
     /// Balanced weights, the papers' split, left-overs where the score grows least.
     pub fn new(delta: f64, least: usize) -> Self {
-        Self { delta, least, utility: 0.5, split: Widest::default(), left_overs: LeftOvers::default() }
+        Self { delta, least, utility: 0.5, split: Cut::default(), left_overs: LeftOvers::default() }
     }
 }
 

@@ -17,7 +17,7 @@ use super::toc::LeftOvers;
 use super::{Method, in_subspaces};
 use crate::domain::{Cover, Grouping, Sensitive, Table};
 use crate::measure::protection::gd;
-use crate::partition::widest::Widest;
+use crate::partition::Cut;
 use crate::privacy::max_loss::{MaxLoss, slack};
 use crate::privacy::range_diversity::{Forecast, RangeDiversity, Tally};
 use crate::privacy::{Rules, within};
@@ -32,7 +32,7 @@ pub struct Upc {
     /// Fewest rows of a subspace (the thesis' s); `usize::MAX` clusters the cell as a whole.
     pub least: usize,
     /// How the cell is cut.
-    pub split: Widest,
+    pub split: Cut,
     /// What becomes of left-over rows.
     pub left_overs: LeftOvers,
 }
@@ -41,7 +41,7 @@ impl Upc {
     /// The papers' split, left-overs where the resulting group diversity is least.
     pub fn new(max_loss: f64, protect: Vec<RangeDiversity>, least: usize) -> Self {
         let max_loss = MaxLoss { bound: max_loss };
-        Self { max_loss, protect, least, split: Widest::default(), left_overs: LeftOvers::Resulting }
+        Self { max_loss, protect, least, split: Cut::default(), left_overs: LeftOvers::Resulting }
     }
 }
 

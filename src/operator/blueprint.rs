@@ -14,6 +14,7 @@ use crate::method::mondrian::Mondrian;
 use crate::method::toc::Toc;
 use crate::method::tune::{self, Tuning};
 use crate::method::upc::Upc;
+use crate::partition::Cut;
 use crate::partition::widest::{Ties, Widest, Width};
 use crate::privacy::l_diversity::LDiversity;
 use crate::privacy::max_loss::MaxLoss;
@@ -131,21 +132,24 @@ fn toc(spec: &MethodSpec, delta: f64, least: usize) -> Toc {
         (None, Some(protection)) => 1.0 - protection,
         (None, None) => 0.5,
     };
-    Toc { utility, split: widest(spec), ..Toc::new(delta, least) }
+    Toc { utility, split: cut(spec), ..Toc::new(delta, least) }
 }
 
 fn upc(treatment: &Treatment, least: usize) -> Upc {
     let max_loss = treatment.policy.privacy.max_loss.unwrap_or(1.0);
-    Upc { split: widest(&treatment.policy.method), ..Upc::new(max_loss, range_rules(treatment), least) }
+    Upc { split: cut(&treatment.policy.method), ..Upc::new(max_loss, range_rules(treatment), least) }
 }
 
-fn widest(spec: &MethodSpec) -> Widest {
+fn cut(spec: &MethodSpec) -> Cut {
     let width = match spec.width.unwrap_or_default() {
         job::Width::Normalised => Width::Normalised,
         job::Width::Raw => Width::Raw,
     };
+    if spec.split == Some(job::Split::Gain) {
+        return Cut::Gain;
+    }
     let boundary = spec.split == Some(job::Split::WidestBoundary);
-    Widest { width, ties: if boundary { Ties::Boundary } else { Ties::Divide }, next: boundary }
+    Cut::Widest(Widest { width, ties: if boundary { Ties::Boundary } else { Ties::Divide }, next: boundary })
 }
 
 /// Finds what the job leaves open by trying it out on a sample.

@@ -10,6 +10,7 @@ pub mod gain;
 
 pub use cells::{Branch, CellNode, CellTree};
 pub use gain::Gain;
+pub use widest::Widest;
 
 use crate::domain::Table;
 
@@ -18,6 +19,30 @@ pub trait Split {
     /// Reorders `rows` so that one side comes first, and returns how many rows that side has; none when the rows
     /// should stay together. Both sides hold at least `least` rows.
     fn cut(&self, table: &Table, rows: &mut [u32], least: usize) -> Option<usize>;
+}
+
+/// The ways to cut that a job can choose from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cut {
+    /// The papers': the widest attribute at its median.
+    Widest(Widest),
+    /// The attribute and boundary that lower the mean pairwise loss most.
+    Gain,
+}
+
+impl Default for Cut {
+    fn default() -> Self {
+        Self::Widest(Widest::default())
+    }
+}
+
+impl Split for Cut {
+    fn cut(&self, table: &Table, rows: &mut [u32], least: usize) -> Option<usize> {
+        match self {
+            Self::Widest(widest) => widest.cut(table, rows, least),
+            Self::Gain => Gain::new().cut(table, rows, least),
+        }
+    }
 }
 
 /// Cuts all rows of a table into subspaces of at least `least` rows. Returns the rows, subspace after subspace, and

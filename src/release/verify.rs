@@ -206,7 +206,7 @@ async fn check_sensitive(
         let ended = next.is_none();
         let chunk = concat_batches(&schema, waiting.iter().chain(&next))?;
         let cut = if ended { chunk.num_rows() } else { last_class(&chunk) };
-        if !ended && chunk.num_rows() < CHUNK_ROWS || cut == 0 && !ended {
+        if !ended && (cut == 0 || chunk.num_rows() < CHUNK_ROWS) {
             waiting = Some(chunk);
             continue;
         }

@@ -162,7 +162,7 @@ impl SensitiveCollector {
                 self.max = self.max.max(position);
             }
         } else {
-            for hash in row_hashes(&[array.clone()], array.len(), 0)? {
+            for hash in row_hashes(std::slice::from_ref(array), array.len(), 0)? {
                 self.hashes.add(hash);
             }
         }
