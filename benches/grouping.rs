@@ -4,8 +4,11 @@
 //! efforts and by strict Mondrian, the usual yardstick. Each line is the best of three runs: rows per second of
 //! processor time, the mean loss, and the largest memory of the process so far per row, the codes included.
 
-use std::time::Instant;
+#![allow(missing_docs, clippy::print_stdout, reason = "a bench")]
 
+mod support;
+
+use support::{cpu_time, peak_memory};
 use throng::domain::{Axis, Code, Grouping, Shape, Table, Tree};
 use throng::method::Method;
 use throng::method::auto::{Auto, Effort};
@@ -28,13 +31,14 @@ fn main() {
         let mut best = f64::INFINITY;
         let mut grouping = Grouping::default();
         for _ in 0..RUNS {
-            let start = processor_seconds();
+            let start = cpu_time();
             grouping = method.group(&table, &Rules::k(K), 1);
-            best = best.min(processor_seconds() - start);
+            best = best.min((cpu_time() - start).as_secs_f64());
         }
         let speed = ROWS as f64 / best / 1e3;
         let loss = mean_loss(&table, &grouping);
-        println!("{name:16} {speed:7.0} thousand rows/s/core   loss {loss:.4}   {}", memory_per_row());
+        let memory = peak_memory() / ROWS as u64;
+        println!("{name:16} {speed:7.0} thousand rows/s/core   loss {loss:.4}   {memory} bytes/row");
     }
 }
 
@@ -81,20 +85,4 @@ fn tree(leaves: usize, fan: usize) -> Shape {
 fn mean_loss(table: &Table, grouping: &Grouping) -> f64 {
     let sum: f64 = grouping.iter().map(|group| table.cover(group).loss(&table.axes) * group.len() as f64).sum();
     sum / table.rows() as f64
-}
-
-/// Processor time of this thread where the system tells it, else the time that passed.
-fn processor_seconds() -> f64 {
-    thread_local!(static START: Instant = Instant::now());
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = told.and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
-    nanoseconds.map_or_else(|| START.with(|start| start.elapsed().as_secs_f64()), |nanoseconds| nanoseconds / 1e9)
-}
-
-/// The largest memory of the process so far, per row, where the system tells it.
-fn memory_per_row() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = peak.and_then(|peak| peak.split_whitespace().next()?.parse::<f64>().ok());
-    kilobytes.map_or_else(String::new, |kilobytes| format!("{:.0} bytes/row", kilobytes * 1024.0 / ROWS as f64))
 }
