@@ -6,6 +6,7 @@ mod plan;
 mod progress;
 mod run;
 mod schema;
+mod sql;
 mod summary;
 mod verify;
 
@@ -48,6 +49,7 @@ enum Command {
     Verify(verify::Arguments),
     Generate(generate::Arguments),
     Schema(schema::Arguments),
+    Sql(sql::Arguments),
 }
 
 /// The job file and changes to it.
@@ -137,6 +139,7 @@ pub fn main() -> ExitCode {
             Command::Verify(arguments) => verify::run(arguments, cli.quiet).await,
             Command::Generate(arguments) => generate::run(&arguments, cli.quiet),
             Command::Schema(arguments) => schema::run(&arguments),
+            Command::Sql(arguments) => sql::run(arguments).await,
         }
     });
     match done {

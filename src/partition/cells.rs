@@ -4,16 +4,17 @@
 //! work, so they should be alike in size, and their borders should part rows that would not be grouped anyway.
 //!
 //! 1. A node heavier than one and a half cells is cut.
-//! 2. Of all value boundaries between 40 % and 60 % of its weight, the one with the largest gain is taken.
-//! 3. When a value dominates every axis, so that no boundary lies there, the one nearest to the median is taken,
+//! 2. Of all value boundaries that leave on both sides enough for whole cells of about the wanted size, the one with
+//!    the largest gain is taken; it need not be near the median, so a good cut is not missed for the sake of balance.
+//! 3. When a value dominates every axis, so that there is no such boundary, the one nearest to the median is taken,
 //!    unless it would split off less than a quarter of a cell.
 //! 4. A node without such a boundary is a cell, however heavy.
 
 use super::gain::{boundaries, partition};
 use crate::domain::{Code, Table};
 
-/// Shares of a node's weight that the lighter side should reach.
-const BALANCED: f64 = 0.4;
+/// The least size, in cells, of the cells that a side can be cut into.
+const WHOLE: f64 = 0.75;
 
 /// Cells by which a node is cut, at least.
 const WORTH_CUTTING: f64 = 1.5;
@@ -156,7 +157,7 @@ fn best_cut(sample: &Table, weights: &[f64], rows: &[u32], cell: f64) -> Option<
             if lighter < SMALLEST * cell || lighter <= 0.0 {
                 continue;
             }
-            let balanced = lighter >= BALANCED * weight;
+            let balanced = is_whole(boundary.left / cell) && is_whole(boundary.right / cell);
             let merit = if balanced { boundary.gain * axis.weight.max(0.0) } else { lighter };
             if best.is_none_or(|(was, top, ..)| (balanced, merit) > (was, top)) {
                 best = Some((balanced, merit, a, value.0));
@@ -164,6 +165,11 @@ fn best_cut(sample: &Table, weights: &[f64], rows: &[u32], cell: f64) -> Option<
         }
     }
     best.map(|(_, _, axis, at)| (axis, at))
+}
+
+/// Whether so many cells can be cut into whole ones, none much smaller than wanted.
+fn is_whole(cells: f64) -> bool {
+    cells >= WHOLE * cells.round().max(1.0)
 }
 
 #[cfg(test)]

@@ -176,6 +176,19 @@ fn file_size_limit_at_write() {
 }
 
 #[test]
+fn failed_run_leaves_the_last_release() {
+    let desk = Desk::with(people(20_000), JOB);
+    desk.run(&["--run-id", "monday"]).ok();
+    let (files, rows) = (desk.sink_files(), multiset(&desk.released()));
+    let folder = desk.path(".");
+    out_of_space(&shell(&folder, "trap '' XFSZ; ulimit -f 8; exec $THRONG run job.toml --run-id tuesday"));
+    desk.run(&["--run-id", "tuesday", "--set", "privacy.k=30000"]).refused(5, &["fewer than k"]);
+    assert_eq!(desk.sink_files(), files);
+    assert_eq!(multiset(&desk.released()), rows);
+    desk.throng("verify", &[]).ok();
+}
+
+#[test]
 fn disk_full_at_write() {
     let desk = Desk::with(people(20_000), JOB);
     let folder = desk.path(".");

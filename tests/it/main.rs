@@ -9,6 +9,7 @@
 )]
 
 mod bad_input;
+mod commands;
 mod determinism;
 mod explain;
 mod invariants;

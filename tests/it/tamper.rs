@@ -134,6 +134,7 @@ fn row_duplicated() {
         &[
             "rows: 241 rows are published, 240 should be",
             "truthful: 1 published rows are not in the source as they stand",
+            "truthful: 1 published rows do not cover the values they were made from",
         ],
     );
 }
@@ -150,6 +151,7 @@ fn row_replaced_by_a_copy_of_another() {
         &[
             "truthful: 1 rows of the source were lost or changed",
             "truthful: 1 published rows are not in the source as they stand",
+            "truthful: 1 published rows do not cover the values they were made from",
         ],
     );
 }
