@@ -5,11 +5,13 @@
 //! and turns values into order-preserving codes: positions on a line for numbers and points in time, leaf numbers for
 //! values with a hierarchy, places in a sorted word list for text without one.
 
+mod memory;
 mod position;
 mod quasi;
 mod sensitive;
 mod words;
 
+pub use memory::{batch_size, compact};
 pub use position::{is_number, is_time, positions};
 pub use quasi::{Coder, MOST_CODES};
 pub use sensitive::{SensitiveDomain, encode_sensitive};

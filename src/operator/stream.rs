@@ -8,9 +8,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
-use datafusion::arrow::datatypes::{DataType, UInt32Type};
+use datafusion::arrow::datatypes::UInt32Type;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -20,6 +20,7 @@ use futures::{Stream, StreamExt, stream};
 
 use super::memory::WORKING_FACTOR;
 use super::{Blueprint, cell};
+use crate::encode::{batch_size, compact};
 use crate::error::{Error, Result};
 use crate::measure::Groups as Measures;
 
@@ -160,7 +161,7 @@ impl CellStream {
         for run in cells.chunk_by(|a, b| a == b) {
             let part = compact(&rows.slice(from, run.len()))?;
             from += run.len();
-            self.reserve(size(&part))?;
+            self.reserve(batch_size(&part))?;
             match &mut self.open {
                 Some((cell, batches)) if *cell == run[0] => batches.push(part),
                 _ => {
@@ -231,35 +232,10 @@ impl CellStream {
 
     /// Gives back what finished cells have held.
     fn release(&mut self) -> Result<()> {
-        let waiting = self.complete.iter().chain(&self.open).flat_map(|(_, batches)| batches).map(size).sum::<usize>();
+        let waiting =
+            self.complete.iter().chain(&self.open).flat_map(|(_, batches)| batches).map(batch_size).sum::<usize>();
         self.held = waiting * WORKING_FACTOR;
         self.reservation.resize(self.held.max(self.floor));
         Ok(())
     }
-}
-
-/// The batch with its own text buffers: rows of a sorted batch point into the buffers of all batches they came from,
-/// which would keep those alive.
-fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns = batch
-        .columns()
-        .iter()
-        .map(|column| match column.data_type() {
-            DataType::Utf8View => Arc::new(column.as_string_view().gc()) as ArrayRef,
-            DataType::BinaryView => Arc::new(column.as_binary_view().gc()) as ArrayRef,
-            _ => Arc::clone(column),
-        })
-        .collect();
-    Ok(RecordBatch::try_new(batch.schema(), columns)?)
-}
-
-fn size(batch: &RecordBatch) -> usize {
-    batch
-        .columns()
-        .iter()
-        .map(|column| match column.data_type() {
-            DataType::Utf8View | DataType::BinaryView => column.get_buffer_memory_size(),
-            _ => column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size()),
-        })
-        .sum()
 }

@@ -70,10 +70,13 @@ impl Collector {
                 for position in positions(array)? {
                     if position.is_nan() {
                         *nulls += 1;
-                    } else {
+                    } else if position.is_finite() {
                         *min = min.min(position);
                         *max = max.max(position);
                         *whole &= position.fract() == 0.0;
+                    } else {
+                        // An infinite domain would make every range in it look like nothing.
+                        *whole = false;
                     }
                 }
             }

@@ -14,6 +14,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::runtime::JoinSet;
 use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -68,9 +69,11 @@ pub async fn survey(
         let mut stream = plan.execute(partition, Arc::clone(&context))?;
         let mut surveyor = Surveyor::new(&treatment, plan.schema());
         let treatment = Arc::clone(&treatment);
+        let reservation = MemoryConsumer::new(format!("Survey[{partition}]")).register(context.memory_pool());
         tasks.spawn(async move {
             while let Some(batch) = stream.next().await {
                 surveyor.add(&treatment, &batch?)?;
+                reservation.try_resize(surveyor.sampler.size())?;
             }
             Ok::<_, Error>(surveyor)
         });

@@ -7,7 +7,7 @@ use datafusion::arrow::array::{BooleanArray, RecordBatch, UInt32Array, UInt64Arr
 use datafusion::arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
 
-use crate::encode::row_hashes;
+use crate::encode::{batch_size, compact, row_hashes};
 use crate::error::Result;
 
 /// Most distinct rows kept.
@@ -22,6 +22,7 @@ pub(super) struct Sampler {
     ceiling: u64,
     parts: Vec<(RecordBatch, Vec<u64>, Vec<u64>)>,
     pending: usize,
+    size: usize,
 }
 
 /// Distinct rows and how often each occurs, in the order of their hashes.
@@ -35,18 +36,23 @@ pub struct Sample {
 
 impl Sampler {
     pub(super) fn new(schema: SchemaRef, seed: u64) -> Self {
-        Self { schema, seed, ceiling: u64::MAX, parts: Vec::new(), pending: 0 }
+        Self { schema, seed, ceiling: u64::MAX, parts: Vec::new(), pending: 0, size: 0 }
     }
 
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let hashes = row_hashes(batch.columns(), batch.num_rows(), self.seed)?;
         let keep: BooleanArray = hashes.iter().map(|hash| Some(*hash < self.ceiling)).collect();
-        let rows = filter_record_batch(batch, &keep)?;
+        let rows = compact(&filter_record_batch(batch, &keep)?)?;
         if rows.num_rows() > 0 {
             let hashes: Vec<u64> = hashes.into_iter().filter(|hash| *hash < self.ceiling).collect();
             self.push(rows, hashes, None)?;
         }
         Ok(())
+    }
+
+    /// Bytes held by the rows chosen so far.
+    pub(super) fn size(&self) -> usize {
+        self.size
     }
 
     pub(super) fn merge(&mut self, other: Self) -> Result<()> {
@@ -67,6 +73,7 @@ impl Sampler {
 
     fn push(&mut self, rows: RecordBatch, hashes: Vec<u64>, counts: Option<Vec<u64>>) -> Result<()> {
         self.pending += rows.num_rows();
+        self.size += part_size(&rows);
         let counts = counts.unwrap_or_else(|| vec![1; rows.num_rows()]);
         self.parts.push((rows, hashes, counts));
         if self.pending > 3 * SAMPLE_ROWS { self.compact() } else { Ok(()) }
@@ -96,12 +103,19 @@ impl Sampler {
             self.ceiling = *hash;
             order.truncate(SAMPLE_ROWS);
         }
-        let rows = take_record_batch(&rows, &order.iter().map(|(_, row, _)| *row).collect::<UInt32Array>())?;
+        let chosen: UInt32Array = order.iter().map(|(_, row, _)| *row).collect();
+        let rows = compact(&take_record_batch(&rows, &chosen)?)?;
         self.pending = order.len();
+        self.size = part_size(&rows);
         let (hashes, counts) = order.into_iter().map(|(hash, _, count)| (hash, count)).unzip();
         self.parts = vec![(rows, hashes, counts)];
         Ok(())
     }
+}
+
+/// Bytes of some rows, their hashes and their counts.
+fn part_size(rows: &RecordBatch) -> usize {
+    batch_size(rows) + 16 * rows.num_rows()
 }
 
 impl Sample {
