@@ -1,12 +1,13 @@
 //! What can go wrong, sorted by who has to act on it; each kind has its exit code.
 
+use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 
 /// The result of everything in Throng that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A failure, by the one who can mend it. Messages name the file, key, column or limit, never a value of the data.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The job file (or a hierarchy it names) is wrong.
     #[error("{0}")]
@@ -26,13 +27,17 @@ pub enum Error {
     /// A passing fault: the same call may succeed later.
     #[error("{0}")]
     Retry(String),
+    /// Somebody stopped the run.
+    #[error("interrupted; {0}")]
+    Interrupted(String),
     /// A fault of Throng itself.
     #[error("internal error: {0} (please report this)")]
     Internal(String),
 }
 
 impl Error {
-    /// The documented exit code: 3 job, 4 input, 5 privacy, 6 resources, 7 conflict, 75 try again, 1 our own fault.
+    /// The documented exit code: 3 job, 4 input, 5 privacy, 6 resources, 7 conflict, 75 try again, 130
+    /// interrupted, 1 our own fault.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Internal(_) => 1,
@@ -42,6 +47,7 @@ impl Error {
             Self::Resources(_) => 6,
             Self::Conflict(_) => 7,
             Self::Retry(_) => 75,
+            Self::Interrupted(_) => 130,
         }
     }
 
@@ -60,6 +66,7 @@ impl Error {
             Self::Resources(text) => Self::Resources(with(text)),
             Self::Conflict(text) => Self::Conflict(with(text)),
             Self::Retry(text) => Self::Retry(with(text)),
+            Self::Interrupted(text) => Self::Interrupted(with(text)),
             Self::Internal(text) => Self::Internal(with(text)),
         }
     }
@@ -75,11 +82,12 @@ impl From<DataFusionError> for Error {
             DataFusionError::Context(_, inner) => (*inner).into(),
             DataFusionError::Shared(inner) => match inner.find_root() {
                 DataFusionError::External(boxed) => match boxed.downcast_ref::<Error>() {
-                    Some(ours) => ours.duplicate(),
+                    Some(ours) => ours.clone(),
                     None => Self::Internal(boxed.to_string()),
                 },
                 DataFusionError::ResourcesExhausted(text) => resources(text),
                 DataFusionError::ObjectStore(error) => object_store(error),
+                DataFusionError::ArrowError(error, _) => arrow(error),
                 other => Self::Input(other.strip_backtrace()),
             },
             DataFusionError::ResourcesExhausted(text) => resources(&text),
@@ -87,6 +95,7 @@ impl From<DataFusionError> for Error {
             DataFusionError::ParquetError(error) => of_the_system(error.as_ref())
                 .unwrap_or_else(|| Self::Input(format!("a Parquet file of the input cannot be read: {error}"))),
             DataFusionError::IoError(error) => Self::from(error),
+            DataFusionError::ArrowError(error, _) => arrow(&error),
             other => Self::Input(other.strip_backtrace()),
         }
     }
@@ -104,9 +113,9 @@ impl From<std::io::Error> for Error {
     }
 }
 
-impl From<datafusion::arrow::error::ArrowError> for Error {
-    fn from(error: datafusion::arrow::error::ArrowError) -> Self {
-        DataFusionError::from(error).into()
+impl From<ArrowError> for Error {
+    fn from(error: ArrowError) -> Self {
+        arrow(&error)
     }
 }
 
@@ -116,18 +125,24 @@ impl From<datafusion::parquet::errors::ParquetError> for Error {
     }
 }
 
-impl Error {
-    /// A copy: the same error can reach several partitions that wait for one survey.
-    pub fn duplicate(&self) -> Self {
-        match self {
-            Self::Job(text) => Self::Job(text.clone()),
-            Self::Input(text) => Self::Input(text.clone()),
-            Self::Privacy(text) => Self::Privacy(text.clone()),
-            Self::Resources(text) => Self::Resources(text.clone()),
-            Self::Conflict(text) => Self::Conflict(text.clone()),
-            Self::Retry(text) => Self::Retry(text.clone()),
-            Self::Internal(text) => Self::Internal(text.clone()),
+/// Arrow quotes the value that it cannot convert or compute with, so its words are not passed on.
+fn arrow(error: &ArrowError) -> Error {
+    match error {
+        ArrowError::ExternalError(inner) => match inner.downcast_ref::<Error>() {
+            Some(ours) => ours.clone(),
+            None => of_the_system(inner.as_ref()).unwrap_or_else(|| Error::Input(inner.to_string())),
+        },
+        ArrowError::MemoryError(text) => resources(text),
+        ArrowError::IoError(_, error) => io(error),
+        ArrowError::CastError(_)
+        | ArrowError::ParseError(_)
+        | ArrowError::ComputeError(_)
+        | ArrowError::InvalidArgumentError(_)
+        | ArrowError::ArithmeticOverflow(_)
+        | ArrowError::DivideByZero => {
+            Error::Input("a value cannot be converted to, or computed in, the type that is asked for".into())
         }
+        other => Error::Input(other.to_string()),
     }
 }
 

@@ -39,7 +39,7 @@ struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, or already done; 2 wrong usage; 3 the job file is wrong; 4 the input cannot be used; \
 5 a privacy rule cannot be met, or does not hold; 6 memory or disk is too small; 7 the sink holds a conflicting \
-release; 75 a passing fault, try again";
+release; 75 a passing fault, try again; 130 interrupted";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -1,6 +1,7 @@
 //! `throng run`: the main job.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use datafusion::physical_plan::ExecutionPlan;
@@ -40,6 +41,22 @@ fn run_id(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Waits until somebody asks the run to stop: Ctrl-C, or what schedulers send.
+async fn stopped() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
 /// Runs the job.
 pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let (job, base) = arguments.job.read()?;
@@ -50,10 +67,24 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     };
     let run = Run::new(job.clone(), &base, options).map_err(|error| arguments.job.blame(error))?;
     let progress = Progress::new(quiet);
-    let observer = |phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64| progress.begin(phase, plan, rows);
+    let committing = AtomicBool::new(false);
+    let observer = |phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64| {
+        committing.store(phase == Phase::Commit, Ordering::Relaxed);
+        progress.begin(phase, plan, rows);
+    };
+    let mut execution = Box::pin(run.execute(&observer));
     let outcome = tokio::select! {
-        outcome = run.execute(&observer) => outcome,
-        _ = tokio::signal::ctrl_c() => Err(Error::Retry("interrupted; nothing was published".into())),
+        outcome = &mut execution => outcome,
+        () = stopped() => {
+            // A commit is a matter of moments, and half of it is none: it is waited for.
+            if committing.load(Ordering::Relaxed) {
+                execution.await
+            } else {
+                drop(execution);
+                run.abandon().await;
+                Err(Error::Interrupted("nothing was published".into()))
+            }
+        }
     };
     progress.end();
     let (manifest, times, done_before) = match outcome.map_err(|error| arguments.job.blame(error))? {

@@ -8,6 +8,9 @@ pub type Code = u16;
 /// A line has the codes `0..=LINE_STEPS`: exact when the values are whole numbers and the domain is no wider.
 pub const LINE_STEPS: Code = 65_000;
 
+/// The most values that a published set lists; a larger one is published as the top.
+pub const LARGEST_SET: u32 = 64;
+
 /// The code of null on a line, apart from every value.
 pub const NULL_ON_LINE: Code = Code::MAX;
 
@@ -70,6 +73,7 @@ impl Axis {
         match &self.shape {
             Shape::Line { span } => f64::from(hi - lo) / f64::from((*span).max(1)),
             Shape::Tree(tree) => tree.loss(lo, hi),
+            Shape::Set { .. } if distinct > LARGEST_SET => 1.0,
             Shape::Set { values } => f64::from(distinct.saturating_sub(1)) / f64::from(values.saturating_sub(1).max(1)),
         }
     }

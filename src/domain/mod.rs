@@ -13,7 +13,7 @@ mod sensitive;
 mod table;
 mod tree;
 
-pub use axis::{Axis, Code, LINE_STEPS, NULL_ON_LINE, Shape};
+pub use axis::{Axis, Code, LARGEST_SET, LINE_STEPS, NULL_ON_LINE, Shape};
 pub use cover::Cover;
 pub use sensitive::{Sensitive, SensitiveShape};
 pub use table::{Grouping, Table};

@@ -49,7 +49,9 @@ impl Sensitive {
             return 1.0;
         }
         match &self.shape {
-            SensitiveShape::Number { at, min, max } if max > min => (at[hi as usize] - at[lo as usize]) / (max - min),
+            SensitiveShape::Number { at, min, max } if max > min => {
+                ((at[hi as usize] - at[lo as usize]) / (max - min)).clamp(0.0, 1.0)
+            }
             SensitiveShape::Number { .. } => 0.0,
             SensitiveShape::Tree(tree) => tree.loss(lo as u16, hi as u16),
             SensitiveShape::Set { values } => f64::from(distinct - 1) / f64::from(values.saturating_sub(1).max(1)),

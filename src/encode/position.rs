@@ -32,7 +32,8 @@ pub fn positions(array: &ArrayRef) -> Result<Vec<f64>> {
         _ => (cast(array, &DataType::Float64)?, 1.0),
     };
     let numbers = as_number.as_primitive::<Float64Type>();
-    let mut positions = numbers.values().to_vec();
+    // Adding zero makes one zero of two: -0.0 and 0.0 are the same value.
+    let mut positions: Vec<f64> = numbers.values().iter().map(|position| position + 0.0).collect();
     if scale != 1.0 {
         positions.iter_mut().for_each(|position| *position /= scale);
     }

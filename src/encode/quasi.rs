@@ -47,9 +47,11 @@ impl Coder {
         let mut resolved = None;
         let kind = match (facts, column.hierarchy.as_deref()) {
             (Facts::Line { min, max, whole, nulls, quantiles }, hierarchy) => {
-                let [min, max] = column.domain.unwrap_or([*min, *max]);
+                // A declared domain may be wider than the data, not narrower: every value has a code of its own.
+                let [low, high] = column.domain.unwrap_or([*min, *max]);
+                let (min, max) = (min.min(low), max.max(high));
                 let width = (max - min).max(0.0);
-                let exact = *whole && width <= f64::from(LINE_STEPS);
+                let exact = *whole && min.fract() == 0.0 && width <= f64::from(LINE_STEPS);
                 let span = if exact { width as Code } else { LINE_STEPS };
                 let steps = if width > 0.0 { f64::from(span) / width } else { 0.0 };
                 axis.exact = exact || width == 0.0;

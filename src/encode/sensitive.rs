@@ -134,15 +134,21 @@ fn ranges(column: &SensitiveColumn, sensitive: &Sensitive) -> Vec<(u32, u32)> {
             })
             .collect(),
         (Ranges::Listed(listed), SensitiveShape::Set { .. }, _) => {
-            let mut ranges = Vec::new();
+            // Codes are the places of the words when each is counted once: see `values`.
+            let mut words: Vec<&str> = Vec::new();
+            for word in listed.iter().flat_map(range_words) {
+                if !words.contains(&word) {
+                    words.push(word);
+                }
+            }
+            let code = |word: &str| words.iter().position(|known| *known == word).map(|code| code as u32);
+            let mut ranges: Vec<(u32, u32)> = (0..words.len() as u32).map(|code| (code, code)).collect();
             for entry in listed {
-                let first = ranges.len() as u32;
-                let words: Vec<&str> = range_words(entry).collect();
-                let last = first + words.len() as u32 - u32::from(!words.is_empty());
-                for (code, word) in (first..).zip(words) {
-                    let named =
-                        matches!(&entry.values, Values::Listed(values) if values.iter().any(|value| value == word));
-                    ranges.push(if named { (first, last) } else { (code, code) });
+                let codes: Vec<u32> = range_words(entry).filter_map(code).collect();
+                let (Some(first), Some(last)) = (codes.iter().min(), codes.iter().max()) else { continue };
+                let Values::Listed(values) = &entry.values else { continue };
+                for value in values.iter().filter_map(|value| code(value)) {
+                    ranges[value as usize] = (*first, *last);
                 }
             }
             ranges

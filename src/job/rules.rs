@@ -93,7 +93,8 @@ fn check_range_diversity(job: &Job, rule: &RangeDiversity, key: &str, trees: &Tr
         }
         Ranges::Listed(listed) => {
             for (index, range) in listed.iter().enumerate() {
-                if let Err(message) = check_listed(range, tree) {
+                let checked = check_listed(range, tree).and_then(|()| apart(range, &listed[..index]));
+                if let Err(message) = checked {
                     problems.push(Problem::error(format!("{key}[{index}]"), message));
                 }
             }
@@ -113,6 +114,9 @@ fn check_listed(listed: &ListedRange, tree: Option<&LevelTree>) -> Result<(), St
             }
             Ok(())
         }
+        (Values::Listed(_), RangeOf::Listed(_)) if tree.is_some() => {
+            Err("the column has a hierarchy: name one of its nodes as the range".to_owned())
+        }
         (Values::Listed(values), RangeOf::Listed(range)) => match values.iter().find(|value| !range.contains(value)) {
             Some(value) => Err(format!("the range must hold the value `{value}`")),
             None => known(values.iter().chain(range), tree),
@@ -130,6 +134,20 @@ fn check_listed(listed: &ListedRange, tree: Option<&LevelTree>) -> Result<(), St
         }
         _ => Err("`values` and `range` must both be numbers or both be texts".to_owned()),
     }
+}
+
+/// Ranges of listed texts are the same or have nothing in common: without an order, more cannot be told apart.
+fn apart(listed: &ListedRange, before: &[ListedRange]) -> Result<(), String> {
+    let RangeOf::Listed(range) = &listed.range else { return Ok(()) };
+    for other in before {
+        let RangeOf::Listed(other) = &other.range else { continue };
+        let shared = range.iter().filter(|value| other.contains(value)).count();
+        let same = range.iter().all(|value| other.contains(value)) && other.iter().all(|value| range.contains(value));
+        if shared > 0 && !same {
+            return Err("two ranges overlap; make them equal, or give the column a hierarchy".to_owned());
+        }
+    }
+    Ok(())
 }
 
 fn known<'a>(values: impl IntoIterator<Item = &'a String>, tree: Option<&LevelTree>) -> Result<(), String> {

@@ -19,7 +19,7 @@ use crate::partition::widest::{Ties, Widest, Width};
 use crate::privacy::l_diversity::LDiversity;
 use crate::privacy::max_loss::MaxLoss;
 use crate::privacy::range_diversity::RangeDiversity;
-use crate::privacy::{Rule, Rules, l_diversity};
+use crate::privacy::{Rule, Rules, l_diversity, within};
 use crate::survey::{Survey, Tuned};
 
 /// What every partition of pass 2 works by. Immutable.
@@ -56,8 +56,15 @@ impl Blueprint {
 }
 
 impl Blueprint {
-    /// Refuses a result that has suppressed more rows than the policy allows.
-    pub(super) fn refuse_suppression(&self, measures: &Measures) -> Result<()> {
+    /// Refuses a result that loses more in a group, or has suppressed more rows, than the policy allows.
+    pub(super) fn refuse(&self, measures: &Measures) -> Result<()> {
+        if let (Some(bound), Some(worst)) = (self.treatment.policy.privacy.max_loss, measures.loss.wgu())
+            && !within(worst, bound)
+        {
+            return Err(Error::Privacy(format!(
+                "the worst group loses {worst:.4}, more than privacy.max-loss = {bound} allows; raise it, or lower k"
+            )));
+        }
         let suppressed = measures.loss.suppressed();
         let rows = suppressed + measures.loss.rows();
         let share = suppressed as f64 / rows.max(1) as f64;

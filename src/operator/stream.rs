@@ -212,7 +212,7 @@ impl CellStream {
         let mut tally = self.tally.lock().map_err(|_| Error::Internal("measures are poisoned".into()))?;
         tally.open = tally.open.saturating_sub(1);
         match &tally.measures {
-            Some(measures) if tally.open == 0 => self.blueprint.refuse_suppression(measures),
+            Some(measures) if tally.open == 0 => self.blueprint.refuse(measures),
             _ => Ok(()),
         }
     }

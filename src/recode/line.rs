@@ -7,9 +7,8 @@ use datafusion::arrow::array::{Array, ArrayRef, Float64Array, StructArray, UInt3
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::{SortOptions, cast, take};
 use datafusion::arrow::datatypes::{DataType, Float64Type, TimeUnit};
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use super::{Groups, TOP, labels};
+use super::{Groups, TOP, ValueText, labels};
 use crate::encode::{Coder, positions};
 use crate::error::Result;
 use crate::job::{Publish, published_fields};
@@ -106,18 +105,19 @@ fn span(
 }
 
 fn range_labels(spans: &[Span], lows: &ArrayRef, highs: &ArrayRef) -> Result<ArrayRef> {
-    let options = FormatOptions::default();
-    let (low, high) =
-        (ArrayFormatter::try_new(lows.as_ref(), &options)?, ArrayFormatter::try_new(highs.as_ref(), &options)?);
-    let text = spans.iter().enumerate().map(|(group, span)| match span {
-        Span::Missing => None,
-        Span::Anything => Some(TOP.to_owned()),
-        Span::Range(..) => {
-            let (low, high) = (low.value(group).to_string(), high.value(group).to_string());
-            Some(if low == high { low } else { format!("[{low}, {high}]") })
-        }
-    });
-    Ok(labels(text))
+    let (low, high) = (ValueText::new(lows)?, ValueText::new(highs)?);
+    let mut text = Vec::with_capacity(spans.len());
+    for (group, span) in spans.iter().enumerate() {
+        text.push(match span {
+            Span::Missing => None,
+            Span::Anything => Some(TOP.to_owned()),
+            Span::Range(..) => {
+                let (low, high) = (low.of(group)?, high.of(group)?);
+                Some(if low == high { low } else { format!("[{low}, {high}]") })
+            }
+        });
+    }
+    Ok(labels(text.into_iter()))
 }
 
 /// The mean of every group in the column's own type. What the group spans is lost, and counted as for a range.

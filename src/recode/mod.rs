@@ -11,10 +11,11 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringViewArray, StringViewBuilder, UInt32Array};
 use datafusion::arrow::compute::take;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::domain::{Grouping, Table};
 use crate::encode::Coder;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
 pub(crate) use crate::hierarchy::TOP;
 use crate::job::Publish;
@@ -83,6 +84,21 @@ pub fn publish(coder: &Coder, axis: usize, original: &ArrayRef, groups: &Groups<
     };
     let columns = per_group.iter().map(|array| groups.expand(array.as_ref())).collect::<Result<_>>()?;
     Ok(Published { columns, losses })
+}
+
+/// The values of a column as text. A value that has none is an error, and never told.
+struct ValueText<'a>(ArrayFormatter<'a>);
+
+impl<'a> ValueText<'a> {
+    fn new(array: &'a ArrayRef) -> Result<Self> {
+        const STRICT: FormatOptions<'static> = FormatOptions::new().with_display_error(false);
+        Ok(Self(ArrayFormatter::try_new(array.as_ref(), &STRICT)?))
+    }
+
+    fn of(&self, row: usize) -> Result<String> {
+        let text = self.0.value(row).try_to_string();
+        text.map_err(|_| Error::Input("a value is out of the range of its type and has no text form".into()))
+    }
 }
 
 /// Labels, one per group; none is null.

@@ -2,9 +2,8 @@
 
 use datafusion::arrow::array::{Array, ArrayRef, make_comparator};
 use datafusion::arrow::compute::SortOptions;
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use super::{Groups, TOP, labels};
+use super::{Groups, TOP, ValueText, labels};
 use crate::encode::{Coder, positions};
 use crate::error::Result;
 
@@ -17,8 +16,7 @@ pub(super) fn labels_of(
     bucket: impl Fn(f64, f64) -> Option<(String, f64, f64)>,
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
     let positions = positions(original)?;
-    let options = FormatOptions::default();
-    let single = ArrayFormatter::try_new(original.as_ref(), &options)?;
+    let single = ValueText::new(original)?;
     // Positions of very large integers, long decimals and nanoseconds may coincide: the comparator decides ties.
     let exact = make_comparator(original.as_ref(), original.as_ref(), SortOptions::default())?;
     let (domain_min, domain_max) = coder.line().unwrap_or_default();
@@ -43,7 +41,7 @@ pub(super) fn labels_of(
         } else if missing > 0 {
             (Some(TOP.to_owned()), 1.0)
         } else if min == max && rows.all(|row| exact(row, first).is_eq()) {
-            (Some(single.value(first).to_string()), 0.0)
+            (Some(single.of(first)?), 0.0)
         } else {
             match bucket(min, max) {
                 Some((label, lower, upper)) => {

@@ -53,25 +53,49 @@ pub(super) enum Commit {
     Won,
     /// Another attempt at the same run was first.
     Lost(Box<Manifest>),
+    /// The release exists, or may exist, but something went wrong on the way: its files must stay.
+    Unsettled(Error),
 }
 
 /// Commits a release: the manifest first, and only when it is not there yet; then the pointer.
 pub(super) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commit> {
     let path = sink.at(&manifest_name(&manifest.run));
     let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-    match sink.store.put_opts(&path, json(manifest)?, options).await {
-        Ok(_) => {}
-        Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
-            let other = committed(sink, &manifest.run).await?;
-            let other =
-                other.ok_or_else(|| Error::Retry(format!("the manifest of run `{}` was removed", manifest.run)))?;
-            return Ok(Commit::Lost(Box::new(other)));
+    if let Err(error) = sink.store.put_opts(&path, json(manifest)?, options).await {
+        // A put that failed may have been done all the same: a time-out, or a retry that met its own first try. What
+        // stands there now tells.
+        match committed(sink, &manifest.run).await {
+            Ok(Some(there)) if there.data == manifest.data => {}
+            Ok(Some(other)) => return Ok(Commit::Lost(Box::new(other))),
+            Ok(None) => return Err(error.into()),
+            Err(_) => return Ok(Commit::Unsettled(error.into())),
         }
-        Err(error) => return Err(error.into()),
     }
-    point_to(sink, manifest).await?;
-    sink.store.put(&sink.at("_SUCCESS"), PutPayload::new()).await?;
+    if let Err(error) = point_to(sink, manifest).await {
+        return Ok(Commit::Unsettled(error));
+    }
+    mark_success(sink).await;
     Ok(Commit::Won)
+}
+
+/// Finishes what a run that died after its commit has left undone: a pointer that is missing or older.
+pub(super) async fn settle(sink: &Location, manifest: &Manifest) -> Result<()> {
+    let newest = match latest(sink).await? {
+        Some(latest) => committed(sink, &latest.run).await?,
+        None => None,
+    };
+    if newest.is_none_or(|newest| newest.committed < manifest.committed) {
+        point_to(sink, manifest).await?;
+        mark_success(sink).await;
+    }
+    Ok(())
+}
+
+/// The marker is for readers that look for it; the release does not depend on it.
+async fn mark_success(sink: &Location) {
+    if let Err(error) = sink.store.put(&sink.at("_SUCCESS"), PutPayload::new()).await {
+        tracing::warn!(%error, "_SUCCESS could not be written");
+    }
 }
 
 /// Attempts at flipping the pointer before giving up: each one lost means that another release got through.

@@ -55,6 +55,8 @@ impl Location {
 
     /// The URL of a path in this store, as DataFusion names it.
     pub fn url(&self, path: &Path) -> String {
-        format!("{}/{}", self.root.as_str().trim_end_matches('/'), path)
+        let mut url = self.root.clone();
+        url.set_path(&path.as_ref().replace('%', "%25"));
+        url.into()
     }
 }

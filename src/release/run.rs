@@ -1,7 +1,7 @@
 //! A run from start to end: open, survey, group and write, verify, commit.
 
 use std::path::{Path as LocalPath, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use datafusion::arrow::array::{AsArray, RecordBatch};
@@ -12,11 +12,12 @@ use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{DataFrame, SessionContext};
+use object_store::path::Path;
 
 use super::commit::{self, Commit};
 use super::location::Location;
 use super::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
-use super::session::{SessionOptions, SpillFolder};
+use super::session::{SessionOptions, SpillFolder, unique_name};
 use super::source::Source;
 use super::verify::{self, Finding};
 use super::write::{Target, WriteExec, Written, stored_schema};
@@ -72,6 +73,8 @@ pub struct Run {
     /// Held for its end, when the folder goes.
     _spill: SpillFolder,
     options: RunOptions,
+    /// Where files lie that are not committed yet, while there are any.
+    staged: Mutex<Option<(Location, Path)>>,
 }
 
 impl Run {
@@ -80,7 +83,7 @@ impl Run {
         refuse(check(&job, base).iter().filter(|problem| problem.is_error()))?;
         let policy = Arc::new(Policy::of(&job, base)?);
         let (context, spill) = options.session.open()?;
-        Ok(Self { job, base: base.to_owned(), policy, context, _spill: spill, options })
+        Ok(Self { job, base: base.to_owned(), policy, context, _spill: spill, options, staged: Mutex::default() })
     }
 
     /// Runs the job.
@@ -88,9 +91,13 @@ impl Run {
         let source = Source::find(&self.base, &self.job.source.url).await?;
         let (input, treatment) = self.open(&source).await?;
         let sink = Location::open(&self.base, &self.job.sink.url)?;
-        let run = self.run_id(&source);
+        let run = self.run_id(&source, &treatment);
         if let Some(done) = commit::committed(&sink, &run).await? {
-            return self.already(done, &source);
+            let outcome = self.already(done, &source)?;
+            if let Outcome::AlreadyDone(manifest) = &outcome {
+                commit::settle(&sink, manifest).await?;
+            }
+            return Ok(outcome);
         }
         refuse_foreign(&sink).await?;
 
@@ -101,8 +108,9 @@ impl Run {
 
         let blueprint = self.survey(&input, treatment, observer).await?;
         lap(Phase::Survey);
-        let folder_name = format!("data/run={run}.{}", attempt());
+        let folder_name = format!("data/run={run}.{}", unique_name());
         let folder = sink.at(&folder_name);
+        self.stage(Some((sink.clone(), folder.clone())));
         let staged = async {
             let target = self.target(&sink, &folder, &run, &blueprint)?;
             let (files, measures, cells) = self.group(input, &blueprint, target, observer).await?;
@@ -110,8 +118,9 @@ impl Run {
             observer(Phase::Verify, None, blueprint.survey.rows);
             let manifest = self.verify(&sink, &run, folder_name, &source, &blueprint, files, &measures, cells).await?;
             lap(Phase::Verify);
-            observer(Phase::Commit, None, 0);
             source.confirm().await?;
+            observer(Phase::Commit, None, 0);
+            self.stage(None);
             commit::commit(&sink, &manifest).await.map(|commit| (commit, manifest))
         };
         match staged.await {
@@ -119,6 +128,7 @@ impl Run {
                 lap(Phase::Commit);
                 Ok(Outcome::Released(Box::new(manifest), times))
             }
+            Ok((Commit::Unsettled(error), _)) => Err(error),
             Ok((Commit::Lost(other), _)) => {
                 commit::discard(&sink, &folder).await;
                 self.already(*other, &source)
@@ -130,24 +140,45 @@ impl Run {
         }
     }
 
+    fn stage(&self, folder: Option<(Location, Path)>) {
+        if let Ok(mut staged) = self.staged.lock() {
+            *staged = folder;
+        }
+    }
+
+    /// Removes what a run that was stopped has staged.
+    pub async fn abandon(&self) {
+        let staged = self.staged.lock().ok().and_then(|mut staged| staged.take());
+        if let Some((sink, folder)) = staged {
+            commit::discard(&sink, &folder).await;
+        }
+    }
+
     /// The source as a plan, and what will happen to its columns.
     async fn open(&self, source: &Source) -> Result<(LogicalPlan, Arc<Treatment>)> {
         let (input, schema) = source.scan(&self.context).await?;
         Ok((input, Arc::new(Treatment::new(Arc::clone(&self.policy), schema)?)))
     }
 
-    /// Same policy, input and version, same run: an identity that a scheduler need not invent.
-    fn run_id(&self, source: &Source) -> String {
+    /// Same policy, input, cells and version, same run: an identity that a scheduler need not invent.
+    fn run_id(&self, source: &Source, treatment: &Treatment) -> String {
         self.options.run_id.clone().unwrap_or_else(|| {
             let mut hasher = blake3::Hasher::new();
             hasher.update(self.policy.hash.as_bytes());
             hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
+            hasher.update(&self.cell_rows(treatment).to_le_bytes());
             for file in source.files() {
                 let tag = file.etag.as_deref().unwrap_or(&file.modified);
                 hasher.update(format!("{}\0{}\0{tag}\n", file.path, file.size).as_bytes());
             }
             hasher.finalize().to_hex()[..16].to_owned()
         })
+    }
+
+    /// Rows of a cell. It decides the groups, so it is part of what a run is.
+    fn cell_rows(&self, treatment: &Treatment) -> usize {
+        let limit = self.options.session.memory_limit;
+        self.options.cell_rows.unwrap_or_else(|| cell_rows(&treatment.input, limit))
     }
 
     /// A committed manifest of this run id: the same work, or another's.
@@ -176,8 +207,7 @@ impl Run {
         let plan = survey_plan(input, &treatment)?;
         let plan = DataFrame::new(self.context.state(), plan).create_physical_plan().await?;
         observer(Phase::Survey, Some(&plan), 0);
-        let limit = self.options.session.memory_limit;
-        let cell_rows = self.options.cell_rows.unwrap_or_else(|| cell_rows(&treatment.input, limit));
+        let cell_rows = self.cell_rows(&treatment);
         let found = survey(plan, self.context.task_ctx(), Arc::clone(&treatment), cell_rows).await?;
         Blueprint::new(treatment, found).map(Arc::new)
     }
@@ -205,13 +235,7 @@ impl Run {
         Ok((files, measures, blueprint.survey.tree.cells()))
     }
 
-    fn target(
-        &self,
-        sink: &Location,
-        folder: &object_store::path::Path,
-        run: &str,
-        blueprint: &Blueprint,
-    ) -> Result<Target> {
+    fn target(&self, sink: &Location, folder: &Path, run: &str, blueprint: &Blueprint) -> Result<Target> {
         let metadata = vec![
             KeyValue::new("throng.version".into(), env!("CARGO_PKG_VERSION").to_owned()),
             KeyValue::new("throng.run".into(), run.to_owned()),
@@ -251,7 +275,7 @@ impl Run {
         }
         let treatment = &blueprint.treatment;
         let suppressed = measures.loss.suppressed();
-        let rows = blueprint.survey.rows - suppressed;
+        let rows = blueprint.survey.rows.saturating_sub(suppressed);
         let table = verify::open(&self.context, sink, &files).await?;
         let domains = Some(blueprint.survey.sensitive.as_slice());
         let (classes, findings) = verify::verify_rows(&table, treatment, domains, rows).await?;
@@ -428,15 +452,6 @@ async fn refuse_foreign(sink: &Location) -> Result<()> {
             path.filename().unwrap_or_default()
         ))),
     }
-}
-
-/// A name for this attempt that no other one has.
-fn attempt() -> String {
-    let now = jiff::Timestamp::now().as_nanosecond();
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&now.to_le_bytes());
-    hasher.update(&std::process::id().to_le_bytes());
-    hasher.finalize().to_hex()[..8].to_owned()
 }
 
 fn refuse<'a>(problems: impl Iterator<Item = &'a crate::job::Problem>) -> Result<()> {

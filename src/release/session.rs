@@ -3,9 +3,10 @@
 //! Spill files are raw data. They lie in a folder of their own that only its owner can read, and are removed at the
 //! end; what a killed run has left there goes when the next one starts.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -35,7 +36,18 @@ pub struct SessionOptions {
 #[derive(Debug)]
 pub struct SpillFolder {
     path: PathBuf,
+    /// Held while the folder is in use.
+    _lock: File,
 }
+
+/// How the names of spill folders begin.
+const PREFIX: &str = "throng-spill-";
+
+/// The file in a spill folder that its owner holds a lock on.
+const LOCK: &str = "lock";
+
+/// How long a folder may be without a lock before it counts as abandoned.
+const NEWLY_MADE: Duration = Duration::from_secs(60);
 
 /// Consumers named in an out-of-memory error.
 const NAMED_CONSUMERS: usize = 3;
@@ -78,14 +90,14 @@ impl SpillFolder {
         };
         fs::create_dir_all(parent).map_err(failed)?;
         remove_abandoned(parent);
-        let path = parent.join(format!("throng-spill-{}", std::process::id()));
-        // A second session of this process takes a folder of its own.
-        let path = (0..).map(|n| path.with_extension(n.to_string())).find(|path| !path.exists()).unwrap_or(path);
+        let path = parent.join(format!("{PREFIX}{}", unique_name()));
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&path).map_err(failed)?;
-        Ok(Self { path })
+        let lock = File::create(path.join(LOCK)).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        Ok(Self { path, _lock: lock })
     }
 }
 
@@ -96,18 +108,53 @@ impl Drop for SpillFolder {
     }
 }
 
-/// Removes spill folders whose process is gone.
+/// Removes spill folders that nobody works in any more. A folder's owner holds a lock in it, which the system lets go
+/// when the process ends in whatever way; a process number would tell nothing in a container.
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix("throng-spill-"));
-        let Some(process) = owner.and_then(|owner| owner.split('.').next()).and_then(|pid| pid.parse::<u32>().ok())
-        else {
+        if !entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)) {
             continue;
+        }
+        let abandoned = match File::open(entry.path().join(LOCK)) {
+            Ok(lock) => lock.try_lock().is_ok(),
+            // A folder without a lock is one that is just being made, unless it has been so for long.
+            Err(_) => entry
+                .metadata()
+                .and_then(|folder| folder.modified())
+                .is_ok_and(|made| made.elapsed().is_ok_and(|age| age > NEWLY_MADE)),
         };
-        if !Path::new("/proc").join(process.to_string()).exists() {
+        if abandoned {
             let _ = fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+/// A name that no other run has, on this machine or on another that shares the folder.
+pub(super) fn unique_name() -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&jiff::Timestamp::now().as_nanosecond().to_le_bytes());
+    hasher.update(&std::process::id().to_le_bytes());
+    hasher.update(&fastrand::u64(..).to_le_bytes());
+    hasher.finalize().to_hex()[..12].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_the_living_stay_and_those_of_the_dead_go() {
+        let parent = tempfile::tempdir().unwrap();
+        let alive = SpillFolder::create(parent.path()).unwrap();
+        let dead = parent.path().join(format!("{PREFIX}dead"));
+        fs::create_dir(&dead).unwrap();
+        fs::write(dead.join(LOCK), "").unwrap();
+        fs::write(dead.join("spilled"), "raw rows").unwrap();
+        let next = SpillFolder::create(parent.path()).unwrap();
+        assert!(alive.path.exists() && next.path.exists());
+        assert!(!dead.exists());
+        drop((alive, next));
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 }

@@ -259,6 +259,12 @@ fn judge(
         let mut histogram: Vec<(u32, u32)> =
             (from..until).map(|row| (sensitive.codes[row], sizes.value(row) as u32)).collect();
         histogram.sort_unstable();
+        // Values that cannot be told apart count as one.
+        histogram.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            earlier.1 += if same { later.1 } else { 0 };
+            same
+        });
         for (rule, broken) in diverse.iter().zip(broken.iter_mut()) {
             *broken += u64::from(!is_diverse(rule, &histogram));
         }

@@ -10,6 +10,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::parquet::arrow::AsyncArrowWriter;
 use datafusion::parquet::file::properties::WriterProperties;
@@ -149,11 +150,13 @@ impl ExecutionPlan for WriteExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+        let reservation = MemoryConsumer::new(format!("WriteExec[{partition}]")).register(context.memory_pool());
         let input = self.input.execute(partition, context)?;
         let target = self.target.clone();
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let stream = futures::stream::once(async move {
-            let written = write(input, &target, partition, &metrics).await.map_err(Error::into_datafusion)?;
+            let written =
+                write(input, &target, partition, &metrics, &reservation).await.map_err(Error::into_datafusion)?;
             let paths: ArrayRef = Arc::new(StringArray::from_iter_values(written.iter().map(|file| &file.path)));
             let rows: ArrayRef = Arc::new(UInt64Array::from_iter_values(written.iter().map(|file| file.rows)));
             let sizes: ArrayRef = Arc::new(UInt64Array::from_iter_values(written.iter().map(|file| file.size)));
@@ -172,9 +175,10 @@ async fn write(
     target: &Target,
     partition: usize,
     metrics: &BaselineMetrics,
+    reservation: &MemoryReservation,
 ) -> Result<Vec<Written>> {
     let mut open: Option<File> = None;
-    let written = write_files(input, target, partition, metrics, &mut open).await;
+    let written = write_files(input, target, partition, metrics, reservation, &mut open).await;
     if let Some((_, writer, _)) = open {
         abort(writer).await;
     }
@@ -193,6 +197,7 @@ async fn write_files(
     target: &Target,
     partition: usize,
     metrics: &BaselineMetrics,
+    reservation: &MemoryReservation,
     open: &mut Option<File>,
 ) -> Result<Vec<Written>> {
     let schema = stored_schema(&input.schema());
@@ -210,6 +215,11 @@ async fn write_files(
         };
         let timer = metrics.elapsed_compute().timer();
         writer.write(&batch).await?;
+        // A row group is built in memory; when there is none left, it ends early.
+        if reservation.try_resize(writer.memory_size()).is_err() {
+            writer.flush().await?;
+            reservation.resize(writer.memory_size());
+        }
         timer.done();
         *rows += batch.num_rows();
         metrics.record_output(batch.num_rows());

@@ -146,8 +146,12 @@ impl WordSketch {
     }
 }
 
+/// Number of distinct values when `kept` of them lie below the ceiling: more than are kept, once any was let go.
 fn estimate(kept: u64, ceiling: u64) -> u64 {
-    if ceiling == u64::MAX { kept } else { (kept as f64 * (u64::MAX as f64 / ceiling as f64)) as u64 }
+    if ceiling == u64::MAX {
+        return kept;
+    }
+    ((kept as f64 * (u64::MAX as f64 / ceiling as f64)) as u64).max(kept + 1)
 }
 
 #[cfg(test)]
