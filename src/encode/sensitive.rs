@@ -163,3 +163,41 @@ fn between(at: &[f64], lo: f64, hi: f64) -> (u32, u32) {
     let last = at.partition_point(|value| *value <= hi);
     (first as u32, last.saturating_sub(1).max(first) as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::Float64Array;
+    use datafusion::arrow::datatypes::DataType;
+
+    use super::*;
+
+    fn column(data_type: DataType, ranges: Ranges) -> SensitiveColumn {
+        SensitiveColumn { index: 0, name: "s".into(), data_type, hierarchy: None, domain: None, ranges }
+    }
+
+    const DOMAIN: SensitiveDomain = SensitiveDomain { min: -1.0, max: 1.0, distinct: 4 };
+
+    #[test]
+    fn listed_texts_share_their_range_however_often_they_are_listed() {
+        let range = |values: &[&str]| ListedRange {
+            values: Values::Listed(values.iter().map(ToString::to_string).collect()),
+            range: RangeOf::Listed(vec!["flu".into(), "cold".into()]),
+        };
+        let array: ArrayRef = Arc::new(StringViewArray::from(vec!["gout", "cold", "flu", "mumps"]));
+        for listed in [vec![range(&["flu", "cold"])], vec![range(&["flu"]), range(&["cold"])]] {
+            let coded = encode_sensitive(&column(DataType::Utf8View, Ranges::Listed(listed)), &DOMAIN, &array).unwrap();
+            let [gout, cold, flu, mumps] = coded.codes[..] else { panic!("four rows") };
+            assert!(coded.in_range(flu, cold) && coded.in_range(cold, flu));
+            assert!(!coded.in_range(gout, mumps) && !coded.in_range(gout, flu) && !coded.in_range(mumps, cold));
+        }
+    }
+
+    #[test]
+    fn both_zeros_are_one_value() {
+        let array: ArrayRef = Arc::new(Float64Array::from(vec![Some(-0.0), Some(0.0), None, Some(1.0)]));
+        let coded = encode_sensitive(&column(DataType::Float64, Ranges::Identity), &DOMAIN, &array).unwrap();
+        assert_eq!(coded.codes[0], coded.codes[1]);
+        assert_eq!(coded.null, Some(coded.codes[2]));
+        assert_ne!(coded.codes[3], coded.codes[0]);
+    }
+}

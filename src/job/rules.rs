@@ -114,12 +114,10 @@ fn check_listed(listed: &ListedRange, tree: Option<&LevelTree>) -> Result<(), St
             }
             Ok(())
         }
-        (Values::Listed(_), RangeOf::Listed(_)) if tree.is_some() => {
-            Err("the column has a hierarchy: name one of its nodes as the range".to_owned())
-        }
         (Values::Listed(values), RangeOf::Listed(range)) => match values.iter().find(|value| !range.contains(value)) {
             Some(value) => Err(format!("the range must hold the value `{value}`")),
-            None => known(values.iter().chain(range), tree),
+            None if tree.is_some() => Err("the column has a hierarchy: name one of its nodes as the range".to_owned()),
+            None => Ok(()),
         },
         (Values::Listed(values), RangeOf::Node(node)) => {
             let Some(tree) = tree else { return Err(format!("the node `{node}` needs a hierarchy of the column")) };
@@ -334,6 +332,10 @@ mod tests {
         assert_eq!(
             listed("ill", "values = [\"flu\"], range = [\"cold\"]"),
             format!("{key}: the range must hold the value `flu`")
+        );
+        assert_eq!(
+            listed("ill", "values = [\"flu\"], range = [\"flu\", \"cold\"]"),
+            format!("{key}: the column has a hierarchy: name one of its nodes as the range")
         );
         assert_eq!(
             listed("pay", "values = [\"flu\"], range = \"lung\""),

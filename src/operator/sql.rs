@@ -34,13 +34,15 @@ impl RelationPlanner for AnonymizeRelation {
         if !name.to_string().eq_ignore_ascii_case("anonymize") {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         }
-        let (input, policy) = match arguments.args.as_slice() {
-            [input, FunctionArg::Unnamed(FunctionArgExpr::Expr(file))] => (input, policy_file(file)?),
-            [input, named @ ..] if !named.is_empty() => (input, named_policy(named)?),
-            _ => return plan_err!("{USAGE}"),
+        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(input)), policy @ ..] = arguments.args.as_slice() else {
+            return plan_err!("{USAGE}");
         };
-        let FunctionArg::Unnamed(FunctionArgExpr::Expr(input)) = input else { return plan_err!("{USAGE}") };
         let rows = plan_rows(input, context)?;
+        let policy = match policy {
+            [] => return plan_err!("{USAGE}"),
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(file))] => policy_file(file)?,
+            named => named_policy(named)?,
+        };
         let plan = Anonymize::new(rows, Arc::new(policy))?.into_plan();
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
     }

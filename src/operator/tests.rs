@@ -100,7 +100,7 @@ async fn wrong_calls_say_what_is_missing() {
     for (call, expected) in [
         ("anonymize((SELECT * FROM people))", "anonymize takes a query in brackets"),
         ("anonymize(people, k => 5)", "write (SELECT * FROM people)"),
-        ("anonymize((SELECT * FROM people), k => 5, quasi => ['age'])", "`town`"),
+        ("anonymize((SELECT * FROM people), k => 5, quasi => ['age'])", "columns.town"),
         (
             "anonymize((SELECT * FROM people), k => 5, quasi => ['age'], colour => 'red', others => 'kept')",
             "unknown argument colour",

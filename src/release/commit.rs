@@ -153,3 +153,142 @@ async fn read_json<T: for<'a> Deserialize<'a>>(sink: &Location, path: &Path) -> 
     let parsed = serde_json::from_slice(&found);
     parsed.map(Some).map_err(|error| Error::Input(format!("`{path}` is damaged: {error}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+    use std::sync::Arc;
+
+    use futures::stream::BoxStream;
+    use object_store::memory::InMemory;
+    use object_store::{
+        CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, PutMultipartOptions, PutResult,
+    };
+    use url::Url;
+
+    use super::*;
+
+    /// A store whose puts of one file fail, after or before they are done.
+    #[derive(Debug)]
+    struct Faulty {
+        inner: InMemory,
+        file: &'static str,
+        done_all_the_same: bool,
+    }
+
+    impl fmt::Display for Faulty {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("faulty")
+        }
+    }
+
+    #[async_trait::async_trait]
+    impl ObjectStore for Faulty {
+        async fn put_opts(
+            &self,
+            location: &Path,
+            payload: PutPayload,
+            options: PutOptions,
+        ) -> object_store::Result<PutResult> {
+            if !location.as_ref().contains(self.file) {
+                return self.inner.put_opts(location, payload, options).await;
+            }
+            if self.done_all_the_same {
+                self.inner.put_opts(location, payload, options).await?;
+            }
+            Err(object_store::Error::Generic { store: "faulty", source: "connection cut".into() })
+        }
+
+        async fn put_multipart_opts(
+            &self,
+            location: &Path,
+            options: PutMultipartOptions,
+        ) -> object_store::Result<Box<dyn MultipartUpload>> {
+            self.inner.put_multipart_opts(location, options).await
+        }
+
+        async fn get_opts(&self, location: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+            self.inner.get_opts(location, options).await
+        }
+
+        fn delete_stream(
+            &self,
+            locations: BoxStream<'static, object_store::Result<Path>>,
+        ) -> BoxStream<'static, object_store::Result<Path>> {
+            self.inner.delete_stream(locations)
+        }
+
+        fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+            self.inner.list(prefix)
+        }
+
+        async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
+            self.inner.list_with_delimiter(prefix).await
+        }
+
+        async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> object_store::Result<()> {
+            self.inner.copy_opts(from, to, options).await
+        }
+    }
+
+    fn sink(file: &'static str, done_all_the_same: bool) -> Location {
+        Location {
+            store: Arc::new(Faulty { inner: InMemory::new(), file, done_all_the_same }),
+            root: Url::parse("memory:///").unwrap(),
+            prefix: Path::from("sink"),
+            name: "memory".into(),
+        }
+    }
+
+    fn manifest(data: &str, committed: &str) -> Manifest {
+        let manifest = serde_json::json!({
+            "format": 1, "version": "0", "run": "r", "committed": committed, "policy": "p", "k": 2, "method": "auto",
+            "seed": 1, "input": [], "data": data, "files": [], "schema": {}, "class_columns": [], "rows_read": 0,
+            "rows": 0, "suppressed": 0, "cells": 1,
+            "scores": { "gcp": null, "um": null, "wgu": null, "mpm": null, "wgp": null, "dm": 0.0, "c_avg": null,
+                        "risk_max": null, "risk_mean": null, "by_column": {} },
+            "verification": { "rules": [], "classes": { "count": 0, "smallest": 0, "by_size": {} } },
+        });
+        serde_json::from_value(manifest).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_put_that_failed_after_it_was_done_is_a_commit() {
+        let sink = sink("_manifest", true);
+        assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Won)));
+        assert_eq!(latest(&sink).await.unwrap().unwrap().data, "data/a");
+    }
+
+    #[tokio::test]
+    async fn a_put_that_was_not_done_is_no_commit() {
+        let sink = sink("_manifest", false);
+        assert!(commit(&sink, &manifest("data/a", "1")).await.is_err());
+        assert!(committed(&sink, "r").await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_release_without_its_pointer_is_settled_by_the_next_run() {
+        let sink = sink("nothing", false);
+        let done = manifest("data/a", "1");
+        sink.store.put(&sink.at(&manifest_name("r")), json(&done).unwrap()).await.unwrap();
+        assert!(latest(&sink).await.unwrap().is_none());
+        settle(&sink, &done).await.unwrap();
+        assert_eq!(latest(&sink).await.unwrap().unwrap().run, "r");
+    }
+
+    #[tokio::test]
+    async fn a_pointer_that_cannot_be_flipped_leaves_the_release_in_place() {
+        let sink = sink("_latest", false);
+        assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Unsettled(_))));
+        assert!(committed(&sink, "r").await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn the_second_attempt_at_a_run_loses() {
+        let sink = sink("nothing", false);
+        assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Won)));
+        let second = commit(&sink, &manifest("data/b", "2")).await;
+        assert!(matches!(second, Ok(Commit::Lost(first)) if first.data == "data/a"));
+        assert_eq!(latest(&sink).await.unwrap().unwrap().data, "data/a");
+    }
+}

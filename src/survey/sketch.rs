@@ -185,6 +185,17 @@ mod tests {
     }
 
     #[test]
+    fn one_word_too_many_is_never_called_complete() {
+        for seed in 0..4 {
+            let mut sketch = WordSketch::default();
+            sketch.add(&words(seed * 100_000..seed * 100_000 + MOST_CODES as u32 + 1)).unwrap();
+            let (kept, distinct) = sketch.finish();
+            assert_eq!(kept.len(), MOST_CODES);
+            assert!(distinct > MOST_CODES as u64);
+        }
+    }
+
+    #[test]
     fn hashes_are_counted_exactly_while_they_fit() {
         let mut sketch = HashSketch::default();
         (0..1000_u64).for_each(|n| sketch.add((n % 100).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
