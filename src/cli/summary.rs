@@ -39,6 +39,7 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     row("risk", share(scores.risk_max), "chance to pick the right row of the most exposed person");
     row("mean risk", share(scores.risk_mean), "the same over all people");
     text += &format!("{table}\n\n");
+    text += &format!("{}\n\n", class_sizes(manifest));
     let mut columns = self::table(&["quasi-identifier", "loss"]);
     for (name, loss) in &scores.by_column {
         columns.add_row([name.clone(), format!("{loss:.4}")]);
@@ -56,6 +57,27 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
         text += &format!("time:     {}\n", laps.join(", "));
     }
     text
+}
+
+/// How many classes there are of which size, in steps of k.
+fn class_sizes(manifest: &Manifest) -> Table {
+    let k = u64::from(manifest.k);
+    let mut sizes = table(&["class size", "classes", "rows"]);
+    if let Some(rows) = sizes.column_mut(2) {
+        rows.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut from = k;
+    for until in [k + k.div_ceil(2), 2 * k, 5 * k, 10 * k, u64::MAX] {
+        let inside = || manifest.verification.classes.by_size.range(from..until);
+        let (classes, rows) =
+            (inside().map(|(_, count)| count).sum(), inside().map(|(size, count)| size * count).sum());
+        if classes > 0 {
+            let range = if until == u64::MAX { format!("{from} or more") } else { format!("{from} to {}", until - 1) };
+            sizes.add_row([range, number(classes), number(rows)]);
+        }
+        from = until;
+    }
+    sizes
 }
 
 fn table(header: &[&str]) -> Table {

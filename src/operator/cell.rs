@@ -4,13 +4,14 @@
 //! everything that will be published of them, so it does not matter how they arrived; and they leave group by group,
 //! so their order tells nothing of the input's.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::compute::take;
 
 use super::Blueprint;
-use crate::domain::Table;
+use crate::domain::{Grouping, Table};
 use crate::encode::{encode_sensitive, row_hashes};
 use crate::error::Result;
 use crate::job::Role;
@@ -44,10 +45,21 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     let grouping = blueprint.method.group(&table, &blueprint.rules, cell_seed(blueprint, cell));
     let grouping = settle(&table, grouping, &blueprint.rules);
     let grouped = Instant::now();
-    let groups = Groups::new(&table, &grouping, &order);
-    let (rows, losses) = publish(blueprint, rows, &groups)?;
+    let mut groups = Groups::new(&table, &grouping, &order);
+    let (mut published, mut losses) = publish(blueprint, rows, &groups)?;
+    let safe = without_clashes(blueprint, &groups, &published)?;
+    if let Some(safe) = &safe {
+        groups = Groups::new(&table, safe, &order);
+        (published, losses) = publish(blueprint, rows, &groups)?;
+    }
     let measures = measure(blueprint, &table, &groups, &losses);
-    Ok(Cell { rows, measures, encoding: encoded - started, grouping: grouped - encoded, recoding: grouped.elapsed() })
+    Ok(Cell {
+        rows: published,
+        measures,
+        encoding: encoded - started,
+        grouping: grouped - encoded,
+        recoding: grouped.elapsed(),
+    })
 }
 
 /// Batch rows in the order of their content's hash.
@@ -106,6 +118,48 @@ fn publish(blueprint: &Blueprint, rows: &RecordBatch, groups: &Groups<'_>) -> Re
     }
     let schema = std::sync::Arc::clone(&blueprint.treatment.output);
     Ok((RecordBatch::try_new(schema, columns)?, losses))
+}
+
+/// Groups that publish the same values are one class to a reader, and range diversity of a class may be worse than that
+/// of each group in it. Where a class of this cell breaks a rule, its groups are given up, the last first, until it does
+/// not; none: every class is as good as its groups. Classes that reach beyond the cell are seen by the verification.
+fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, published: &RecordBatch) -> Result<Option<Grouping>> {
+    if blueprint.rules.others.is_empty() {
+        return Ok(None);
+    }
+    let class_columns = blueprint.treatment.class_columns();
+    let columns: Vec<ArrayRef> =
+        class_columns.iter().filter_map(|name| published.column_by_name(name)).cloned().collect();
+    let hashes = row_hashes(&columns, published.num_rows(), 0)?;
+    let mut classes: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut first = 0;
+    for (group, rows) in groups.grouping.iter().enumerate() {
+        classes.entry(hashes[first]).or_default().push(group);
+        first += rows.len();
+    }
+    let mut given_up: BTreeSet<usize> = BTreeSet::new();
+    for mut members in classes.into_values() {
+        while members.len() > 1 {
+            let rows: Vec<u32> = members.iter().flat_map(|&group| groups.grouping.group(group)).copied().collect();
+            if blueprint.rules.hold(&GroupView::new(groups.table, &rows)) {
+                break;
+            }
+            given_up.extend(members.pop());
+        }
+    }
+    if given_up.is_empty() {
+        return Ok(None);
+    }
+    let mut safe = Grouping::with_capacity(groups.grouping.rows().len());
+    safe.left_over.extend_from_slice(&groups.grouping.left_over);
+    for (group, rows) in groups.grouping.iter().enumerate() {
+        if given_up.contains(&group) {
+            safe.left_over.extend_from_slice(rows);
+        } else {
+            safe.push(rows);
+        }
+    }
+    Ok(Some(safe))
 }
 
 fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[Vec<f64>]) -> Measures {
