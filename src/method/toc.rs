@@ -1,6 +1,6 @@
 //! `toc`: trade-off constrained clustering (Loukides, chapter 3).
 //!
-//! 1. The cell is cut into subspaces of at least `least` rows ([`Widest`], algorithm 2).
+//! 1. The cell is cut into subspaces of at least `least` rows ([`Cut`], algorithm 2).
 //! 2. In each subspace, while rows remain: the next row is the seed (rows stand in random order, so the next is as good
 //!    as a random one). All other rows are ranked by mr_wtd of the pair they make with the *seed*, and join in that
 //!    order as long as mr_wtd of the whole *cluster* stays within `delta`; the first failure ends the cluster

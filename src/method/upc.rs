@@ -1,6 +1,6 @@
 //! `upc`: utility and protection constrained clustering (Loukides, chapter 5, algorithm 6).
 //!
-//! 1. The cell is cut into subspaces of at least `least` rows ([`Widest`]).
+//! 1. The cell is cut into subspaces of at least `least` rows ([`Cut`]).
 //! 2. In each subspace, while rows remain: the next row is the seed. The row that gives the *cluster* the least group
 //!    diversity gd joins, as long as the loss stays within U and, from k rows on, range diversity stays within P on
 //!    every protected column. The first failure ends the cluster.
