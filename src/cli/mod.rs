@@ -4,6 +4,7 @@ mod check;
 mod generate;
 mod plan;
 mod progress;
+mod releases;
 mod run;
 mod schema;
 mod sql;
@@ -50,6 +51,9 @@ enum Command {
     Generate(generate::Arguments),
     Schema(schema::Arguments),
     Sql(sql::Arguments),
+    Releases(releases::Releases),
+    Rollback(releases::Rollback),
+    Gc(releases::Gc),
 }
 
 /// The job file and changes to it.
@@ -140,6 +144,9 @@ pub fn main() -> ExitCode {
             Command::Generate(arguments) => generate::run(&arguments, cli.quiet),
             Command::Schema(arguments) => schema::run(&arguments),
             Command::Sql(arguments) => sql::run(arguments).await,
+            Command::Releases(arguments) => releases::list(arguments).await,
+            Command::Rollback(arguments) => releases::rollback(arguments, cli.quiet).await,
+            Command::Gc(arguments) => releases::gc(arguments, cli.quiet).await,
         }
     });
     match done {

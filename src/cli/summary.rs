@@ -50,7 +50,7 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
         text += &format!("found from a sample: {}\n", tuned.join(", "));
     }
     text += &format!("verified: {}\n", manifest.verification.rules.join(", "));
-    text += &format!("release:  run {} in {sink}/{}\n", manifest.run, manifest.data);
+    text += &format!("release:  run {} in {}/{}\n", manifest.run, sink.trim_end_matches('/'), manifest.data);
     if !times.is_empty() {
         let laps: Vec<String> =
             times.iter().map(|(phase, time)| format!("{phase:?} {:.2} s", time.as_secs_f64()).to_lowercase()).collect();

@@ -1,5 +1,8 @@
 //! The atomic step: a manifest that is written once, and a pointer to the newest release.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
@@ -18,6 +21,9 @@ pub struct Latest {
     pub manifest: String,
     /// Folder of its files, below the sink.
     pub data: String,
+    /// Whether somebody chose this release over a newer one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rolled_back: bool,
 }
 
 /// Path of a run's manifest below the sink.
@@ -46,6 +52,43 @@ pub async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
     Ok(found)
 }
 
+/// Run id of the release that readers see.
+pub async fn latest_run(sink: &Location) -> Result<Option<String>> {
+    Ok(latest(sink).await?.map(|latest| latest.run))
+}
+
+/// Makes an earlier release the one that readers see.
+pub async fn roll_back(sink: &Location, run: &str) -> Result<()> {
+    match committed(sink, run).await? {
+        Some(manifest) => point_to(sink, &manifest, true).await,
+        None => Err(Error::Input(format!("`{}` holds no release of run `{run}`", sink.name))),
+    }
+}
+
+/// Removes data files that no release refers to and that are older than `age`; with `dry_run`, only finds them.
+/// Returns their paths below the sink, and their sizes.
+pub async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
+    let now = jiff::Timestamp::now().as_second();
+    // Data first, manifests second: a run that commits in between is seen.
+    let listed: Vec<_> = sink.store.list(Some(&sink.at("data"))).try_collect().await?;
+    let kept: BTreeSet<Path> =
+        releases(sink).await?.iter().flat_map(|release| &release.files).map(|file| sink.at(&file.path)).collect();
+    let mut removed = Vec::new();
+    for meta in listed {
+        let old = now - meta.last_modified.timestamp() >= age.as_secs() as i64;
+        if kept.contains(&meta.location) || !old {
+            continue;
+        }
+        if !dry_run {
+            sink.store.delete(&meta.location).await?;
+        }
+        let below = meta.location.prefix_match(&sink.prefix);
+        let name = below.map(|parts| parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/"));
+        removed.push((name.unwrap_or_else(|| meta.location.to_string()), meta.size));
+    }
+    Ok(removed)
+}
+
 /// What became of an attempt to commit.
 #[derive(Debug)]
 pub(super) enum Commit {
@@ -71,7 +114,7 @@ pub(super) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commi
             Err(_) => return Ok(Commit::Unsettled(error.into())),
         }
     }
-    if let Err(error) = point_to(sink, manifest).await {
+    if let Err(error) = point_to(sink, manifest, false).await {
         return Ok(Commit::Unsettled(error));
     }
     mark_success(sink).await;
@@ -81,11 +124,12 @@ pub(super) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commi
 /// Finishes what a run that died after its commit has left undone: a pointer that is missing or older.
 pub(super) async fn settle(sink: &Location, manifest: &Manifest) -> Result<()> {
     let newest = match latest(sink).await? {
+        Some(latest) if latest.rolled_back => return Ok(()),
         Some(latest) => committed(sink, &latest.run).await?,
         None => None,
     };
     if newest.is_none_or(|newest| newest.committed < manifest.committed) {
-        point_to(sink, manifest).await?;
+        point_to(sink, manifest, false).await?;
         mark_success(sink).await;
     }
     Ok(())
@@ -102,10 +146,14 @@ async fn mark_success(sink: &Location) {
 const FLIPS: usize = 10;
 
 /// Makes a release the newest one.
-async fn point_to(sink: &Location, manifest: &Manifest) -> Result<()> {
+async fn point_to(sink: &Location, manifest: &Manifest, rolled_back: bool) -> Result<()> {
     let path = sink.at("_latest");
-    let pointer =
-        Latest { run: manifest.run.clone(), manifest: manifest_name(&manifest.run), data: manifest.data.clone() };
+    let pointer = Latest {
+        run: manifest.run.clone(),
+        manifest: manifest_name(&manifest.run),
+        data: manifest.data.clone(),
+        rolled_back,
+    };
     for _ in 0..FLIPS {
         let mode = match sink.store.head(&path).await {
             Ok(meta) if meta.e_tag.is_some() && sink.root.scheme() != "file" => {
@@ -290,5 +338,44 @@ mod tests {
         let second = commit(&sink, &manifest("data/b", "2")).await;
         assert!(matches!(second, Ok(Commit::Lost(first)) if first.data == "data/a"));
         assert_eq!(latest(&sink).await.unwrap().unwrap().data, "data/a");
+    }
+
+    #[tokio::test]
+    async fn garbage_is_what_no_release_refers_to() {
+        let sink = sink("nothing", false);
+        let mut kept = manifest("data/a", "1");
+        kept.files.push(super::super::manifest::OutputFile {
+            path: "data/a/part.parquet".into(),
+            rows: 1,
+            size: 3,
+            blake3: String::new(),
+        });
+        for path in ["data/a/part.parquet", "data/dead/part.parquet"] {
+            sink.store.put(&sink.at(path), PutPayload::from_static(b"abc")).await.unwrap();
+        }
+        commit(&sink, &kept).await.unwrap();
+        let dead = vec![("data/dead/part.parquet".to_owned(), 3)];
+        assert_eq!(collect_garbage(&sink, Duration::from_secs(3600), false).await.unwrap(), []);
+        assert_eq!(collect_garbage(&sink, Duration::ZERO, true).await.unwrap(), dead);
+        assert_eq!(collect_garbage(&sink, Duration::ZERO, false).await.unwrap(), dead);
+        assert_eq!(collect_garbage(&sink, Duration::ZERO, false).await.unwrap(), []);
+        assert!(sink.store.head(&sink.at("data/a/part.parquet")).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_rollback_moves_the_pointer_and_nothing_else() {
+        let sink = sink("nothing", false);
+        let (mut old, mut new) = (manifest("data/a", "1"), manifest("data/b", "2"));
+        (old.run, new.run) = ("old".into(), "new".into());
+        commit(&sink, &old).await.unwrap();
+        commit(&sink, &new).await.unwrap();
+        assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("new"));
+        roll_back(&sink, "old").await.unwrap();
+        assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("old"));
+        // Running the newer one again does not undo what somebody has decided.
+        settle(&sink, &new).await.unwrap();
+        assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("old"));
+        assert_eq!(releases(&sink).await.unwrap().len(), 2);
+        assert!(roll_back(&sink, "none").await.is_err());
     }
 }

@@ -21,7 +21,7 @@ mod source;
 mod verify;
 mod write;
 
-pub use commit::{Latest, releases};
+pub use commit::{Latest, collect_garbage, latest_run, releases, roll_back};
 pub use location::Location;
 pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, Scores, Verification};
 pub(crate) use run::find_release;

@@ -15,6 +15,7 @@ mod explain;
 mod invariants;
 mod pipelines;
 mod readings;
+mod stopping;
 mod support;
 mod tables;
 mod tamper;

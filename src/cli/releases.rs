@@ -1,0 +1,99 @@
+//! `throng releases`, `throng rollback`, `throng gc`: what a sink holds.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use comfy_table::Table;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+
+use super::{print, say};
+use crate::error::Result;
+use crate::release::{Location, collect_garbage, latest_run, releases, roll_back};
+
+/// List the releases of a sink, oldest first; the one that readers see is marked
+///
+/// Example: throng releases pipelines/out/census
+#[derive(Debug, Args)]
+pub struct Releases {
+    /// The sink: a folder or an object-store prefix
+    sink: PathBuf,
+}
+
+/// Make an earlier release the one that readers see
+///
+/// Nothing is removed; `throng rollback` to the newer one brings it back.
+///
+/// Example: throng rollback pipelines/out/census 2026-11-15
+#[derive(Debug, Args)]
+pub struct Rollback {
+    /// The sink: a folder or an object-store prefix
+    sink: PathBuf,
+    /// Run id of the release, as `throng releases` lists it
+    run_id: String,
+}
+
+/// Remove files that no release refers to: what killed runs have left
+///
+/// Files younger than --older-than are left alone, because a run may be writing them.
+///
+/// Example: throng gc pipelines/out/census --dry-run
+#[derive(Debug, Args)]
+pub struct Gc {
+    /// The sink: a folder or an object-store prefix
+    sink: PathBuf,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// Hours that a file must be old
+    #[arg(long, value_name = "HOURS", default_value_t = 24)]
+    older_than: u64,
+}
+
+fn open(sink: &Path) -> Result<Location> {
+    Location::open(Path::new("."), &sink.to_string_lossy())
+}
+
+/// Lists releases.
+pub async fn list(arguments: Releases) -> Result<()> {
+    let sink = open(&arguments.sink)?;
+    let newest = latest_run(&sink).await?;
+    let mut table = Table::new();
+    table.load_preset(UTF8_FULL_CONDENSED).set_header(["", "run", "committed", "rows", "suppressed", "k", "files"]);
+    for release in releases(&sink).await? {
+        table.add_row([
+            if newest.as_ref() == Some(&release.run) { "*" } else { "" }.to_owned(),
+            release.run,
+            release.committed,
+            release.rows.to_string(),
+            release.suppressed.to_string(),
+            release.k.to_string(),
+            release.files.len().to_string(),
+        ]);
+    }
+    print(&table.to_string())
+}
+
+/// Makes an earlier release the newest.
+pub async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
+    roll_back(&open(&arguments.sink)?, &arguments.run_id).await?;
+    if !quiet {
+        say(&format!("readers of {} now see run `{}`", arguments.sink.display(), arguments.run_id));
+    }
+    Ok(())
+}
+
+/// Removes unreferenced files.
+pub async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
+    let age = Duration::from_secs(arguments.older_than * 3600);
+    let found = collect_garbage(&open(&arguments.sink)?, age, arguments.dry_run).await?;
+    let bytes: u64 = found.iter().map(|(_, size)| size).sum();
+    if !quiet {
+        for (path, _) in &found {
+            print(path)?;
+        }
+        let verb = if arguments.dry_run { "would be removed" } else { "removed" };
+        say(&format!("{} files, {} {verb}", found.len(), bytesize::ByteSize(bytes)));
+    }
+    Ok(())
+}
