@@ -71,9 +71,9 @@ fn widths(table: &Table, rows: &[u32], width: Width) -> Vec<f64> {
     let axes = &table.axes;
     let (mut lo, mut hi) = (vec![Code::MAX; axes.len()], vec![0; axes.len()]);
     for &row in rows {
-        for (a, &code) in table.row(row).iter().enumerate() {
-            lo[a] = lo[a].min(code);
-            hi[a] = hi[a].max(code);
+        for ((lo, hi), &code) in lo.iter_mut().zip(&mut hi).zip(table.row(row)) {
+            *lo = (*lo).min(code);
+            *hi = (*hi).max(code);
         }
     }
     let distinct = |a: usize| {
@@ -134,8 +134,9 @@ pub fn cut_at_median(table: &Table, rows: &mut [u32], axis: usize, ties: Ties, l
     let mut at = 0;
     for i in 0..rows.len() {
         let row = rows[i];
-        let tie = code(row) == median;
-        if code(row) < median || (tie && medians_left > 0) {
+        let code = code(row);
+        let tie = code == median;
+        if code < median || (tie && medians_left > 0) {
             medians_left -= usize::from(tie);
             rows[at] = row;
             at += 1;
