@@ -8,6 +8,7 @@
     reason = "helpers of tests, outside of any #[test] function, may fail as tests do"
 )]
 
+mod adult;
 mod bad_input;
 mod commands;
 mod determinism;
