@@ -1,11 +1,12 @@
 //! Progress bars by phase, on a terminal; silence elsewhere.
 
+use std::fmt;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use datafusion::physical_plan::ExecutionPlan;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use crate::release::Phase;
 
@@ -40,12 +41,16 @@ impl Progress {
         };
         let bar = if rows > 0 && plan.is_some() { ProgressBar::new(rows) } else { ProgressBar::new_spinner() };
         let form = if rows > 0 && plan.is_some() {
-            "{msg:16} {bar:30} {human_pos}/{human_len} rows {per_sec} {eta} left"
+            "{msg:16} {bar:30} {human_pos} of {human_len} rows, {rate}, {eta} left"
         } else {
-            "{msg:16} {spinner} {human_pos} rows {elapsed}"
+            "{msg:16} {spinner} {human_pos} rows, {elapsed}"
         };
         if let Ok(style) = ProgressStyle::with_template(form) {
-            bar.set_style(style);
+            let rate = |state: &ProgressState, text: &mut dyn fmt::Write| {
+                // A bar that cannot be drawn is no reason to stop.
+                let _ = write!(text, "{:.0} thousand rows/s", state.per_sec() / 1e3);
+            };
+            bar.set_style(style.with_key("rate", rate));
         }
         bar.set_message(name);
         let task = plan.map(|plan| {
