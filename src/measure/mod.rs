@@ -36,16 +36,6 @@ impl Sum {
     pub fn value(self) -> f64 {
         self.0 as f64 / STEPS
     }
-
-    /// The sum in steps, to store or send it without loss.
-    pub fn steps(self) -> i128 {
-        self.0
-    }
-
-    /// The sum of so many steps.
-    pub fn from_steps(steps: i128) -> Self {
-        Self(steps)
-    }
 }
 
 /// Loss and protection of published groups, added group by group.

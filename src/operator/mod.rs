@@ -25,7 +25,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use blueprint::{Blueprint, tune};
+pub use blueprint::Blueprint;
 pub use dataframe::{AnonymizeExt, register};
 pub use exec::AnonymizeExec;
 pub use logical::Anonymize;

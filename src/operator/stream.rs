@@ -131,7 +131,7 @@ impl CellStream {
                 if from + length < rows.num_rows() {
                     self.ready = Some((rows, from + length));
                 } else {
-                    self.release()?;
+                    self.release();
                 }
                 self.metrics.baseline.record_output(batch.num_rows());
                 return Ok(Some(batch));
@@ -202,7 +202,7 @@ impl CellStream {
         if done.rows.num_rows() > 0 {
             self.ready = Some((done.rows, 0));
         } else {
-            self.release()?;
+            self.release();
         }
         Ok(())
     }
@@ -231,11 +231,10 @@ impl CellStream {
     }
 
     /// Gives back what finished cells have held.
-    fn release(&mut self) -> Result<()> {
+    fn release(&mut self) {
         let waiting =
             self.complete.iter().chain(&self.open).flat_map(|(_, batches)| batches).map(batch_size).sum::<usize>();
         self.held = waiting * WORKING_FACTOR;
         self.reservation.resize(self.held.max(self.floor));
-        Ok(())
     }
 }

@@ -12,6 +12,7 @@ use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{DataFrame, SessionContext};
+use object_store::ObjectStoreExt;
 use object_store::path::Path;
 
 use super::commit::{self, Commit};
@@ -381,8 +382,10 @@ pub(crate) async fn find_release(sink: &Location, run: Option<&str>) -> Result<M
 async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFile>> {
     let mut present = Vec::new();
     for file in files {
-        if verify::checksum(sink, &file.path).await?.is_some() {
-            present.push(file.clone());
+        match sink.store.head(&sink.at(&file.path)).await {
+            Ok(_) => present.push(file.clone()),
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(present)

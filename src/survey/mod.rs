@@ -4,6 +4,7 @@
 //! sample of rows; both merge in any order to the same result. From them come the domains, the tuned parameters and
 //! the tree of cells. None of it decides privacy: a wrong survey makes the release worse, never less private.
 
+mod choices;
 mod facts;
 mod sample;
 mod sketch;
@@ -19,6 +20,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use choices::{method, rules};
 pub use facts::Facts;
 pub use sample::{SAMPLE_ROWS, Sample};
 
@@ -234,5 +236,5 @@ fn tune(treatment: &Treatment, coders: &[Coder], domains: &[SensitiveDomain], sa
     for ((column, domain), array) in treatment.sensitive.iter().zip(domains).zip(sensitive) {
         table.sensitive.push(encode_sensitive(column, domain, array)?);
     }
-    Ok(crate::operator::tune(treatment, &table))
+    Ok(choices::tune(treatment, &table))
 }
