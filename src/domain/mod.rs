@@ -10,11 +10,13 @@
 mod axis;
 mod cover;
 mod sensitive;
+mod shares;
 mod table;
 mod tree;
 
 pub use axis::{Axis, Code, LARGEST_SET, LINE_STEPS, NULL_ON_LINE, Shape};
 pub use cover::Cover;
 pub use sensitive::{Sensitive, SensitiveShape};
+pub use shares::Shares;
 pub use table::{Grouping, Table};
 pub use tree::{Node, Tree};

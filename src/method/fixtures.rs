@@ -1,13 +1,22 @@
 //! Tables for tests: those printed in the thesis of Loukides, and random ones.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
-use crate::domain::{Axis, Code, NULL_ON_LINE, Sensitive, SensitiveShape, Shape, Table, Tree};
+use crate::domain::{Axis, Code, NULL_ON_LINE, Sensitive, SensitiveShape, Shape, Shares, Table, Tree};
 
 /// A numeric sensitive column over the domain 0..=99, with intervals of values as sensitive ranges; a value in none of
 /// them is its own range.
 pub(crate) fn income(values: &[f64], policy: &[(f64, f64)]) -> Sensitive {
     number("income", values, (0.0, 99.0), policy)
+}
+
+/// The shares of codes that are those of the whole table.
+pub(crate) fn shares(codes: &[u32]) -> Arc<Shares> {
+    let mut counts = vec![0; codes.iter().max().map_or(0, |&most| most as usize + 1)];
+    codes.iter().for_each(|&code| counts[code as usize] += 1);
+    Arc::new(Shares::new(&counts))
 }
 
 fn number(name: &str, values: &[f64], (min, max): (f64, f64), policy: &[(f64, f64)]) -> Sensitive {
@@ -23,7 +32,10 @@ fn number(name: &str, values: &[f64], (min, max): (f64, f64), policy: &[(f64, f6
             None => (code(value), code(value)),
         })
         .collect();
-    Sensitive { name: name.into(), codes, shape: SensitiveShape::Number { at, min, max }, null: None, ranges }
+    let shape = SensitiveShape::Number { at, min, max };
+    let mut column = Sensitive { name: name.into(), codes, shape, null: None, ranges, shares: None };
+    column.shares = Some(shares(&column.codes));
+    column
 }
 
 /// Table 3.1 of the thesis: age, postcode with the hierarchy of 21 leaves, salary.
@@ -90,6 +102,7 @@ fn sensitive(rows: usize) -> impl Strategy<Value = Sensitive> {
     let ranges = prop::collection::vec((0..4_u32, 0..4_u32), 10);
     (codes, ranges, 0..3_u8, any::<bool>()).prop_map(|(codes, ranges, shape, null)| Sensitive {
         name: "s".into(),
+        shares: Some(shares(&codes)),
         codes,
         shape: match shape {
             0 => SensitiveShape::Number { at: (0..10).map(f64::from).collect(), min: 0.0, max: 9.0 },
