@@ -36,6 +36,8 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     row("DM", Some(format!("{:.3e}", scores.dm)), "discernibility: sum of squared class sizes");
     row("C_AVG", scores.c_avg.map(|score| format!("{score:.2}")), "mean class size in units of k");
     row("smallest class", Some(number(classes.smallest)), "rows");
+    let people = manifest.verification.people.as_ref();
+    row("smallest class", people.map(|people| number(people.classes.smallest)), "people");
     row("risk", share(scores.risk_max), "chance to pick the right row of the most exposed person");
     row("mean risk", share(scores.risk_mean), "the same over all people");
     text += &format!("{table}\n\n");

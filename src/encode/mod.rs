@@ -8,12 +8,14 @@
 mod memory;
 mod position;
 mod quasi;
+mod reference;
 mod sensitive;
 mod words;
 
 pub use memory::{batch_size, compact};
 pub use position::{is_number, is_time, positions};
 pub use quasi::{Coder, MOST_CODES};
+pub use reference::{MOST_VALUES, Reference};
 pub use sensitive::{SensitiveDomain, encode_sensitive};
 pub use words::{Words, map_text, text};
 
@@ -34,6 +36,15 @@ pub fn row_hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> Result<Vec<u6
         fold(column, &state, &mut hashes, &mut column_hashes)?;
     }
     Ok(hashes)
+}
+
+/// Seeds of the two hashes that together tell classes apart.
+pub const CLASS_SEEDS: [u64; 2] = [0x7472_7565, 0x6661_6c73];
+
+/// Two independent hashes of every row over all given columns: together they tell combinations of values apart.
+pub fn class_hashes(columns: &[ArrayRef], rows: usize) -> Result<Vec<(u64, u64)>> {
+    let [a, b] = CLASS_SEEDS;
+    Ok(row_hashes(columns, rows, a)?.into_iter().zip(row_hashes(columns, rows, b)?).collect())
 }
 
 fn fold(column: &ArrayRef, state: &QualityRandomState, hashes: &mut [u64], scratch: &mut [u64]) -> Result<()> {

@@ -249,14 +249,19 @@ impl Demands<'_> {
         if !without_default && !roles.iter().any(|(_, role)| *role == Role::Quasi) {
             problems.push(Problem::error("columns", "no column is a quasi-identifier: there is nothing to anonymise"));
         }
-        let rules = self.privacy.range_diversity.iter().map(|rule| &rule.column);
-        for column in rules.chain(self.privacy.l_diversity.iter().map(|rule| &rule.column)) {
-            if !names.contains(&column.as_str()) && !self.columns.contains_key(column) {
+        for listed in self.privacy.rules() {
+            let column = listed.rule.column();
+            if !names.contains(&column) && !self.columns.contains_key(column) {
                 problems.push(Problem::error(
                     "privacy",
                     format!("a rule names `{column}`, and the source has no such column"),
                 ));
             }
+        }
+        if let Some(person) = self.privacy.person.as_deref()
+            && !names.contains(&person)
+        {
+            problems.push(Problem::error("privacy.person", format!("the source has no column `{person}`")));
         }
         problems.extend(clashes(self.columns, roles.into_iter()));
         problems
@@ -272,14 +277,26 @@ impl Demands<'_> {
     ) {
         let key = format!("columns.{name}");
         let kind = Kind::of(data_type);
-        let ruled = self.privacy.l_diversity.iter().any(|rule| rule.column == name)
-            || self.privacy.range_diversity.iter().any(|rule| rule.column == name);
+        let rules: Vec<_> = self.privacy.rules().into_iter().filter(|listed| listed.rule.column() == name).collect();
+        let ruled = !rules.is_empty();
         if kind == Kind::Other && (role == Role::Quasi || ruled) {
             let what = if role == Role::Quasi { "cannot be a quasi-identifier" } else { "cannot be guarded by a rule" };
             problems.push(Problem::error(key, format!("a column of type {data_type} {what}")).help(
                 "numbers, decimals, dates, times, booleans and text can; drop this one or take out its parts first",
             ));
             return;
+        }
+        for listed in rules {
+            let needs = listed.rule.needs();
+            let (fits, what) = match needs {
+                _ if needs.numbers => (kind.is_number(), "needs numbers"),
+                _ if needs.order => (kind.is_ordered(), "needs values with an order"),
+                _ => (true, ""),
+            };
+            if !fits {
+                let message = format!("{what}; `{name}` is of type {data_type}");
+                problems.push(Problem::error(listed.key, message));
+            }
         }
         let Some(column) = column else { return };
         if !matches!(role, Role::Quasi | Role::Sensitive) {

@@ -13,6 +13,7 @@ mod load;
 mod locate;
 pub mod model;
 mod parse;
+mod privacy;
 mod problem;
 mod rules;
 mod schema;
@@ -20,6 +21,7 @@ mod treatment;
 
 pub use check::check;
 pub use columns::check_schema;
+pub use forms::Several;
 pub use load::OpenError;
 pub use locate::{is_url, local_path, resolve};
 pub use model::*;

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::forms;
+pub use super::privacy::{Listed, Privacy};
 use crate::hierarchy::InlineTree;
 
 /// A Throng job: anonymise a table by a policy and publish the result.
@@ -54,37 +55,8 @@ pub struct Sink {
     pub url: String,
 }
 
-/// What the release must satisfy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Privacy {
-    /// Every combination of published quasi-identifier values occurs at least this often. At least 2.
-    #[schemars(range(min = 2))]
-    pub k: u32,
-    /// The largest share of rows that may be left out of the release.
-    #[serde(default = "default_max_suppression")]
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub max_suppression: f64,
-    /// The largest mean information loss of any group over its quasi-identifiers (U). No bound when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub max_loss: Option<f64>,
-    /// Bounds on how surely a sensitive value can be placed in a range (P). One rule, or a list of rules.
-    #[serde(default, deserialize_with = "forms::one_or_many", skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "forms::one_or_many_schema::<RangeDiversity>")]
-    pub range_diversity: Vec<RangeDiversity>,
-    /// Demands on the variety of sensitive values in every group. One rule, or a list of rules.
-    #[serde(default, deserialize_with = "forms::one_or_many", skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "forms::one_or_many_schema::<LDiversity>")]
-    pub l_diversity: Vec<LDiversity>,
-}
-
 /// The share of rows that may be suppressed when the job does not say.
 pub const DEFAULT_MAX_SUPPRESSION: f64 = 0.05;
-
-fn default_max_suppression() -> f64 {
-    DEFAULT_MAX_SUPPRESSION
-}
 
 /// Range diversity: in no group may the values of a sensitive column fall into one sensitive range more surely than P.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

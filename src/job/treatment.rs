@@ -10,12 +10,13 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::model::{
-    Column, Constant, Defaults, HierarchySpec, Job, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
+    Column, Constant, Defaults, HierarchySpec, Job, Listed, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
 };
 use super::{check, load};
 use crate::encode::{is_number, is_time};
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
+use crate::privacy::Setting;
 
 /// Rules, columns and method of a job, with its hierarchies loaded.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,6 +89,8 @@ pub struct SensitiveColumn {
     pub domain: Option<[f64; 2]>,
     /// Sensitive-range policy, when a rule names one.
     pub ranges: Ranges,
+    /// Whether a rule compares groups with how often every value occurs in the whole table.
+    pub compared: bool,
 }
 
 /// A policy laid over an input schema.
@@ -105,6 +108,8 @@ pub struct Treatment {
     pub quasi: Vec<QuasiColumn>,
     /// The sensitive columns, in input order.
     pub sensitive: Vec<SensitiveColumn>,
+    /// Place in the input of the column that tells people apart, when k counts people.
+    pub person: Option<usize>,
 }
 
 impl Policy {
@@ -184,6 +189,7 @@ impl Treatment {
             roles: Vec::with_capacity(input.fields().len()),
             quasi: Vec::new(),
             sensitive: Vec::new(),
+            person: None,
             policy,
             input: Arc::clone(&input),
         };
@@ -207,12 +213,31 @@ impl Treatment {
             }
         }
         treatment.output = Arc::new(Schema::new(published));
+        if let Some(person) = &treatment.policy.privacy.person {
+            // Without it, people could not be counted and k would silently count rows.
+            let index = input.index_of(person).map_err(|_| Error::Job(format!("there is no column `{person}`")))?;
+            treatment.person = Some(index);
+        }
         Ok(treatment)
     }
 
     /// Names of the published columns of each quasi-identifier: what a class is made of.
     pub fn class_columns(&self) -> Vec<String> {
         self.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()).collect()
+    }
+
+    /// The rules about sensitive columns as they are asked: of groups while they are built, or of what is published.
+    pub fn rules(&self, building: bool) -> Vec<Listed> {
+        let reserve = building && self.policy.privacy.max_suppression > 0.0;
+        let rules = self.policy.privacy.rules().into_iter();
+        let ready = rules.map(|listed| {
+            let levels = match self.policy.hierarchies.get(listed.rule.column()).map(AsRef::as_ref) {
+                Some(Hierarchy::Levels(levels)) => Some(levels),
+                _ => None,
+            };
+            Listed { rule: listed.rule.ready(&Setting { levels, reserve }), ..listed }
+        });
+        ready.collect()
     }
 
     fn column(&self, name: &str) -> Result<Column> {
@@ -254,6 +279,7 @@ impl Treatment {
             hierarchy: self.policy.hierarchies.get(field.name()).cloned(),
             domain: column.domain,
             ranges: self.policy.ranges(field.name()),
+            compared: self.policy.privacy.compares(field.name()),
         }
     }
 }
@@ -294,6 +320,14 @@ impl Treatment {
         }
         for rule in &privacy.l_diversity {
             text += &format!(", l-diversity({})={}", rule.column, rule.l);
+        }
+        for listed in privacy.rules() {
+            if !["range-diversity", "l-diversity"].contains(&listed.name.as_str()) {
+                text += &format!(", {}", listed.title);
+            }
+        }
+        if let Some(person) = &privacy.person {
+            text += &format!(", person={person}");
         }
         text += &format!(", quasi=[{}]", names(self.quasi.iter().map(|column| column.name.as_str()).collect()));
         text += &format!(", sensitive=[{}]", names(self.sensitive.iter().map(|column| column.name.as_str()).collect()));

@@ -405,7 +405,8 @@ mod tests {
             let levels = LevelTree::from_csv("0;low;*\n1;low;*\n2;low;*\n3;high;*\n4;high;*\n").unwrap();
             let nodes = vec![["0", "low", "high", "4"][node].to_owned()];
             let setting = Setting { levels: Some(&levels), reserve: false };
-            Arc::new(OnColumn(Guarding { column: column(), nodes, p }.ready(&setting))) as Arc<dyn Rule>
+            let rule = Guarding { column: column(), nodes, p }.ready(&setting);
+            Arc::new(OnColumn { title: rule.describe(), rule }) as Arc<dyn Rule>
         };
         let distances = vec![None, Some(Distance::Equal), Some(Distance::Ordered)];
         let likeness = prop::sample::select(vec![Likeness::Basic, Likeness::Enhanced]);

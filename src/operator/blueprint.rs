@@ -62,7 +62,8 @@ impl Blueprint {
             return Ok(());
         }
         let others = self.rules.others.iter().map(|rule| rule.name());
-        let rules: Vec<String> = others.chain([format!("k = {}", self.rules.k)]).collect();
+        let people = if self.treatment.person.is_some() { " people" } else { "" };
+        let rules: Vec<String> = others.chain([format!("k = {}{people}", self.rules.k)]).collect();
         Err(Error::Privacy(format!(
             "{suppressed} of {rows} rows ({:.2} %) fit into no group that meets the rules ({}), and \
              privacy.max-suppression allows {:.2} %; relax a rule (a lower k or l, a higher max-loss or p), or allow \

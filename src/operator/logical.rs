@@ -66,10 +66,11 @@ impl Anonymize {
         LogicalPlan::Extension(datafusion::logical_expr::Extension { node: Arc::new(self) })
     }
 
-    /// Input columns that the node needs: everything but dropped identifiers. What the parents need of its output
-    /// makes no difference, because fewer columns would mean other groups.
+    /// Input columns that the node needs: everything but dropped identifiers, and the one that tells people apart. What
+    /// the parents need of its output makes no difference, because fewer columns would mean other groups.
     fn needed(&self) -> Vec<usize> {
-        (0..self.treatment.roles.len()).filter(|index| self.treatment.roles[*index] != Role::Identifier).collect()
+        let Treatment { roles, person, .. } = self.treatment.as_ref();
+        (0..roles.len()).filter(|index| roles[*index] != Role::Identifier || *person == Some(*index)).collect()
     }
 }
 

@@ -111,15 +111,20 @@ impl<R: SensitiveRule> Rule for R {
 
 /// A rule of the job's list as groups are asked it.
 #[derive(Debug, Clone)]
-pub struct OnColumn(pub Arc<dyn SensitiveRule>);
+pub struct OnColumn {
+    /// Name and parameters as they stand in the job file.
+    pub title: String,
+    /// The rule.
+    pub rule: Arc<dyn SensitiveRule>,
+}
 
 impl Rule for OnColumn {
     fn name(&self) -> String {
-        self.0.describe()
+        self.title.clone()
     }
 
     fn holds(&self, group: &GroupView<'_>) -> bool {
-        holds(self.0.as_ref(), group)
+        holds(self.rule.as_ref(), group)
     }
 }
 

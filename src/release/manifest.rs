@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{Classes, Groups, risk};
+use crate::measure::{Classes, Groups, People, risk};
+use crate::privacy::Figures;
 
 /// Version of the manifest's format.
 pub const FORMAT: u32 = 1;
@@ -115,6 +116,27 @@ pub struct Verification {
     pub rules: Vec<String>,
     /// Published classes.
     pub classes: ClassCounts,
+    /// The same counted in people, when k does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub people: Option<PeopleCounts>,
+    /// How well each guarded column is protected, by every rule.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attained: BTreeMap<String, Figures>,
+}
+
+/// Classes counted in people.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeopleCounts {
+    /// Number of people by class.
+    pub classes: ClassCounts,
+    /// Digest of the classes that were counted; see [`People`].
+    pub digest: String,
+}
+
+impl From<&People> for PeopleCounts {
+    fn from(people: &People) -> Self {
+        Self { classes: people.classes().into(), digest: people.digest().to_string() }
+    }
 }
 
 /// Sizes of the published classes.
@@ -141,6 +163,8 @@ impl From<&Classes> for ClassCounts {
 impl Scores {
     /// Scores of published groups and classes.
     pub fn new(groups: &Groups, classes: &Classes, k: u32, columns: &[String]) -> Self {
+        // Whoever looks for a person chooses among people, not rows.
+        let people = groups.people.as_ref().map_or(classes, People::classes);
         Self {
             gcp: groups.loss.gcp(),
             um: groups.loss.um(),
@@ -149,8 +173,8 @@ impl Scores {
             wgp: groups.protection.wgp(),
             dm: classes.dm(groups.loss.suppressed()),
             c_avg: classes.c_avg(u64::from(k)),
-            risk_max: risk::prosecutor_max(classes),
-            risk_mean: risk::prosecutor_mean(classes),
+            risk_max: risk::prosecutor_max(people),
+            risk_mean: risk::prosecutor_mean(people),
             by_column: columns.iter().cloned().zip(groups.loss.by_column()).collect(),
         }
     }

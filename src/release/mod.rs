@@ -13,6 +13,7 @@
 
 mod commit;
 mod cover;
+mod judge;
 mod location;
 mod manifest;
 mod run;
@@ -23,9 +24,9 @@ mod write;
 
 pub use commit::{Latest, collect_garbage, latest_run, releases, roll_back};
 pub use location::Location;
-pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, Scores, Verification};
+pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, PeopleCounts, Scores, Verification};
 pub(crate) use run::find_release;
-pub use run::{Observer, Outcome, Phase, Run, RunOptions, plan};
+pub use run::{Observer, Outcome, Phase, Run, RunOptions, Verified, plan};
 pub use session::{SessionOptions, SpillFolder};
 pub use source::Source;
 pub use verify::{Finding, verify_against_source, verify_release};

@@ -1,5 +1,6 @@
 //! A run from start to end: open, survey, group and write, verify, commit.
 
+use std::collections::BTreeMap;
 use std::path::{Path as LocalPath, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,16 +17,18 @@ use object_store::ObjectStoreExt;
 use object_store::path::Path;
 
 use super::commit::{self, Commit};
+use super::judge::Look;
 use super::location::Location;
-use super::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
+use super::manifest::{FORMAT, Manifest, OutputFile, PeopleCounts, Scores, Verification};
 use super::session::{SessionOptions, SpillFolder, unique_name};
 use super::source::Source;
-use super::verify::{self, Finding};
+use super::verify::{self, Finding, Found};
 use super::write::{Target, WriteExec, Written, stored_schema};
 use crate::error::{Error, Result};
 use crate::job::{Compression, Job, Output, Policy, Treatment, check};
 use crate::measure::{Classes, Groups};
 use crate::operator::{Anonymize, AnonymizeExec, Blueprint, cell_rows, fitting_partitions, survey_plan};
+use crate::privacy::Figures;
 use crate::survey::survey;
 
 /// How to run a job.
@@ -279,9 +282,17 @@ impl Run {
         let rows = blueprint.survey.rows.saturating_sub(suppressed);
         let table = verify::open(&self.context, sink, &files).await?;
         let domains = Some(blueprint.survey.sensitive.as_slice());
-        let (classes, findings) = verify::verify_rows(&table, treatment, domains, rows).await?;
-        Finding::refuse(&findings)?;
-        self.manifest(run, data, source, blueprint, files, measures, &classes, cells)
+        let mut found = verify::verify_rows(&table, treatment, domains, rows, Look::Guarded).await?;
+        if let Some(people) = &measures.people {
+            let counts = PeopleCounts::from(people);
+            let (columns, k) = (treatment.class_columns(), treatment.policy.privacy.k);
+            found.findings.extend(verify::verify_people(&table, &columns, &counts.classes, &counts.digest, k).await?);
+        }
+        if suppressed > 0 {
+            found.findings.iter_mut().for_each(|finding| explain_shift(treatment, suppressed, finding));
+        }
+        Finding::refuse(&found.findings)?;
+        self.manifest(run, data, source, blueprint, files, measures, found, cells)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the manifest gathers what every phase has found")]
@@ -293,7 +304,7 @@ impl Run {
         blueprint: &Blueprint,
         files: Vec<OutputFile>,
         measures: &Groups,
-        classes: &Classes,
+        found: Found,
         cells: usize,
     ) -> Result<Manifest> {
         let treatment = &blueprint.treatment;
@@ -302,7 +313,9 @@ impl Run {
         let s = tuned.s.map(|s| ("s".to_owned(), s as f64));
         let columns: Vec<String> = treatment.quasi.iter().map(|column| column.name.clone()).collect();
         let k = self.policy.privacy.k;
+        let people = if treatment.person.is_some() { " people" } else { "" };
         let rules = blueprint.rules.others.iter().map(|rule| rule.name());
+        let classes = &found.classes;
         let schema = stored_schema(&treatment.output);
         Ok(Manifest {
             format: FORMAT,
@@ -325,14 +338,16 @@ impl Run {
             cells,
             scores: Scores::new(measures, classes, k, &columns),
             verification: Verification {
-                rules: [format!("k = {k}")].into_iter().chain(rules).collect(),
+                rules: [format!("k = {k}{people}")].into_iter().chain(rules).collect(),
                 classes: classes.into(),
+                people: measures.people.as_ref().map(PeopleCounts::from),
+                attained: found.figures,
             },
         })
     }
 
     /// The newest release of the job's sink, checked against its manifest, the policy and the source.
-    pub async fn verify_latest(&self, release: Option<&str>) -> Result<(Manifest, Classes, Vec<Finding>)> {
+    pub async fn verify_latest(&self, release: Option<&str>) -> Result<Verified> {
         let sink = Location::open(&self.base, &self.job.sink.url)?;
         let manifest = find_release(&sink, release).await?;
         let (classes, mut findings) = verify::verify_release(&self.context, &sink, &manifest).await?;
@@ -340,7 +355,7 @@ impl Run {
         let (input, treatment) = self.open(&source).await?;
         let present = existing(&sink, &manifest.files).await?;
         if present.is_empty() {
-            return Ok((manifest, classes, findings));
+            return Ok(Verified { manifest, classes, findings, attained: BTreeMap::new() });
         }
         let published = verify::open(&self.context, &sink, &present).await?;
         if manifest.policy != self.policy.hash {
@@ -350,8 +365,13 @@ impl Run {
                 message: "the release was made under another policy than this job's".into(),
             });
         }
-        let (_, found) = verify::verify_rows(&published, &treatment, None, manifest.rows).await?;
-        findings.extend(found.into_iter().filter(|finding| finding.rule != "rows" && finding.rule != "k"));
+        let found = verify::verify_rows(&published, &treatment, None, manifest.rows, Look::All).await?;
+        let known: Vec<Finding> = findings.clone();
+        findings.extend(found.findings.into_iter().filter(|finding| !known.contains(finding)));
+        if treatment.person.is_some() && manifest.verification.people.is_none() {
+            let message = "nobody has counted the people of this release".to_owned();
+            findings.push(Finding { rule: "person".into(), count: 1, message });
+        }
         if manifest.input == source.files() {
             let source = DataFrame::new(self.context.state(), input);
             findings.extend(verify::verify_against_source(&published, &source, &treatment, manifest.suppressed).await?);
@@ -362,8 +382,32 @@ impl Run {
                 message: "the source has changed since the release, so its rows cannot be compared".into(),
             });
         }
-        Ok((manifest, classes, findings))
+        Ok(Verified { manifest, classes, findings, attained: found.figures })
     }
+}
+
+/// Suppressed rows are part of the table that groups were compared with, and not of the one that is published.
+fn explain_shift(treatment: &Treatment, suppressed: u64, finding: &mut Finding) {
+    let rules = treatment.policy.privacy.rules();
+    if rules.iter().any(|listed| listed.name == finding.rule && listed.rule.needs().table) {
+        finding.message += &format!(
+            "; {suppressed} rows were suppressed, which changes the table that groups are compared with: allow none \
+             (privacy.max-suppression = 0), or a wider bound"
+        );
+    }
+}
+
+/// What `verify` has found of a release.
+#[derive(Debug, Clone)]
+pub struct Verified {
+    /// The manifest of the release.
+    pub manifest: Manifest,
+    /// Its classes, counted in the files.
+    pub classes: Classes,
+    /// What does not hold.
+    pub findings: Vec<Finding>,
+    /// How well each sensitive column is protected, by every rule.
+    pub attained: BTreeMap<String, Figures>,
 }
 
 /// A release of a sink by run id, or the newest one.

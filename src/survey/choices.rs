@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Tuned;
 use crate::domain::Table;
-use crate::job::{self, Diversity, Effort, MethodName, MethodSpec, Treatment, Variant};
+use crate::job::{self, Effort, MethodName, MethodSpec, Treatment, Variant};
 use crate::method::Method;
 use crate::method::auto::{self, Auto};
 use crate::method::k_members::KMembers;
@@ -15,10 +15,9 @@ use crate::method::tune::{self, Tuning};
 use crate::method::upc::Upc;
 use crate::partition::Cut;
 use crate::partition::widest::{Ties, Widest, Width};
-use crate::privacy::l_diversity::{self, LDiversity};
 use crate::privacy::max_loss::MaxLoss;
 use crate::privacy::range_diversity::RangeDiversity;
-use crate::privacy::{Rule, Rules};
+use crate::privacy::{OnColumn, Rule, Rules};
 
 /// The rules of a policy.
 pub(crate) fn rules(treatment: &Treatment) -> Rules {
@@ -27,24 +26,15 @@ pub(crate) fn rules(treatment: &Treatment) -> Rules {
     if let Some(bound) = privacy.max_loss {
         others.push(Arc::new(MaxLoss { bound }));
     }
-    for rule in &privacy.l_diversity {
-        others.push(Arc::new(LDiversity { column: rule.column.clone(), kind: diversity(rule) }));
+    for listed in treatment.rules(true) {
+        others.push(Arc::new(OnColumn { title: listed.title, rule: listed.rule }));
     }
-    others.extend(range_rules(treatment).into_iter().map(|rule| Arc::new(rule) as Arc<dyn Rule>));
     Rules { k: privacy.k as usize, others }
 }
 
 fn range_rules(treatment: &Treatment) -> Vec<RangeDiversity> {
     let rules = &treatment.policy.privacy.range_diversity;
-    rules.iter().map(|rule| RangeDiversity { column: rule.column.clone(), bound: rule.p }).collect()
-}
-
-fn diversity(rule: &job::LDiversity) -> l_diversity::Diversity {
-    match rule.kind {
-        Diversity::Distinct => l_diversity::Diversity::Distinct { l: rule.l as usize },
-        Diversity::Entropy => l_diversity::Diversity::Entropy { l: rule.l },
-        Diversity::Recursive => l_diversity::Diversity::Recursive { c: rule.c.unwrap_or(1.0), l: rule.l as usize },
-    }
+    rules.iter().map(job::RangeDiversity::rule).collect()
 }
 
 /// The threshold of `toc` when neither the job nor a sample has given one.

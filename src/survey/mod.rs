@@ -100,7 +100,7 @@ impl Surveyor {
         Self {
             rows: 0,
             quasi: treatment.quasi.iter().map(Collector::new).collect(),
-            sensitive: vec![SensitiveCollector::default(); treatment.sensitive.len()],
+            sensitive: treatment.sensitive.iter().map(SensitiveCollector::new).collect(),
             sampler: Sampler::new(schema, treatment.policy.method.seed),
         }
     }
@@ -127,7 +127,9 @@ impl Surveyor {
     fn finish(self, treatment: &Treatment, cell_rows: usize) -> Result<Survey> {
         let mut facts: Vec<Facts> = self.quasi.into_iter().map(Collector::finish).collect();
         refuse_unusable(self.rows, &facts, treatment)?;
-        let sensitive: Vec<SensitiveDomain> = self.sensitive.into_iter().map(SensitiveCollector::finish).collect();
+        let collectors = self.sensitive.into_iter().zip(&treatment.sensitive);
+        let sensitive =
+            collectors.map(|(collector, column)| collector.finish(column)).collect::<Result<Vec<SensitiveDomain>>>()?;
         let sample = self.sampler.finish()?;
         for ((column, facts), array) in treatment.quasi.iter().zip(&mut facts).zip(sample.rows.columns()) {
             if let (Some(_), Facts::Line { quantiles, .. }) = (&column.quantiles, facts) {
