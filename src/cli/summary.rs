@@ -40,6 +40,13 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     row("smallest class", people.map(|people| number(people.classes.smallest)), "people");
     row("risk", share(scores.risk_max), "chance to pick the right row of the most exposed person");
     row("mean risk", share(scores.risk_mean), "the same over all people");
+    row("CM", share(scores.cm), "rows that are not of their class's majority");
+    row("KL", scores.kl.map(|score| format!("{score:.4}")), "divergence of published from original values");
+    row("joint KL", scores.joint_kl.map(|score| format!("{score:.4}")), "the same of all quasi-identifiers together");
+    row("unprotected", share(scores.unprotected), "rows whose sensitive range is disclosed more surely than the bound");
+    let error = scores.queries.as_ref();
+    row("query error", share(error.map(|error| error.mean)), "mean relative error of COUNT queries");
+    row("median error", share(error.map(|error| error.median)), "median of the same");
     text += &format!("{table}\n\n");
     text += &format!("{}\n\n", class_sizes(manifest));
     let mut columns = self::table(&["quasi-identifier", "loss"]);

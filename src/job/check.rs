@@ -9,6 +9,7 @@ use datafusion::arrow::datatypes::Schema;
 
 use super::columns::{self, Demands};
 use super::locate::{is_url, local_path, names};
+use super::measures;
 use super::model::{Compression, Job, MethodName, Role, Split};
 use super::problem::Problem;
 use super::rules;
@@ -33,6 +34,7 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
     rules::check_privacy(job, &trees, &mut problems);
     check_method(job, &mut problems);
     check_output(job, &mut problems);
+    measures::check_measures(job, &mut problems);
     problems
 }
 

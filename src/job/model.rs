@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::forms;
+use super::measures::MeasureSpec;
 pub use super::privacy::{Listed, Privacy};
 use crate::hierarchy::InlineTree;
 
@@ -37,6 +38,9 @@ pub struct Job {
     /// How the released files are written.
     #[serde(default)]
     pub output: Output,
+    /// What to measure beside what is always measured.
+    #[serde(default)]
+    pub measures: MeasureSpec,
 }
 
 /// Where the rows come from.

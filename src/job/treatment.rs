@@ -12,7 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use super::model::{
     Column, Constant, Defaults, HierarchySpec, Job, Listed, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
 };
-use super::{check, load};
+use super::{MeasureSpec, check, load};
 use crate::encode::{is_number, is_time};
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
@@ -29,6 +29,8 @@ pub struct Policy {
     pub columns: BTreeMap<String, Column>,
     /// How rows are grouped.
     pub method: MethodSpec,
+    /// What to measure beside what is always measured.
+    pub measures: MeasureSpec,
     /// Hierarchies by column name.
     pub hierarchies: BTreeMap<String, Arc<Hierarchy>>,
     /// Contents of the hierarchy files, by the path that the columns name them by.
@@ -122,6 +124,7 @@ impl Policy {
             defaults: job.defaults.clone(),
             columns: job.columns.clone(),
             method: job.method.clone(),
+            measures: job.measures.clone(),
             hierarchies: loaded.hierarchies,
             files: loaded.contents,
             hash,

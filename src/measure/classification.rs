@@ -14,11 +14,12 @@ pub struct Minority {
 impl Minority {
     /// Adds a class in which the labels occur so often.
     pub fn add_class(&mut self, labels: impl IntoIterator<Item = u64>) {
-        let (mut rows, mut most) = (0, 0);
-        for count in labels {
-            rows += count;
-            most = most.max(count);
-        }
+        let (rows, most) = labels.into_iter().fold((0, 0), |(rows, most), count| (rows + count, count.max(most)));
+        self.add(rows, most);
+    }
+
+    /// Adds a class of so many rows, of which so many have its commonest label.
+    pub fn add(&mut self, rows: u64, most: u64) {
         self.rows += rows;
         self.minority += rows - most;
     }

@@ -6,7 +6,8 @@ use crate::domain::Axis;
 use crate::encode::Coder;
 use crate::error::{Error, Result};
 use crate::job::Treatment;
-use crate::measure::Groups as Measures;
+use crate::measure::workload::{self, Demand, Query};
+use crate::measure::{Groups as Measures, Information, Workload};
 use crate::method::Method;
 use crate::privacy::{Rules, within};
 use crate::survey::{Survey, method, rules};
@@ -26,6 +27,8 @@ pub struct Blueprint {
     pub method: Arc<dyn Method>,
     /// What every group must satisfy.
     pub rules: Rules,
+    /// Queries whose answers are measured.
+    pub queries: Vec<Query>,
 }
 
 impl Blueprint {
@@ -37,10 +40,31 @@ impl Blueprint {
             .zip(&survey.facts)
             .map(|(column, facts)| Coder::new(column, facts))
             .collect::<Result<Vec<_>>>()?;
-        let axes = coders.iter().map(|coder| coder.axis().clone()).collect();
+        let axes: Arc<[Axis]> = coders.iter().map(|coder| coder.axis().clone()).collect();
         let method = method(&treatment, &survey.tuned);
         let rules = rules(&treatment);
-        Ok(Self { treatment, survey, coders, axes, method, rules })
+        let queries = treatment.policy.measures.queries.as_ref().map(|queries| {
+            let demand = Demand {
+                queries: queries.count as usize,
+                dimensions: queries.dimensions as usize,
+                selectivity: queries.selectivity,
+                seed: queries.seed,
+            };
+            workload::draw(&axes, &demand)
+        });
+        Ok(Self { treatment, survey, coders, axes, method, rules, queries: queries.unwrap_or_default() })
+    }
+
+    /// No groups yet, with room for everything that is measured.
+    pub fn measures(&self) -> Measures {
+        let policy = &self.treatment.policy;
+        let mut measures = Measures::new(self.axes.len(), self.treatment.sensitive.len());
+        let bounds = policy.privacy.range_diversity.iter().map(|rule| rule.p);
+        let bound = policy.measures.unprotected.or(bounds.min_by(f64::total_cmp));
+        measures.protection = measures.protection.bounded(bound);
+        measures.information = policy.measures.information.then(|| Information::new(self.axes.len()));
+        measures.workload = policy.measures.queries.is_some().then(|| Workload::new(self.queries.len()));
+        measures
     }
 }
 

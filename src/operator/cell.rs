@@ -199,7 +199,7 @@ fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, published: &Recor
 }
 
 fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[Vec<f64>]) -> Measures {
-    let mut measures = Measures::new(blueprint.axes.len(), table.sensitive.len());
+    let mut measures = blueprint.measures();
     let mut of_group = vec![0.0; losses.len()];
     let (mut spreads, mut disclosures) = (Vec::new(), Vec::new());
     for (group, rows) in groups.grouping.iter().enumerate() {
@@ -213,8 +213,19 @@ fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[
             disclosures.push(range_diversity(&histogram, sensitive));
         }
         measures.add_group(rows.len() as u64, &of_group, &spreads, &disclosures);
+        measures.generalisation.add_group(&table.axes, &view.cover());
+        if let Some(workload) = &mut measures.workload {
+            workload.add_group(&blueprint.queries, table, rows);
+        }
     }
-    measures.loss.add_suppressed(groups.grouping.left_over.len() as u64);
+    let suppressed = &groups.grouping.left_over;
+    measures.loss.add_suppressed(suppressed.len() as u64);
+    if let Some(workload) = &mut measures.workload {
+        workload.add_suppressed(&blueprint.queries, table, suppressed);
+    }
+    if let Some(information) = &mut measures.information {
+        information.add_cell(table, groups.grouping.iter(), suppressed);
+    }
     measures
 }
 

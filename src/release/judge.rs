@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::Int64Type;
-use datafusion::functions_aggregate::expr_fn::{count, max, min};
+use datafusion::functions_aggregate::expr_fn::{count, max, min, sum};
 use datafusion::logical_expr::{ident, lit};
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
@@ -16,6 +16,7 @@ use super::verify::{Finding, class, fingerprint};
 use crate::encode::{Reference, SensitiveDomain, encode_sensitive, is_number, is_time, positions};
 use crate::error::{Error, Result};
 use crate::job::{Listed, SensitiveColumn, Treatment};
+use crate::measure::classification::Minority;
 use crate::privacy::{Attained, Figures};
 
 /// Which sensitive columns are looked at.
@@ -90,6 +91,30 @@ async fn reference_of(rows: &DataFrame, column: &SensitiveColumn) -> Result<Opti
         }
     }
     Ok(Some(reference))
+}
+
+/// How often each label occurs in each published class: the classification metric, with so many rows suppressed.
+pub(super) async fn classification(
+    rows: &DataFrame,
+    treatment: &Treatment,
+    label: &str,
+    suppressed: u64,
+) -> Result<Option<f64>> {
+    let mut keys = fingerprint(&treatment.class_columns());
+    keys.push(ident(label).alias("label"));
+    let commonest = rows
+        .clone()
+        .aggregate(keys, vec![count(lit(1)).alias("size")])?
+        .aggregate(vec![ident("class_a"), ident("class_b")], vec![sum(ident("size")), max(ident("size"))])?;
+    let mut minority = Minority::default();
+    let mut stream = commonest.execute_stream().await?;
+    while let Some(batch) = stream.try_next().await? {
+        let (all, most) = (batch.column(2).as_primitive::<Int64Type>(), batch.column(3).as_primitive::<Int64Type>());
+        for row in 0..batch.num_rows() {
+            minority.add(all.value(row) as u64, most.value(row) as u64);
+        }
+    }
+    Ok(minority.cm(suppressed))
 }
 
 /// Rows of (class, value, count) that are looked at together.

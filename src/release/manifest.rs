@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{Classes, Groups, People, risk};
+use crate::measure::{Classes, Groups, Information, People, Workload, risk};
 use crate::privacy::Figures;
 
 /// Version of the manifest's format.
@@ -107,6 +107,66 @@ pub struct Scores {
     pub risk_mean: Option<f64>,
     /// Mean loss by column.
     pub by_column: BTreeMap<String, f64>,
+    /// Normalised certainty penalty: the loss of every published value, added up.
+    #[serde(default)]
+    pub ncp: f64,
+    /// The same per published value: the loss metric (LM).
+    #[serde(default)]
+    pub lm: Option<f64>,
+    /// Sum over rows of the share of the domain that their values cover (ILoss).
+    #[serde(default)]
+    pub iloss: f64,
+    /// Sum of the levels of all published values: minimal distortion (MD), and AG.
+    #[serde(default)]
+    pub distortion: u64,
+    /// Sum of level over height, over the columns with a hierarchy.
+    #[serde(default)]
+    pub genc: f64,
+    /// 1 minus the mean of level over height.
+    #[serde(default)]
+    pub precision: Option<f64>,
+    /// Range diversity that a row can expect.
+    #[serde(default)]
+    pub rd_of_a_row: Option<f64>,
+    /// Rows by the range diversity of their group, in hundredths, rounded up.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rows_by_rd: BTreeMap<u8, u64>,
+    /// Share of rows in groups whose range diversity is above the bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unprotected: Option<f64>,
+    /// Classification metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cm: Option<f64>,
+    /// Bits lost over all published values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub non_uniform_entropy: Option<f64>,
+    /// Entropy measure in bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entropy: Option<f64>,
+    /// KL divergence by value, base 10.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kl: Option<f64>,
+    /// KL divergence of all quasi-identifiers together, in nats; an upper bound with several cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joint_kl: Option<f64>,
+    /// Relative error of COUNT queries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queries: Option<QueryScores>,
+}
+
+/// Relative errors of COUNT queries on the release.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct QueryScores {
+    /// Queries with an answer above 0.
+    pub count: usize,
+    /// Queries whose true answer is 0, which have no relative error.
+    pub empty: usize,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub median: f64,
+    /// Largest.
+    pub worst: f64,
 }
 
 /// What the verification counted in the written files.
@@ -163,6 +223,9 @@ impl From<&Classes> for ClassCounts {
 impl Scores {
     /// Scores of published groups and classes.
     pub fn new(groups: &Groups, classes: &Classes, k: u32, columns: &[String]) -> Self {
+        let divergence = groups.information.as_ref().and_then(Information::divergence);
+        let queries = groups.workload.as_ref().and_then(Workload::error);
+        let values = groups.loss.rows() as f64 * columns.len() as f64;
         // Whoever looks for a person chooses among people, not rows.
         let people = groups.people.as_ref().map_or(classes, People::classes);
         Self {
@@ -176,6 +239,27 @@ impl Scores {
             risk_max: risk::prosecutor_max(people),
             risk_mean: risk::prosecutor_mean(people),
             by_column: columns.iter().cloned().zip(groups.loss.by_column()).collect(),
+            ncp: groups.loss.ncp(),
+            lm: (values > 0.0).then(|| groups.loss.ncp() / values),
+            iloss: groups.generalisation.iloss(),
+            distortion: groups.generalisation.distortion(),
+            genc: groups.generalisation.genc(),
+            precision: groups.generalisation.precision(),
+            rd_of_a_row: groups.protection.mean_rd_of_a_row(),
+            rows_by_rd: groups.protection.by_disclosure().collect(),
+            unprotected: groups.protection.unprotected(),
+            cm: None,
+            non_uniform_entropy: divergence.map(|found| found.non_uniform_entropy),
+            entropy: divergence.map(|found| found.entropy),
+            kl: divergence.map(|found| found.kl),
+            joint_kl: divergence.map(|found| found.joint_kl),
+            queries: queries.map(|error| QueryScores {
+                count: error.queries,
+                empty: error.empty,
+                mean: error.mean,
+                median: error.median,
+                worst: error.worst,
+            }),
         }
     }
 }

@@ -24,7 +24,7 @@ mod write;
 
 pub use commit::{Latest, collect_garbage, latest_run, releases, roll_back};
 pub use location::Location;
-pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, PeopleCounts, Scores, Verification};
+pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
 pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, Phase, Run, RunOptions, Verified, plan};
 pub use session::{SessionOptions, SpillFolder};

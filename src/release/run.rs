@@ -17,7 +17,7 @@ use object_store::ObjectStoreExt;
 use object_store::path::Path;
 
 use super::commit::{self, Commit};
-use super::judge::Look;
+use super::judge::{Look, classification};
 use super::location::Location;
 use super::manifest::{FORMAT, Manifest, OutputFile, PeopleCounts, Scores, Verification};
 use super::session::{SessionOptions, SpillFolder, unique_name};
@@ -234,8 +234,7 @@ impl Run {
         let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(Arc::clone(&grouped), target));
         observer(Phase::Group, Some(&plan), blueprint.survey.rows);
         let files = written(&collect(plan, self.context.task_ctx()).await?);
-        let measures = measures(&grouped)
-            .unwrap_or_else(|| Groups::new(blueprint.axes.len(), blueprint.treatment.sensitive.len()));
+        let measures = measures(&grouped).unwrap_or_else(|| blueprint.measures());
         Ok((files, measures, blueprint.survey.tree.cells()))
     }
 
@@ -292,7 +291,13 @@ impl Run {
             found.findings.iter_mut().for_each(|finding| explain_shift(treatment, suppressed, finding));
         }
         Finding::refuse(&found.findings)?;
-        self.manifest(run, data, source, blueprint, files, measures, found, cells)
+        let cm = match &treatment.policy.measures.class {
+            Some(label) => classification(&table, treatment, label, suppressed).await?,
+            None => None,
+        };
+        let mut manifest = self.manifest(run, data, source, blueprint, files, measures, found, cells)?;
+        manifest.scores.cm = cm;
+        Ok(manifest)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the manifest gathers what every phase has found")]
