@@ -408,7 +408,7 @@ fn every_kind_of_column() {
                 k: 4,
                 l: None,
                 rule: "",
-                persons: true,
+                persons: wide,
                 method: METHODS[0],
                 cell_rows: None,
                 partitions: 2,
