@@ -140,6 +140,20 @@ mod tests {
         assert_eq!((same.distortion(), same.precision(), same.iloss()), (0, Some(1.0), 0.0));
     }
 
+    /// R' has eight values one step up, R'' four at the top of a tree of height 3; both have four classes of two.
+    #[test]
+    fn gorla_minimal_distortion_of_table_3() {
+        let table = crate::method::fixtures::gorla_table_3();
+        let one = sums(&table, &[&[0, 1], &[2, 3], &[4, 5], &[6, 7]]);
+        let two = sums(&table, &[&[0, 1], &[2, 5], &[3, 4], &[6, 7]]);
+        assert_eq!((one.distortion(), two.distortion()), (8, 12));
+        assert_eq!(one.precision(), Some(1.0 - 8.0 * 0.5 / 24.0));
+        assert_eq!(two.precision(), Some(1.0 - 4.0 / 24.0), "divided by the largest level, not the number of levels");
+        let mut classes = Classes::default();
+        classes.add(2, 4);
+        assert_eq!(classes.dm(0), 16.0);
+    }
+
     /// Fixture 11.2 of Tinabo: gender, marital status, date of birth in intervals, address.
     fn patients() -> Table {
         let gender = Tree::new(2, []);

@@ -75,6 +75,22 @@ pub(crate) fn table_5_1() -> Table {
     table
 }
 
+/// Table 3 of Gorla's thesis: postal code, province and medication, the latter with a tree of height 3.
+pub(crate) fn gorla_table_3() -> Table {
+    let tree = |leaves, nodes: &[(Code, Code)]| {
+        let share = |(lo, hi): (Code, Code)| f64::from(hi - lo) / (leaves - 1) as f64;
+        Shape::Tree(Tree::new(leaves, nodes.iter().map(|&node| (node.0, node.1, share(node)))))
+    };
+    let axes = [
+        Axis::new("PC", tree(4, &[(1, 2)])),
+        Axis::new("PRV", tree(4, &[(1, 2)])),
+        Axis::new("MED", tree(8, &[(0, 3), (0, 1), (4, 7), (6, 7)])),
+    ];
+    // V6J BC, J5B QC, K2H ON, R7A MB; ibuprofen and diazepam.
+    let rows = [[0, 0, 0], [0, 0, 0], [1, 1, 0], [2, 2, 0], [2, 2, 7], [1, 1, 7], [3, 3, 7], [3, 3, 7]];
+    Table::new(axes, rows.concat())
+}
+
 /// A random line, tree or set, some of them with nulls.
 fn axis() -> impl Strategy<Value = Axis> {
     let shape = prop_oneof![
