@@ -69,8 +69,6 @@ pub(super) async fn open(context: &SessionContext, sink: &Location, files: &[Out
 pub(super) struct Found {
     /// Sizes of the classes in rows.
     pub(super) classes: Classes,
-    /// Sizes of the classes in people, where the rows tell whose they are.
-    pub(super) people: Option<Classes>,
     /// The rules that are broken.
     pub(super) findings: Vec<Finding>,
     /// How well each sensitive column is protected.
@@ -91,14 +89,13 @@ pub(super) async fn verify_rows(
     findings.extend(row_count(classes.rows(), expected_rows));
     findings.extend(small_classes(&classes, k, "rows"));
     let published = treatment.person.filter(|&person| treatment.roles[person] != Role::Identifier);
-    let people = match published {
-        Some(person) => Some(count_people(rows, treatment, treatment.input.field(person).name()).await?),
-        None => None,
-    };
-    findings.extend(people.as_ref().and_then(|people| small_classes(people, k, "people")));
+    if let Some(person) = published {
+        let people = count_people(rows, treatment, treatment.input.field(person).name()).await?;
+        findings.extend(small_classes(&people, k, "people"));
+    }
     let (broken, figures) = judge(rows, treatment, domains, look).await?;
     findings.extend(broken);
-    Ok(Found { classes, people, findings, figures })
+    Ok(Found { classes, findings, figures })
 }
 
 /// Checks that the published classes are those in which people were counted, and that there were enough in each.
