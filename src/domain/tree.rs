@@ -181,7 +181,10 @@ mod tests {
     fn steps_climb_from_the_leaves_to_the_root() {
         let tree = Tree::new(8, [(0, 3, 0.5), (0, 1, 0.2), (4, 5, 0.2)]);
         assert_eq!((tree.height(), tree.steps(0, 1), tree.steps(1, 2), tree.steps(6, 6)), (3, 1, 2, 0));
-        assert_eq!((tree.below(0, 0), tree.below(0, 1), tree.below(0, 2), tree.below(0, 3)), ((0, 0), (0, 1), (0, 3), (0, 7)));
+        assert_eq!(
+            (tree.below(0, 0), tree.below(0, 1), tree.below(0, 2), tree.below(0, 3)),
+            ((0, 0), (0, 1), (0, 3), (0, 7))
+        );
         assert_eq!((tree.child(0, 1), tree.child(0, 5), tree.child(0, 7)), ((0, 3), (4, 5), (7, 7)));
         assert_eq!(tree.with_steps(|lo, hi| hi - lo).height(), 7);
     }

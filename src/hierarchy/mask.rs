@@ -4,8 +4,8 @@
 //! the longest value it covers: `NW1*` covers `NW10`, `NW1A` and, being shorter, `NW1`. A value shorter than what a
 //! level keeps is kept whole on that level.
 
-use std::collections::HashMap;
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::{HierarchyError, TOP};
 use crate::domain::{Code, Tree};

@@ -278,7 +278,7 @@ fn carve(cell: &Table, mut rows: Vec<u32>, rules: &Rules, groups: &mut Vec<Group
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
@@ -388,7 +388,7 @@ mod tests {
         }
     }
 
-    fn policies() -> impl Strategy<Value = Rules> {
+    pub(crate) fn policies() -> impl Strategy<Value = Rules> {
         let column = || "s".to_string();
         let rule = prop_oneof![
             (0.1..1.0_f64).prop_map(|bound| Arc::new(MaxLoss { bound }) as Arc<dyn Rule>),
