@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
+use super::method::{COUNT, GROUP};
 use super::model::{
-    Column, Constant, Defaults, HierarchySpec, Job, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
+    Column, Constant, Defaults, Form, HierarchySpec, Job, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
 };
 use super::{check, load};
 use crate::encode::{is_number, is_time};
@@ -206,12 +207,38 @@ impl Treatment {
                 }
             }
         }
+        if treatment.form() == Form::Anatomy {
+            published = treatment.anatomy_fields();
+        }
         treatment.output = Arc::new(Schema::new(published));
         Ok(treatment)
     }
 
+    /// How groups are published.
+    pub fn form(&self) -> Form {
+        self.policy.method.form()
+    }
+
+    /// The columns of both tables of the form `anatomy`, side by side: quasi-identifiers and kept columns, then the
+    /// group, then sensitive values and how often they occur in it. There are fewer values than rows: those that are
+    /// left have none, and a count of null.
+    fn anatomy_fields(&self) -> Vec<Field> {
+        let fields = || self.input.fields().iter().zip(&self.roles);
+        let exact = fields().filter(|(_, role)| matches!(role, Role::Quasi | Role::Kept));
+        let sensitive = fields().filter(|(_, role)| **role == Role::Sensitive);
+        exact
+            .map(|(field, _)| field.as_ref().clone())
+            .chain([Field::new(GROUP, DataType::UInt64, false)])
+            .chain(sensitive.map(|(field, _)| field.as_ref().clone().with_nullable(true)))
+            .chain([Field::new(COUNT, DataType::UInt64, true)])
+            .collect()
+    }
+
     /// Names of the published columns of each quasi-identifier: what a class is made of.
     pub fn class_columns(&self) -> Vec<String> {
+        if self.form() == Form::Anatomy {
+            return vec![GROUP.to_owned()];
+        }
         self.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()).collect()
     }
 
@@ -294,6 +321,9 @@ impl Treatment {
         }
         for rule in &privacy.l_diversity {
             text += &format!(", l-diversity({})={}", rule.column, rule.l);
+        }
+        if self.form() == Form::Anatomy {
+            text += ", form=anatomy";
         }
         text += &format!(", quasi=[{}]", names(self.quasi.iter().map(|column| column.name.as_str()).collect()));
         text += &format!(", sensitive=[{}]", names(self.sensitive.iter().map(|column| column.name.as_str()).collect()));

@@ -18,12 +18,13 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStoreExt;
 
+use super::anatomy::Tables;
 use super::cover::{Original, Published};
 use super::location::Location;
 use super::manifest::{Manifest, OutputFile};
 use crate::encode::{SensitiveDomain, encode_sensitive, is_number, is_time, positions, row_hashes};
 use crate::error::{Error, Result};
-use crate::job::{Diversity, LDiversity, Role, SensitiveColumn, Treatment, published_fields};
+use crate::job::{Diversity, Form, LDiversity, Role, SensitiveColumn, Treatment, published_fields};
 use crate::measure::Classes;
 use crate::privacy::range_diversity::range_diversity;
 use crate::privacy::{l_diversity, within};
@@ -40,7 +41,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(rule: impl Into<String>, count: u64, message: impl Into<String>) -> Self {
+    pub(super) fn new(rule: impl Into<String>, count: u64, message: impl Into<String>) -> Self {
         Self { rule: rule.into(), count, message: message.into() }
     }
 
@@ -61,6 +62,19 @@ pub(super) async fn open(context: &SessionContext, sink: &Location, files: &[Out
     let urls: Vec<String> = files.iter().map(|file| sink.url(&sink.at(&file.path))).collect();
     let frame = context.read_parquet(urls, ParquetReadOptions::default()).await;
     frame.map_err(|error| Error::Privacy(format!("a published file cannot be read back: {}", Error::from(error))))
+}
+
+/// The rows of a release by which the rules are judged, and whether the tables of one that has two fit together.
+pub(super) async fn readable(
+    context: &SessionContext,
+    sink: &Location,
+    files: &[OutputFile],
+    form: Form,
+) -> Result<(DataFrame, Vec<Finding>)> {
+    match Tables::of(context, sink, files, form).await? {
+        Some(tables) => Ok((tables.rows()?, tables.check_links().await?)),
+        None => Ok((open(context, sink, files).await?, Vec::new())),
+    }
 }
 
 /// Checks class sizes and all rules that can be read from the published rows; returns the classes.
@@ -120,7 +134,8 @@ pub async fn verify_release(
     if present.is_empty() {
         return Ok((Classes::default(), findings));
     }
-    let rows = open(context, sink, &present).await?;
+    let (rows, links) = readable(context, sink, &present, manifest.form()).await?;
+    findings.extend(links);
     let classes = count_classes(&rows, &manifest.class_columns).await?;
     findings.extend(row_count(classes.rows(), manifest.rows));
     findings.extend(small_classes(&classes, manifest.k));
@@ -329,7 +344,7 @@ pub async fn verify_against_source(
 type Key = (u64, u64);
 
 /// How often each combination of unchanged values occurs.
-async fn content(rows: &DataFrame, columns: &[String]) -> Result<HashMap<Key, u64>> {
+pub(super) async fn content(rows: &DataFrame, columns: &[String]) -> Result<HashMap<Key, u64>> {
     let counted = rows.clone().aggregate(fingerprint(columns), vec![count(lit(1)).alias("size")])?;
     let mut content = HashMap::new();
     for batch in counted.collect().await? {
