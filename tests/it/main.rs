@@ -14,6 +14,7 @@ mod commands;
 mod determinism;
 mod explain;
 mod invariants;
+mod methods;
 mod pipelines;
 mod readings;
 mod stopping;
