@@ -153,22 +153,50 @@ impl<'de> Deserialize<'de> for MethodSpec {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MethodSpec, A::Error> {
                 let mut spec = MethodSpec::default();
-                while let Some(name) = map.next_key::<String>()? {
-                    match name.as_str() {
-                        "name" => spec.name = map.next_value()?,
-                        "seed" => spec.seed = map.next_value()?,
-                        "form" => spec.form = Some(map.next_value()?),
-                        other => {
-                            let key = KEYS.iter().find(|key| key.name == other);
-                            let key = key.ok_or_else(|| de::Error::unknown_field(other, &FIELDS))?;
-                            spec.options.set(key, map.next_value_seed(Written(key))?);
-                        }
+                while let Some(field) = map.next_key()? {
+                    match field {
+                        Field::Name => spec.name = map.next_value()?,
+                        Field::Seed => spec.seed = map.next_value()?,
+                        Field::Form => spec.form = Some(map.next_value()?),
+                        Field::Option(key) => spec.options.set(key, map.next_value_seed(Written(key))?),
                     }
                 }
                 Ok(spec)
             }
         }
         from.deserialize_map(Table)
+    }
+}
+
+/// A key of the table. An unknown one is refused where it stands, so that the error knows its line.
+enum Field {
+    Name,
+    Seed,
+    Form,
+    Option(&'static Key),
+}
+
+impl<'de> Deserialize<'de> for Field {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Name;
+        impl Visitor<'_> for Name {
+            type Value = Field;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Field, E> {
+                match name {
+                    "name" => Ok(Field::Name),
+                    "seed" => Ok(Field::Seed),
+                    "form" => Ok(Field::Form),
+                    _ => {
+                        let known = KEYS.iter().find(|key| key.name == name);
+                        known.map(|key| Field::Option(key)).ok_or_else(|| E::unknown_field(name, &FIELDS))
+                    }
+                }
+            }
+        }
+        from.deserialize_identifier(Name)
     }
 }
 
@@ -362,6 +390,19 @@ mod tests {
         assert!(error("efort = \"fast\"").contains("unknown field `efort`, expected one of `name`"));
         assert!(error("effort = \"slow\"").contains("unknown variant `slow`, expected one of `fast`"));
         assert!(error("s = \"many\"").contains("invalid type"));
+    }
+
+    /// The mistake is told with its line, and with what was probably meant.
+    #[test]
+    fn an_unknown_option_is_found_where_it_stands() {
+        let text =
+            "version = 1\nsource.url = \"a\"\nsink.url = \"b\"\nprivacy.k = 2\n[method]\nseed = 1\nefort = \"fast\"\n";
+        let error = Job::parse(text, std::path::Path::new("job.toml")).unwrap_err().to_string();
+        assert_eq!(error, "job.toml:7: method.efort: unknown key `efort` in [method]\n  help: did you mean `effort`?");
+        let wrong =
+            Job::parse(&text.replace("efort = \"fast\"", "effort = \"fats\""), std::path::Path::new("job.toml"));
+        let error = wrong.unwrap_err().to_string();
+        assert_eq!(error, "job.toml:7: method.effort: `fats` is not a known value\n  help: did you mean `fast`?");
     }
 
     #[test]
