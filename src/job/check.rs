@@ -246,8 +246,8 @@ mod tests {
         }
         let found = errors(&format!("{REST}method.name = \"anatomy\"\n"));
         assert!(found.iter().any(|problem| problem.starts_with("method.form: `anatomy` separates")), "{found:?}");
-        let taken = format!("{REST}columns.count.role = \"sensitive\"\nmethod.form = \"anatomy\"\n");
-        assert!(errors(&taken)[0].starts_with("columns.count: `anatomy` adds a column `count`"));
+        let form = "columns.ill.role = \"sensitive\"\ncolumns.age.publish = \"label\"\nmethod.form = \"anatomy\"\n";
+        assert!(errors(&format!("{REST}{form}"))[0].starts_with("columns.age.publish: has no meaning in the form"));
     }
 
     #[test]

@@ -339,9 +339,9 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
         let message = "`anatomy` publishes quasi-identifiers exactly: it hides which sensitive value is whose within a \
                        group of k, not who is in the table";
         problems.push(Problem::warning("method.form", message));
-        if let Some(name) = [GROUP, COUNT].into_iter().find(|name| job.columns.contains_key(*name)) {
-            let message = format!("`anatomy` adds a column `{name}`, but the source has one");
-            problems.push(Problem::error(format!("columns.{name}"), message).help("rename it in the source"));
+        for (name, _) in job.columns.iter().filter(|(_, column)| column.publish.is_some()) {
+            let problem = Problem::error(format!("columns.{name}.publish"), "has no meaning in the form `anatomy`");
+            problems.push(problem.help("remove it: quasi-identifiers are published as they are"));
         }
     }
 }

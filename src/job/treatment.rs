@@ -208,6 +208,13 @@ impl Treatment {
             }
         }
         if treatment.form() == Form::Anatomy {
+            let taken = |name: &&str| published.iter().any(|field| field.name() == name);
+            if let Some(name) = [GROUP, COUNT].into_iter().find(taken) {
+                return Err(Error::Job(format!(
+                    "columns.{name}: the form `anatomy` adds a column of this name, but the source has one; rename it in \
+                     the source"
+                )));
+            }
             published = treatment.anatomy_fields();
         }
         treatment.output = Arc::new(Schema::new(published));

@@ -47,8 +47,9 @@ impl Report {
 
     /// Stops when no group can hold as many different values as the policy asks for.
     pub fn refuse(&self) -> Result<()> {
-        let Feasibility { values, groups, .. } = self.feasible;
-        if values >= self.l && groups > 0 {
+        let Feasibility { rows, values, groups, .. } = self.feasible;
+        // That there are no rows at all is another matter, and told elsewhere.
+        if rows == 0 || values >= self.l && groups > 0 {
             return Ok(());
         }
         Err(Error::Privacy(format!(
@@ -63,7 +64,11 @@ impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Feasibility { rows, values, eligible, width, groups, left_over, least_dm } = self.feasible;
         writeln!(f, "`{}`: {values} different values in {rows} rows", self.column)?;
-        writeln!(f, "  largest l: {values}; {eligible} if no value may exceed 1/l of its group")?;
+        write!(f, "  largest l: {values}; {eligible} if no value may exceed 1/l of its group")?;
+        if width < 2 {
+            return Ok(());
+        }
+        writeln!(f)?;
         writeln!(f, "  with {width} different values in a group: at most {groups} groups, {left_over} rows left over")?;
         write!(f, "  discernibility at least {least_dm}")
     }

@@ -186,6 +186,15 @@ fn tables_that_do_not_fit_together_are_found() {
 }
 
 #[test]
+fn columns_that_link_the_tables_must_be_free() {
+    let mut columns = people(60);
+    columns[0].0 = "group";
+    let desk = Desk::with(columns, &JOB.replace("privacy.k = 5", ANATOMY).replace("id.role", "group.role"));
+    desk.run(&[]).refused(3, &["columns.group: the form `anatomy` adds a column of this name"]);
+    assert!(desk.sink_files().is_empty(), "nothing is written");
+}
+
+#[test]
 fn any_method_can_publish_two_tables() {
     let rules = "privacy.k = 5\nmethod = { name = \"mondrian\", form = \"anatomy\" }";
     let desk = Desk::with(people(240), &JOB.replace("privacy.k = 5", rules));
@@ -216,5 +225,7 @@ fn what_the_values_allow_is_told_before_the_run() {
     desk.throng("check", &["--data"]).refused(5, &words);
     desk.run(&[]).refused(5, &words);
     assert!(desk.sink_files().is_empty(), "nothing is written");
+    let empty = Desk::with(people(0), &JOB.replace("privacy.k = 5", ANATOMY));
+    empty.run(&[]).refused(4, &["the input holds no rows"]);
     l(4, "mondrian").throng("check", &["--data"]).refused(5, &words);
 }
