@@ -1,19 +1,23 @@
-//! `throng check`: everything that is wrong with a job, without reading data.
+//! `throng check`: everything that is wrong with a job, without reading data; with `--data` also what the sensitive
+//! columns allow.
 
 use clap::Args;
 
 use super::{JobArguments, print};
 use crate::error::{Error, Result};
 use crate::job::{Problem, check, check_schema};
-use crate::release::{SessionOptions, Source};
+use crate::release::{Run, RunOptions, SessionOptions, Source};
 
-/// Check a job file, its hierarchies and the columns of its source; reads no data
+/// Check a job file, its hierarchies and the columns of its source; reads no data unless asked to
 ///
 /// Example: throng check pipelines/census.toml
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
     job: JobArguments,
+    /// Read the sensitive columns too and tell what they allow: the largest l, groups, rows left over, bounds
+    #[arg(long)]
+    data: bool,
 }
 
 /// Reports all problems at once.
@@ -45,6 +49,13 @@ pub async fn run(arguments: Arguments) -> Result<()> {
         None => {}
     }
     if lines.is_empty() {
+        if arguments.data {
+            let run = Run::new(job, &base, RunOptions::default()).map_err(|error| arguments.job.blame(error))?;
+            for report in run.feasibility().await.map_err(|error| arguments.job.blame(error))? {
+                print(&report.to_string())?;
+                report.refuse()?;
+            }
+        }
         return print(&format!("{}: fine", arguments.job.job.display()));
     }
     let count = lines.len();

@@ -1,7 +1,7 @@
 //! Everything that can be wrong with a job before any data is read: all problems at once.
 //!
-//! This file looks at version, source and sink, method and output; `rules` at the privacy rules,
-//! `columns` at the columns. Hierarchy files are opened and validated.
+//! This file looks at version, source and sink and output; `rules` at the privacy rules, `columns` at the columns,
+//! `method` at the method. Hierarchy files are opened and validated.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use datafusion::arrow::datatypes::Schema;
 use super::columns::{self, Demands};
 use super::locate::{is_url, local_path, names};
 use super::measures;
-use super::model::{Compression, Job, MethodName, Role, Split};
+use super::method;
+use super::model::{Compression, Job};
 use super::problem::Problem;
 use super::rules;
 use super::treatment::Policy;
@@ -32,7 +33,7 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
     let trees = columns::open_hierarchies(job, base, &mut problems);
     columns::check_options(job, &mut problems);
     rules::check_privacy(job, &trees, &mut problems);
-    check_method(job, &mut problems);
+    method::check(job, &mut problems);
     check_output(job, &mut problems);
     measures::check_measures(job, &mut problems);
     problems
@@ -101,76 +102,6 @@ fn check_location(key: &str, location: &str) -> Option<Problem> {
     secret.then(|| {
         Problem::error(key, "holds a credential").help("credentials come from the environment, never from the job file")
     })
-}
-
-fn check_method(job: &Job, problems: &mut Vec<Problem>) {
-    use MethodName::{Auto, Mondrian, Toc, Upc};
-    let method = &job.method;
-    let options: [(&str, bool, &[MethodName]); 8] = [
-        ("effort", method.effort.is_some(), &[Auto]),
-        ("variant", method.variant.is_some(), &[Mondrian]),
-        ("delta", method.delta.is_some(), &[Toc]),
-        ("s", method.s.is_some(), &[Toc, Upc]),
-        ("w-utility", method.w_utility.is_some(), &[Toc]),
-        ("w-protection", method.w_protection.is_some(), &[Toc]),
-        ("split", method.split.is_some(), &[Toc, Upc]),
-        ("width", method.width.is_some(), &[Toc, Upc]),
-    ];
-    for (option, set, methods) in options {
-        if set && !methods.contains(&method.name) {
-            let owners: Vec<String> = methods.iter().map(|method| format!("`{}`", method.as_str())).collect();
-            problems.push(
-                Problem::error(
-                    format!("method.{option}"),
-                    format!("is an option of {}, the method is `{}`", owners.join(" and "), method.name.as_str()),
-                )
-                .help("remove it, or change method.name"),
-            );
-        }
-    }
-    let mut share = |key: &str, value: Option<f64>| {
-        problems.extend(value.and_then(|value| outside_share(&format!("method.{key}"), value)));
-    };
-    share("delta", method.delta);
-    share("w-utility", method.w_utility);
-    share("w-protection", method.w_protection);
-    let (utility, protection) = method.weights();
-    if (utility + protection - 1.0).abs() > 1e-9 {
-        let sum = utility + protection;
-        problems.push(Problem::error(
-            "method.w-utility",
-            format!("w-utility and w-protection must sum to 1, sum is {sum}"),
-        ));
-    }
-    if let Some(s) = method.s
-        && s < job.privacy.k
-    {
-        let message = format!("a subspace of {s} rows cannot hold a group of k = {}", job.privacy.k);
-        problems
-            .push(Problem::error("method.s", message).help("s is usually 4 to 32 times k; without it, it is tuned"));
-    }
-    if method.width.is_some() && method.split == Some(Split::Gain) {
-        problems.push(Problem::error("method.width", "is an option of widest splits, the split is `gain`"));
-    }
-    if method.name == Upc {
-        if job.privacy.range_diversity.is_empty() {
-            let problem =
-                Problem::error("privacy.range-diversity", "is missing: method `upc` groups under its bound P");
-            problems.push(problem.help("add range-diversity = { column = \"...\", p = 0.5 }"));
-        }
-        if job.privacy.max_loss.is_none() {
-            let problem = Problem::error("privacy.max-loss", "is missing: method `upc` groups under its bound U");
-            problems.push(problem.help("add max-loss = 0.5"));
-        }
-    }
-    let sensitive = job.columns.values().any(|column| column.role == Role::Sensitive)
-        || job.defaults.as_ref().is_some_and(|defaults| defaults.role == Role::Sensitive);
-    if method.name == Toc && protection > 0.0 && !sensitive {
-        problems.push(
-            Problem::warning("method.name", "`toc` weighs protection, but no column is sensitive")
-                .help("set w-protection = 0, or give a column the role \"sensitive\""),
-        );
-    }
 }
 
 fn check_output(job: &Job, problems: &mut Vec<Problem>) {
@@ -268,10 +199,10 @@ mod tests {
         assert_eq!(
             errors(&format!("{REST}method = {{ delta = 0.3, s = 50, effort = \"fast\", variant = \"strict\" }}\n")),
             [
-                "method.variant: is an option of `mondrian`, the method is `auto`\n  help: remove it, or change \
-                 method.name",
                 "method.delta: is an option of `toc`, the method is `auto`\n  help: remove it, or change method.name",
-                "method.s: is an option of `toc` and `upc`, the method is `auto`\n  help: remove it, or change \
+                "method.s: is an option of `toc`, `upc`, `k-members`, `k-members-p`, `top-down`, `density`, \
+                 `density-cm` and `kl-redinfo`, the method is `auto`\n  help: remove it, or change method.name",
+                "method.variant: is an option of `mondrian`, the method is `auto`\n  help: remove it, or change \
                  method.name",
             ]
         );
@@ -287,8 +218,7 @@ mod tests {
                 "method.delta: must be from 0 to 1, is 1.5",
                 "method.w-utility: w-utility and w-protection must sum to 1, sum is 0.9",
                 "method.s: a subspace of 4 rows cannot hold a group of k = 5\n  help: s is usually 4 to 32 \
-                 times k; without it, \
-                 it is tuned",
+                 times k; leave it out to have it chosen",
             ]
         );
         let widths = format!("{REST}method = {{ name = \"toc\", split = \"gain\", width = \"raw\" }}\n");
@@ -306,6 +236,39 @@ mod tests {
                 "privacy.max-loss: is missing: method `upc` groups under its bound U\n  help: add max-loss = 0.5",
             ]
         );
+    }
+
+    #[test]
+    fn methods_of_buckets_need_a_sensitive_column() {
+        for method in ["kl-redinfo", "g-anatomy"] {
+            let found = errors(&format!("{REST}method.name = \"{method}\"\n"));
+            assert!(found.len() == 1 && found[0].starts_with("method.name: this method builds groups of"), "{found:?}");
+            let sensitive = format!("{REST}columns.s.role = \"sensitive\"\nmethod.name = \"{method}\"\n");
+            assert_eq!(errors(&sensitive), [""; 0]);
+        }
+        let found = errors(&format!("{REST}method.name = \"anatomy\"\n"));
+        assert!(found.iter().any(|problem| problem.starts_with("method.form: `anatomy` separates")), "{found:?}");
+        let form = "columns.ill.role = \"sensitive\"\ncolumns.age.publish = \"label\"\nmethod.form = \"anatomy\"\n";
+        assert!(errors(&format!("{REST}{form}"))[0].starts_with("columns.age.publish: has no meaning in the form"));
+    }
+
+    #[test]
+    fn density_ranks_every_quasi_identifier_and_names_its_class() {
+        let density = |rest: &str| errors(&format!("{REST}method.name = \"density\"\n{rest}"));
+        assert_eq!(density("method.priorities = [\"age\"]\n"), [""; 0]);
+        assert_eq!(
+            density("method.priorities = [\"zip\"]\nmethod.beta = 2\n"),
+            [
+                "method.beta: is an option of height weights\n  help: set weights = \"height\", or remove it",
+                "method.priorities: must name every quasi-identifier once\n  help: there are age",
+            ]
+        );
+        assert_eq!(
+            density("method.weights = \"height\"\nmethod.beta = 0.5\n"),
+            ["method.beta: must be at least 1, is 0.5"]
+        );
+        let class = errors(&format!("{REST}method.name = \"density-cm\"\nmethod.class = \"pay\"\n"));
+        assert!(class[0].starts_with("method.class: `density-cm` needs a sensitive column"), "{class:?}");
     }
 
     #[test]

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
+use super::method::{COUNT, GROUP};
 use super::model::{
-    Column, Constant, Defaults, HierarchySpec, Job, Listed, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
+    Column, Constant, Defaults, Form, HierarchySpec, Job, Listed, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
 };
 use super::{MeasureSpec, check, load};
 use crate::encode::{is_number, is_time};
@@ -215,6 +216,16 @@ impl Treatment {
                 }
             }
         }
+        if treatment.form() == Form::Anatomy {
+            let taken = |name: &&str| published.iter().any(|field| field.name() == name);
+            if let Some(name) = [GROUP, COUNT].into_iter().find(taken) {
+                return Err(Error::Job(format!(
+                    "columns.{name}: the form `anatomy` adds a column of this name, but the source has one; rename it in \
+                     the source"
+                )));
+            }
+            published = treatment.anatomy_fields();
+        }
         treatment.output = Arc::new(Schema::new(published));
         if let Some(person) = &treatment.policy.privacy.person {
             // Without it, people could not be counted and k would silently count rows.
@@ -224,8 +235,31 @@ impl Treatment {
         Ok(treatment)
     }
 
+    /// How groups are published.
+    pub fn form(&self) -> Form {
+        self.policy.method.form()
+    }
+
+    /// The columns of both tables of the form `anatomy`, side by side: quasi-identifiers and kept columns, then the
+    /// group, then sensitive values and how often they occur in it. There are fewer values than rows: those that are
+    /// left have none, and a count of null.
+    fn anatomy_fields(&self) -> Vec<Field> {
+        let fields = || self.input.fields().iter().zip(&self.roles);
+        let exact = fields().filter(|(_, role)| matches!(role, Role::Quasi | Role::Kept));
+        let sensitive = fields().filter(|(_, role)| **role == Role::Sensitive);
+        exact
+            .map(|(field, _)| field.as_ref().clone())
+            .chain([Field::new(GROUP, DataType::UInt64, false)])
+            .chain(sensitive.map(|(field, _)| field.as_ref().clone().with_nullable(true)))
+            .chain([Field::new(COUNT, DataType::UInt64, true)])
+            .collect()
+    }
+
     /// Names of the published columns of each quasi-identifier: what a class is made of.
     pub fn class_columns(&self) -> Vec<String> {
+        if self.form() == Form::Anatomy {
+            return vec![GROUP.to_owned()];
+        }
         self.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()).collect()
     }
 
@@ -331,6 +365,9 @@ impl Treatment {
         }
         if let Some(person) = &privacy.person {
             text += &format!(", person={person}");
+        }
+        if self.form() == Form::Anatomy {
+            text += ", form=anatomy";
         }
         text += &format!(", quasi=[{}]", names(self.quasi.iter().map(|column| column.name.as_str()).collect()));
         text += &format!(", sensitive=[{}]", names(self.sensitive.iter().map(|column| column.name.as_str()).collect()));

@@ -1,4 +1,4 @@
-//! Tables for tests: those printed in the thesis of Loukides, and random ones.
+//! Tables for tests: those printed in the theses of Loukides and Tinabo, and random ones.
 
 use std::sync::Arc;
 
@@ -89,6 +89,56 @@ pub(crate) fn gorla_table_3() -> Table {
     // V6J BC, J5B QC, K2H ON, R7A MB; ibuprofen and diazepam.
     let rows = [[0, 0, 0], [0, 0, 0], [1, 1, 0], [2, 2, 0], [2, 2, 7], [1, 1, 7], [3, 3, 7], [3, 3, 7]];
     Table::new(axes, rows.concat())
+}
+
+fn disease(codes: &[u32], values: u32) -> Sensitive {
+    let shape = SensitiveShape::Set { values };
+    Sensitive { name: "disease".into(), codes: codes.to_vec(), shape, null: None, ranges: Vec::new() }
+}
+
+/// The nine rows that Tinabo's thesis walks through (tables 3.2 and 4.1, with the box of row 9 as table 4.2 has it):
+/// month of birth, gender, post box. Nodes lose what the thesis' NCP counts: their leaves among all.
+pub(crate) fn tinabo_walkthrough() -> Table {
+    let sevenths = |leaves: f64| leaves / 7.0;
+    let born = Tree::new(7, [(0, 1, sevenths(2.0)), (2, 3, sevenths(2.0)), (4, 6, sevenths(3.0))]);
+    let boxes = Tree::new(8, [(4, 5, 0.25), (6, 7, 0.25)]);
+    let axes = [
+        Axis::new("born", Shape::Tree(born)),
+        Axis::new("gender", Shape::Tree(Tree::new(2, []))),
+        Axis::new("box", Shape::Tree(boxes)),
+    ];
+    let codes = [[5, 1, 5], [2, 0, 2], [0, 1, 0], [2, 0, 7], [3, 0, 4], [6, 1, 1], [3, 0, 4], [1, 0, 6], [4, 1, 3]];
+    let mut table = Table::new(axes, codes.concat());
+    // Cancer, HIV, malaria, obesity.
+    table.sensitive = vec![disease(&[0, 3, 3, 2, 1, 3, 1, 0, 2], 4)];
+    table
+}
+
+/// The ten rows that Tinabo's program was verified with (section 5.5): gender, marital status, date of birth, address.
+pub(crate) fn tinabo_ten_rows() -> Table {
+    let tenths = |leaves: f64| leaves / 10.0;
+    let born = Tree::new(10, [(0, 1, tenths(2.0)), (2, 6, tenths(5.0)), (7, 9, tenths(3.0))]);
+    let axes = [
+        Axis::new("gender", Shape::Tree(Tree::new(2, []))),
+        Axis::new("status", Shape::Tree(Tree::new(4, [(0, 2, 0.75)]))),
+        Axis::new("born", Shape::Tree(born)),
+        Axis::new("address", Shape::Tree(Tree::new(6, [(0, 2, 0.5), (3, 4, 0.3)]))),
+    ];
+    let codes = [
+        [0, 0, 0, 5],
+        [1, 3, 3, 4],
+        [0, 3, 5, 1],
+        [1, 1, 8, 2],
+        [0, 0, 4, 5],
+        [1, 2, 2, 0],
+        [1, 1, 1, 5],
+        [0, 0, 9, 4],
+        [1, 2, 7, 1],
+        [0, 3, 6, 3],
+    ];
+    let mut table = Table::new(axes, codes.concat());
+    table.sensitive = vec![disease(&[0, 1, 2, 3, 4, 5, 4, 6, 0, 7], 8)];
+    table
 }
 
 /// A random line, tree or set, some of them with nulls.

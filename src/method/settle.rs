@@ -278,7 +278,7 @@ fn carve(cell: &Table, mut rows: Vec<u32>, rules: &Rules, groups: &mut Vec<Group
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
@@ -435,7 +435,7 @@ mod tests {
         .boxed()
     }
 
-    fn policies() -> impl Strategy<Value = Rules> {
+    pub(crate) fn policies() -> impl Strategy<Value = Rules> {
         (2..13_usize, prop::collection::vec(rule(), 0..3)).prop_map(|(k, others)| Rules { k, others })
     }
 

@@ -14,7 +14,7 @@ use super::Blueprint;
 use crate::domain::{Grouping, Table};
 use crate::encode::{class_hashes, encode_sensitive, row_hashes};
 use crate::error::Result;
-use crate::job::Role;
+use crate::job::{Form, Role};
 use crate::measure::{Groups as Measures, People};
 use crate::method::settle;
 use crate::privacy::GroupView;
@@ -46,11 +46,11 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     let grouping = settle(&table, grouping, &blueprint.rules);
     let grouped = Instant::now();
     let mut groups = Groups::new(&table, &grouping, &order);
-    let (mut published, mut losses) = publish(blueprint, rows, &groups)?;
+    let (mut published, mut losses) = publish(blueprint, cell, rows, &groups)?;
     let safe = without_clashes(blueprint, &groups, &published)?;
     if let Some(safe) = &safe {
         groups = Groups::new(&table, safe, &order);
-        (published, losses) = publish(blueprint, rows, &groups)?;
+        (published, losses) = publish(blueprint, cell, rows, &groups)?;
     }
     let mut measures = measure(blueprint, &table, &groups, &losses);
     measures.people = people(blueprint, rows, &groups, &published)?;
@@ -137,7 +137,16 @@ fn class_columns(blueprint: &Blueprint, published: &RecordBatch) -> Vec<ArrayRef
 }
 
 /// The published columns in the order of the source, and the loss of every group per quasi-identifier.
-fn publish(blueprint: &Blueprint, rows: &RecordBatch, groups: &Groups<'_>) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
+fn publish(
+    blueprint: &Blueprint,
+    cell: u32,
+    rows: &RecordBatch,
+    groups: &Groups<'_>,
+) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
+    if blueprint.treatment.form() == Form::Anatomy {
+        let losses = vec![vec![0.0; groups.grouping.len()]; blueprint.axes.len()];
+        return Ok((recode::anatomy::publish(&blueprint.treatment, cell, rows, groups)?, losses));
+    }
     let kept = groups.rows();
     let mut columns: Vec<ArrayRef> = Vec::new();
     let mut losses = Vec::new();

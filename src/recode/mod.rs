@@ -3,6 +3,7 @@
 //!
 //! Values are made once per group and then repeated by index, so nothing is allocated or formatted per row.
 
+pub mod anatomy;
 mod categories;
 mod line;
 mod steps;

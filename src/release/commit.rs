@@ -8,6 +8,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
 use serde::{Deserialize, Serialize};
 
+use super::anatomy;
 use super::location::Location;
 use super::manifest::Manifest;
 use crate::error::{Error, Result};
@@ -183,6 +184,9 @@ pub(super) async fn discard(sink: &Location, folder: &Path) {
     }
     if sink.root.scheme() == "file" {
         // Object stores have no folders; the local file system keeps empty ones.
+        for table in [anatomy::QIT, anatomy::ST] {
+            let _ = std::fs::remove_dir(format!("/{folder}/{table}"));
+        }
         let _ = std::fs::remove_dir(format!("/{folder}"));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::job::Form;
 use crate::measure::{Classes, Groups, Information, People, Workload, risk};
 use crate::privacy::Figures;
 
@@ -30,6 +31,9 @@ pub struct Manifest {
     pub method: String,
     /// Seed of all random choices.
     pub seed: u64,
+    /// How groups are published, when it is not by generalising.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<Form>,
     /// Parameters that were found from a sample.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tuned: BTreeMap<String, f64>,
@@ -55,6 +59,13 @@ pub struct Manifest {
     pub scores: Scores,
     /// What the verification of the written files has found.
     pub verification: Verification,
+}
+
+impl Manifest {
+    /// How groups are published.
+    pub fn form(&self) -> Form {
+        self.form.unwrap_or(Form::Generalise)
+    }
 }
 
 /// One file of the input, as it was when it was read.

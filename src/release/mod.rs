@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! <sink>/data/run=<run id>.<attempt>/part-00000-000.parquet   immutable, written first, seen by nobody
+//! <sink>/data/run=<run id>.<attempt>/{qit,st}/part-...        the same for a release of two tables
 //! <sink>/_manifest/<run id>.json                              written last and only once: the release exists
 //! <sink>/_latest                                              points to the newest release
 //! <sink>/_SUCCESS                                             for readers that look for it
@@ -11,8 +12,10 @@
 //! Between staging and commit the files are read back and checked against the policy by a code path that shares
 //! nothing with the grouping; a release that fails the check is removed and never seen.
 
+mod anatomy;
 mod commit;
 mod cover;
+mod feasibility;
 mod judge;
 mod location;
 mod manifest;
@@ -23,6 +26,7 @@ mod verify;
 mod write;
 
 pub use commit::{Latest, collect_garbage, latest_run, releases, roll_back};
+pub use feasibility::Report;
 pub use location::Location;
 pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
 pub(crate) use run::find_release;

@@ -16,7 +16,9 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
 
+use super::anatomy::Tables;
 use super::commit::{self, Commit};
+use super::feasibility::Report;
 use super::judge::{Look, classification};
 use super::location::Location;
 use super::manifest::{FORMAT, Manifest, OutputFile, PeopleCounts, Scores, Verification};
@@ -25,7 +27,7 @@ use super::source::Source;
 use super::verify::{self, Finding, Found};
 use super::write::{Target, WriteExec, Written, stored_schema};
 use crate::error::{Error, Result};
-use crate::job::{Compression, Job, Output, Policy, Treatment, check};
+use crate::job::{Compression, Form, Job, Output, Policy, Treatment, check};
 use crate::measure::{Classes, Groups};
 use crate::operator::{Anonymize, AnonymizeExec, Blueprint, cell_rows, fitting_partitions, survey_plan};
 use crate::privacy::Figures;
@@ -110,6 +112,7 @@ impl Run {
         let mut lap =
             |phase: Phase| times.push((phase, std::mem::replace(&mut clock, std::time::Instant::now()).elapsed()));
 
+        self.foresee(&input, &treatment).await?;
         let blueprint = self.survey(&input, treatment, observer).await?;
         lap(Phase::Survey);
         let folder_name = format!("data/run={run}.{}", unique_name());
@@ -202,6 +205,34 @@ impl Run {
         Ok(Outcome::AlreadyDone(Box::new(done)))
     }
 
+    /// Before methods that fill groups with different values begin: whether there are enough.
+    async fn foresee(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<()> {
+        if !self.policy.method.name.entry().buckets {
+            return Ok(());
+        }
+        for report in self.reports(input, treatment).await? {
+            tracing::info!("{report}");
+            report.refuse()?;
+        }
+        Ok(())
+    }
+
+    async fn reports(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<Vec<Report>> {
+        let mut reports = Vec::new();
+        for column in &treatment.sensitive {
+            let source = DataFrame::new(self.context.state(), input.clone());
+            reports.push(Report::of(source, treatment, &column.name).await?);
+        }
+        Ok(reports)
+    }
+
+    /// What the sensitive columns of the source allow. Reads them.
+    pub async fn feasibility(&self) -> Result<Vec<Report>> {
+        let source = Source::find(&self.base, &self.job.source.url).await?;
+        let (input, treatment) = self.open(&source).await?;
+        self.reports(&input, &treatment).await
+    }
+
     async fn survey(
         &self,
         input: &LogicalPlan,
@@ -253,7 +284,8 @@ impl Run {
             .set_created_by(format!("throng {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(metadata))
             .build();
-        Ok(Target { store: Arc::clone(&sink.store), folder: folder.clone(), properties, file_rows })
+        let tables = blueprint.treatment.form() == Form::Anatomy;
+        Ok(Target { store: Arc::clone(&sink.store), folder: folder.clone(), properties, file_rows, tables })
     }
 
     #[expect(clippy::too_many_arguments, reason = "the manifest gathers what every phase has found")]
@@ -270,7 +302,8 @@ impl Run {
     ) -> Result<Manifest> {
         let mut files = Vec::new();
         for file in written {
-            let name = file.path.rsplit('/').next().unwrap_or_default();
+            let folder = format!("{}/", sink.at(&data));
+            let name = file.path.strip_prefix(&folder).unwrap_or_default();
             let path = format!("{data}/{name}");
             let blake3 = verify::checksum(sink, &path).await?;
             let blake3 = blake3.ok_or_else(|| Error::Retry(format!("`{path}` was written but is not there")))?;
@@ -279,9 +312,10 @@ impl Run {
         let treatment = &blueprint.treatment;
         let suppressed = measures.loss.suppressed();
         let rows = blueprint.survey.rows.saturating_sub(suppressed);
-        let table = verify::open(&self.context, sink, &files).await?;
+        let (table, links) = verify::readable(&self.context, sink, &files, treatment.form()).await?;
         let domains = Some(blueprint.survey.sensitive.as_slice());
         let mut found = verify::verify_rows(&table, treatment, domains, rows, Look::Guarded).await?;
+        found.findings.extend(links);
         if let Some(people) = &measures.people {
             let counts = PeopleCounts::from(people);
             let (columns, k) = (treatment.class_columns(), treatment.policy.privacy.k);
@@ -331,6 +365,7 @@ impl Run {
             k,
             method: self.policy.method.name.as_str().to_owned(),
             seed: self.policy.method.seed,
+            form: (treatment.form() == Form::Anatomy).then_some(Form::Anatomy),
             tuned: delta.into_iter().chain(s).collect(),
             input: source.files().to_vec(),
             data,
@@ -362,7 +397,8 @@ impl Run {
         if present.is_empty() {
             return Ok(Verified { manifest, classes, findings, attained: BTreeMap::new() });
         }
-        let published = verify::open(&self.context, &sink, &present).await?;
+        // What the files do not hold any more has been found missing.
+        let (published, _) = verify::readable(&self.context, &sink, &present, manifest.form()).await?;
         if manifest.policy != self.policy.hash {
             findings.push(Finding {
                 rule: "policy".into(),
@@ -379,7 +415,10 @@ impl Run {
         }
         if manifest.input == source.files() {
             let source = DataFrame::new(self.context.state(), input);
-            findings.extend(verify::verify_against_source(&published, &source, &treatment, manifest.suppressed).await?);
+            findings.extend(match Tables::of(&self.context, &sink, &present, manifest.form()).await? {
+                Some(tables) => tables.check_source(&source, &treatment, manifest.suppressed).await?,
+                None => verify::verify_against_source(&published, &source, &treatment, manifest.suppressed).await?,
+            });
         } else {
             findings.push(Finding {
                 rule: "source".into(),

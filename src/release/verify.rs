@@ -18,13 +18,14 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStoreExt;
 
+use super::anatomy::Tables;
 use super::cover::{Original, Published};
 use super::judge::{Look, judge};
 use super::location::Location;
 use super::manifest::{ClassCounts, Manifest, OutputFile};
 use crate::encode::{CLASS_SEEDS, SensitiveDomain, row_hashes};
 use crate::error::{Error, Result};
-use crate::job::{Role, Treatment, published_fields};
+use crate::job::{Form, Role, Treatment, published_fields};
 use crate::measure::Classes;
 use crate::measure::people::Digest;
 use crate::privacy::Figures;
@@ -62,6 +63,19 @@ pub(super) async fn open(context: &SessionContext, sink: &Location, files: &[Out
     let urls: Vec<String> = files.iter().map(|file| sink.url(&sink.at(&file.path))).collect();
     let frame = context.read_parquet(urls, ParquetReadOptions::default()).await;
     frame.map_err(|error| Error::Privacy(format!("a published file cannot be read back: {}", Error::from(error))))
+}
+
+/// The rows of a release by which the rules are judged, and whether the tables of one that has two fit together.
+pub(super) async fn readable(
+    context: &SessionContext,
+    sink: &Location,
+    files: &[OutputFile],
+    form: Form,
+) -> Result<(DataFrame, Vec<Finding>)> {
+    match Tables::of(context, sink, files, form).await? {
+        Some(tables) => Ok((tables.rows()?, tables.check_links().await?)),
+        None => Ok((open(context, sink, files).await?, Vec::new())),
+    }
 }
 
 /// What was found in the published rows.
@@ -152,7 +166,8 @@ pub async fn verify_release(
     if present.is_empty() {
         return Ok((Classes::default(), findings));
     }
-    let rows = open(context, sink, &present).await?;
+    let (rows, links) = readable(context, sink, &present, manifest.form()).await?;
+    findings.extend(links);
     let classes = count_classes(&rows, &manifest.class_columns).await?;
     findings.extend(row_count(classes.rows(), manifest.rows));
     findings.extend(small_classes(&classes, manifest.k, "rows"));
@@ -270,7 +285,7 @@ pub async fn verify_against_source(
 type Key = (u64, u64);
 
 /// How often each combination of unchanged values occurs.
-async fn content(rows: &DataFrame, columns: &[String]) -> Result<HashMap<Key, u64>> {
+pub(super) async fn content(rows: &DataFrame, columns: &[String]) -> Result<HashMap<Key, u64>> {
     let counted = rows.clone().aggregate(fingerprint(columns), vec![count(lit(1)).alias("size")])?;
     let mut content = HashMap::new();
     for batch in counted.collect().await? {

@@ -26,6 +26,7 @@ use object_store::ObjectStore;
 use object_store::buffered::BufWriter;
 use object_store::path::Path;
 
+use super::anatomy;
 use crate::error::{Error, Result};
 
 /// Where and how files are written.
@@ -36,6 +37,8 @@ pub(super) struct Target {
     pub(super) properties: WriterProperties,
     /// Rows after which a new file is begun.
     pub(super) file_rows: usize,
+    /// Whether the rows are two tables side by side.
+    pub(super) tables: bool,
 }
 
 /// One written file.
@@ -155,8 +158,12 @@ impl ExecutionPlan for WriteExec {
         let target = self.target.clone();
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let stream = futures::stream::once(async move {
-            let written =
-                write(input, &target, partition, &metrics, &reservation).await.map_err(Error::into_datafusion)?;
+            let written = if target.tables {
+                write_tables(input, &target, partition, &metrics, &reservation).await
+            } else {
+                write(input, &target, partition, &metrics, &reservation).await
+            };
+            let written = written.map_err(Error::into_datafusion)?;
             let paths: ArrayRef = Arc::new(StringArray::from_iter_values(written.iter().map(|file| &file.path)));
             let rows: ArrayRef = Arc::new(UInt64Array::from_iter_values(written.iter().map(|file| file.rows)));
             let sizes: ArrayRef = Arc::new(UInt64Array::from_iter_values(written.iter().map(|file| file.size)));
@@ -183,6 +190,30 @@ async fn write(
         abort(writer).await;
     }
     written
+}
+
+/// Writes rows that are two tables side by side into a folder for each.
+async fn write_tables(
+    input: SendableRecordBatchStream,
+    target: &Target,
+    partition: usize,
+    metrics: &BaselineMetrics,
+    reservation: &MemoryReservation,
+) -> Result<Vec<Written>> {
+    let (pump, qit, st) = anatomy::part(input)?;
+    let below = |folder: &str| Target { folder: target.folder.clone().join(folder), ..target.clone() };
+    let (left, right) = (below(anatomy::QIT), below(anatomy::ST));
+    // Progress counts the rows of people.
+    let uncounted = BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
+    let other = reservation.new_empty();
+    let (_, qit, st) = futures::join!(
+        pump,
+        write(qit, &left, partition, metrics, reservation),
+        write(st, &right, partition, &uncounted, &other),
+    );
+    let mut written = qit?;
+    written.extend(st?);
+    Ok(written)
 }
 
 /// Gives up a file. Parts that were uploaded would otherwise stay, and cost, unseen.

@@ -18,7 +18,6 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
-use serde::{Deserialize, Serialize};
 
 pub(crate) use choices::{method, rules};
 pub use facts::Facts;
@@ -27,7 +26,8 @@ pub use sample::{SAMPLE_ROWS, Sample};
 use crate::domain::Table;
 use crate::encode::{Coder, SensitiveDomain, encode_sensitive, positions};
 use crate::error::{Error, Result};
-use crate::job::{Constant, MethodName, Treatment, Unknown};
+use crate::job::{Constant, Treatment, Unknown};
+pub use crate::method::tune::Tuned;
 use crate::partition::CellTree;
 use facts::{Collector, SensitiveCollector};
 use sample::Sampler;
@@ -48,15 +48,6 @@ pub struct Survey {
     pub tree: CellTree,
     /// Parameters that the job left to us.
     pub tuned: Tuned,
-}
-
-/// Parameters found from the sample.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tuned {
-    /// Threshold of `toc`.
-    pub delta: Option<f64>,
-    /// Subspace size of `toc` and `upc`.
-    pub s: Option<usize>,
 }
 
 /// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns.
@@ -223,13 +214,7 @@ fn encode_sample(coders: &[Coder], rows: &RecordBatch) -> Result<Table> {
 const TUNING_ROWS: usize = 1500;
 
 fn tune(treatment: &Treatment, coders: &[Coder], domains: &[SensitiveDomain], sample: &Sample) -> Result<Tuned> {
-    let spec = &treatment.policy.method;
-    let missing = match spec.name {
-        MethodName::Toc => spec.delta.is_none() || spec.s.is_none(),
-        MethodName::Upc => spec.s.is_none(),
-        _ => false,
-    };
-    if !missing {
+    if !choices::open(treatment) {
         return Ok(Tuned::default());
     }
     let rows = sample.expand(TUNING_ROWS)?;

@@ -14,6 +14,7 @@ mod commands;
 mod determinism;
 mod explain;
 mod invariants;
+mod methods;
 mod oracle;
 mod people;
 mod pipelines;
