@@ -26,6 +26,16 @@ pub struct Reference {
 }
 
 impl Reference {
+    /// From how often each key occurs.
+    pub(crate) fn from_counts(counts: BTreeMap<u64, u64>) -> Self {
+        Self { counts }
+    }
+
+    /// How often each key occurs.
+    pub(crate) fn into_counts(self) -> BTreeMap<u64, u64> {
+        self.counts
+    }
+
     /// Adds all values of an array.
     pub fn add(&mut self, column: &SensitiveColumn, array: &ArrayRef) -> Result<()> {
         self.add_weighted(column, array, |_| 1)

@@ -93,7 +93,7 @@ pub(crate) fn gorla_table_3() -> Table {
 
 fn disease(codes: &[u32], values: u32) -> Sensitive {
     let shape = SensitiveShape::Set { values };
-    Sensitive { name: "disease".into(), codes: codes.to_vec(), shape, null: None, ranges: Vec::new() }
+    Sensitive { name: "disease".into(), codes: codes.to_vec(), shape, null: None, ranges: Vec::new(), shares: None }
 }
 
 /// The nine rows that Tinabo's thesis walks through (tables 3.2 and 4.1, with the box of row 9 as table 4.2 has it):
