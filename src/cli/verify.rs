@@ -1,12 +1,10 @@
 //! `throng verify`: does a release hold what it promises?
 
-use std::path::Path;
-
 use clap::Args;
 
 use super::{JobArguments, Limits, print};
 use crate::error::Result;
-use crate::release::{Finding, Location, Run, RunOptions, find_release, verify_release};
+use crate::release::{Finding, Run, RunOptions, find_release, verify_release};
 
 /// Check a release: class sizes and all rules from the published files, file by file against the manifest, and row by
 /// row against the source
@@ -35,7 +33,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
         run.verify_latest(run_id).await.map_err(|error| arguments.job.blame(error))?
     } else {
-        let sink = Location::open(Path::new("."), &arguments.job.job.to_string_lossy())?;
+        let sink = arguments.job.stores.open(&arguments.job.job)?;
         let manifest = find_release(&sink, run_id).await?;
         let (context, _spill) = arguments.limits.options().open()?;
         let (classes, findings) = verify_release(&context, &sink, &manifest).await?;

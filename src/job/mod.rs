@@ -16,6 +16,7 @@ mod parse;
 mod problem;
 mod rules;
 mod schema;
+mod store;
 mod treatment;
 
 pub use check::check;
@@ -26,4 +27,5 @@ pub use model::*;
 pub use parse::JobError;
 pub use problem::{Problem, Severity};
 pub use schema::json_schema;
+pub use store::{StoreOptions, TimeOut};
 pub use treatment::{Policy, QuasiColumn, SensitiveColumn, Treatment, published_fields};

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::forms;
+use super::store::StoreOptions;
 use crate::hierarchy::InlineTree;
 
 /// A Throng job: anonymise a table by a policy and publish the result.
@@ -44,6 +45,9 @@ pub struct Job {
 pub struct Source {
     /// Parquet: a file, a folder, a glob or an object-store prefix. A relative path starts at the job file's folder.
     pub url: String,
+    /// How its object store is reached.
+    #[serde(default)]
+    pub options: StoreOptions,
 }
 
 /// Where the release goes.
@@ -52,6 +56,9 @@ pub struct Source {
 pub struct Sink {
     /// A folder or an object-store prefix. A relative path starts at the job file's folder.
     pub url: String,
+    /// How its object store is reached.
+    #[serde(default)]
+    pub options: StoreOptions,
 }
 
 /// What the release must satisfy.

@@ -11,13 +11,18 @@
 //! Between staging and commit the files are read back and checked against the policy by a code path that shares
 //! nothing with the grouping; a release that fails the check is removed and never seen.
 
+mod cloud;
 mod commit;
 mod cover;
 mod location;
 mod manifest;
+#[cfg(feature = "aws")]
+mod profile;
 mod run;
 mod session;
 mod source;
+mod stores;
+mod upload;
 mod verify;
 mod write;
 
@@ -28,4 +33,5 @@ pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, Phase, Run, RunOptions, plan};
 pub use session::{SessionOptions, SpillFolder};
 pub use source::Source;
+pub use stores::{Service, Stores};
 pub use verify::{Finding, verify_against_source, verify_release};
