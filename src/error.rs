@@ -193,9 +193,14 @@ fn object_store(error: &object_store::Error) -> Error {
         object_store::Error::Unauthenticated { path, .. } => {
             Error::Input(format!("no valid credentials for `{path}`; set them in the environment"))
         }
-        object_store::Error::Generic { .. } => {
-            of_the_system(error).unwrap_or_else(|| Error::Retry(format!("the object store failed: {error}")))
-        }
+        object_store::Error::Generic { .. } => of_the_system(error).unwrap_or_else(|| {
+            let text = error.to_string();
+            // A listing tells its status in words only.
+            match ["status code: 401", "status code: 403"].iter().any(|status| text.contains(status)) {
+                true => Error::Input(format!("no permission, or no valid credentials: {text}")),
+                false => Error::Retry(format!("the object store failed: {text}")),
+            }
+        }),
         other => of_the_system(other).unwrap_or_else(|| Error::Input(other.to_string())),
     }
 }

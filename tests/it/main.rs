@@ -17,6 +17,7 @@ mod invariants;
 mod pipelines;
 mod readings;
 mod stopping;
+mod stores;
 mod support;
 mod tables;
 mod tamper;
