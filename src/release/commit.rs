@@ -289,6 +289,7 @@ mod tests {
             root: Url::parse("memory:///").unwrap(),
             prefix: Path::from("sink"),
             name: "memory".into(),
+            service: super::super::stores::Service::default(),
         }
     }
 
