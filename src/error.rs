@@ -77,23 +77,23 @@ impl From<DataFusionError> for Error {
         match error {
             DataFusionError::External(inner) => match inner.downcast::<Error>() {
                 Ok(ours) => *ours,
-                Err(other) => Self::Internal(other.to_string()),
+                Err(other) => of_others(other.as_ref()).unwrap_or_else(|| Self::Internal(other.to_string())),
             },
             DataFusionError::Context(_, inner) => (*inner).into(),
             DataFusionError::Shared(inner) => match inner.find_root() {
                 DataFusionError::External(boxed) => match boxed.downcast_ref::<Error>() {
                     Some(ours) => ours.clone(),
-                    None => Self::Internal(boxed.to_string()),
+                    None => of_others(boxed.as_ref()).unwrap_or_else(|| Self::Internal(boxed.to_string())),
                 },
                 DataFusionError::ResourcesExhausted(text) => resources(text),
                 DataFusionError::ObjectStore(error) => object_store(error),
                 DataFusionError::ArrowError(error, _) => arrow(error),
+                DataFusionError::ParquetError(error) => parquet(error),
                 other => Self::Input(other.strip_backtrace()),
             },
             DataFusionError::ResourcesExhausted(text) => resources(&text),
             DataFusionError::ObjectStore(error) => object_store(&error),
-            DataFusionError::ParquetError(error) => of_the_system(error.as_ref())
-                .unwrap_or_else(|| Self::Input(format!("a Parquet file of the input cannot be read: {error}"))),
+            DataFusionError::ParquetError(error) => parquet(&error),
             DataFusionError::IoError(error) => Self::from(error),
             DataFusionError::ArrowError(error, _) => arrow(&error),
             other => Self::Input(other.strip_backtrace()),
@@ -130,7 +130,7 @@ fn arrow(error: &ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(inner) => match inner.downcast_ref::<Error>() {
             Some(ours) => ours.clone(),
-            None => of_the_system(inner.as_ref()).unwrap_or_else(|| Error::Input(inner.to_string())),
+            None => of_others(inner.as_ref()).unwrap_or_else(|| Error::Input(inner.to_string())),
         },
         ArrowError::MemoryError(text) => resources(text),
         ArrowError::IoError(_, error) => io(error),
@@ -144,6 +144,10 @@ fn arrow(error: &ArrowError) -> Error {
         }
         other => Error::Input(other.to_string()),
     }
+}
+
+fn parquet(error: &datafusion::parquet::errors::ParquetError) -> Error {
+    of_others(error).unwrap_or_else(|| Error::Input(format!("a Parquet file of the input cannot be read: {error}")))
 }
 
 fn resources(text: &str) -> Error {
@@ -171,6 +175,17 @@ fn of_the_system(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     })
 }
 
+/// What our own code, the operating system or an object store said, however deep it is wrapped: a lost connection is a
+/// reason to try again, not a fault of the file that was read.
+fn of_others(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
+    of_the_system(error).or_else(|| {
+        std::iter::successors(Some(error), |error| error.source()).find_map(|inner| {
+            let ours = inner.downcast_ref::<Error>().cloned();
+            ours.or_else(|| inner.downcast_ref().map(object_store))
+        })
+    })
+}
+
 fn object_store(error: &object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { path, .. } => Error::Input(format!("there is nothing at `{path}`")),
@@ -178,9 +193,39 @@ fn object_store(error: &object_store::Error) -> Error {
         object_store::Error::Unauthenticated { path, .. } => {
             Error::Input(format!("no valid credentials for `{path}`; set them in the environment"))
         }
-        object_store::Error::Generic { .. } => {
-            of_the_system(error).unwrap_or_else(|| Error::Retry(format!("the object store failed: {error}")))
-        }
+        object_store::Error::Generic { .. } => of_the_system(error).unwrap_or_else(|| {
+            let text = error.to_string();
+            // A listing tells its status in words only.
+            match ["status code: 401", "status code: 403"].iter().any(|status| text.contains(status)) {
+                true => Error::Input(format!("no permission, or no valid credentials: {text}")),
+                false => Error::Retry(format!("the object store failed: {text}")),
+            }
+        }),
         other => of_the_system(other).unwrap_or_else(|| Error::Input(other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::parquet::errors::ParquetError;
+
+    use super::*;
+
+    #[test]
+    fn a_lost_connection_is_a_passing_fault_however_it_is_wrapped() {
+        let lost = || object_store::Error::Generic { store: "S3", source: "connection cut".into() };
+        let parquet = || ParquetError::External(Box::new(lost()));
+        for error in [
+            DataFusionError::ObjectStore(Box::new(lost())),
+            DataFusionError::ParquetError(Box::new(parquet())),
+            DataFusionError::ArrowError(Box::new(ArrowError::ExternalError(Box::new(parquet()))), None),
+            DataFusionError::External(Box::new(parquet())),
+            DataFusionError::Shared(std::sync::Arc::new(DataFusionError::ParquetError(Box::new(parquet())))),
+        ] {
+            let told = Error::from(error);
+            assert!(matches!(told, Error::Retry(_)), "{told:?}");
+        }
+        let damaged = Error::from(ParquetError::EOF("footer".into()));
+        assert!(matches!(damaged, Error::Input(_)), "{damaged:?}");
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use super::{JobArguments, print};
 use crate::error::{Error, Result};
 use crate::job::{Problem, check, check_schema};
-use crate::release::{Run, RunOptions, SessionOptions, Source};
+use crate::release::{Run, RunOptions, SessionOptions, Source, Stores};
 
 /// Check a job file, its hierarchies and the columns of its source; reads no data unless asked to
 ///
@@ -24,7 +24,7 @@ pub struct Arguments {
 pub async fn run(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let mut problems = check(&job, &base);
-    let source = match Source::find(&base, &job.source.url).await {
+    let source = match Source::find(&Stores::default(), &base, &job.source).await {
         Ok(source) => {
             let (context, _spill) = SessionOptions::default().open()?;
             source.scan(&context).await.map(|(_, schema)| schema)

@@ -8,6 +8,7 @@ mod releases;
 mod run;
 mod schema;
 mod sql;
+mod stores;
 mod summary;
 mod verify;
 
@@ -64,6 +65,8 @@ struct JobArguments {
     /// Change a key of the job file, for example --set privacy.k=20
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
+    #[command(flatten)]
+    stores: stores::StoreArguments,
 }
 
 impl JobArguments {
@@ -73,7 +76,8 @@ impl JobArguments {
             .map_err(|error| Error::Job(format!("{} cannot be read: {error}", self.job.display())))?;
         let settings: Vec<(&str, &str)> =
             self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let job = Job::parse_with(&text, &self.job, &settings).map_err(|error| Error::Job(error.to_string()))?;
+        let mut job = Job::parse_with(&text, &self.job, &settings).map_err(|error| Error::Job(error.to_string()))?;
+        self.stores.lay_over(&mut job);
         let folder = self.job.parent().filter(|folder| !folder.as_os_str().is_empty());
         Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
     }

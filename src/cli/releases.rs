@@ -1,15 +1,16 @@
 //! `throng releases`, `throng rollback`, `throng gc`: what a sink holds.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use comfy_table::Table;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 
+use super::stores::StoreArguments;
 use super::{print, say};
 use crate::error::Result;
-use crate::release::{Location, collect_garbage, latest_run, releases, roll_back};
+use crate::release::{collect_garbage, latest_run, releases, roll_back};
 
 /// List the releases of a sink, oldest first; the one that readers see is marked
 ///
@@ -18,6 +19,8 @@ use crate::release::{Location, collect_garbage, latest_run, releases, roll_back}
 pub struct Releases {
     /// The sink: a folder or an object-store prefix
     sink: PathBuf,
+    #[command(flatten)]
+    stores: StoreArguments,
 }
 
 /// Make an earlier release the one that readers see
@@ -31,6 +34,8 @@ pub struct Rollback {
     sink: PathBuf,
     /// Run id of the release, as `throng releases` lists it
     run_id: String,
+    #[command(flatten)]
+    stores: StoreArguments,
 }
 
 /// Remove files that no release refers to: what killed runs have left
@@ -48,15 +53,13 @@ pub struct Gc {
     /// Hours that a file must be old
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
     older_than: u64,
-}
-
-fn open(sink: &Path) -> Result<Location> {
-    Location::open(Path::new("."), &sink.to_string_lossy())
+    #[command(flatten)]
+    stores: StoreArguments,
 }
 
 /// Lists releases.
 pub async fn list(arguments: Releases) -> Result<()> {
-    let sink = open(&arguments.sink)?;
+    let sink = arguments.stores.open(&arguments.sink)?;
     let newest = latest_run(&sink).await?;
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED).set_header(["", "run", "committed", "rows", "suppressed", "k", "files"]);
@@ -76,7 +79,7 @@ pub async fn list(arguments: Releases) -> Result<()> {
 
 /// Makes an earlier release the newest.
 pub async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
-    roll_back(&open(&arguments.sink)?, &arguments.run_id).await?;
+    roll_back(&arguments.stores.open(&arguments.sink)?, &arguments.run_id).await?;
     if !quiet {
         say(&format!("readers of {} now see run `{}`", arguments.sink.display(), arguments.run_id));
     }
@@ -86,7 +89,7 @@ pub async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
 /// Removes unreferenced files.
 pub async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
     let age = Duration::from_secs(arguments.older_than * 3600);
-    let found = collect_garbage(&open(&arguments.sink)?, age, arguments.dry_run).await?;
+    let found = collect_garbage(&arguments.stores.open(&arguments.sink)?, age, arguments.dry_run).await?;
     let bytes: u64 = found.iter().map(|(_, size)| size).sum();
     if !quiet {
         for (path, _) in &found {

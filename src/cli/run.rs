@@ -64,6 +64,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         session: arguments.limits.options(),
         run_id: arguments.run_id,
         cell_rows: arguments.cell_rows.map(|rows| rows as usize),
+        ..RunOptions::default()
     };
     let run = Run::new(job.clone(), &base, options).map_err(|error| arguments.job.blame(error))?;
     let progress = Progress::new(quiet);

@@ -1,14 +1,13 @@
 //! `throng verify`: does a release hold what it promises?
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::{JobArguments, Limits, print};
 use crate::error::{Error, Result};
-use crate::release::{Finding, Location, Run, RunOptions, Verified, find_release, verify_release};
+use crate::release::{Finding, Run, RunOptions, Verified, find_release, verify_release};
 
 /// Check a release: class sizes and all rules from the published files, file by file against the manifest, and row by
 /// row against the source
@@ -40,7 +39,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
         run.verify_latest(run_id).await.map_err(|error| arguments.job.blame(error))?
     } else {
-        let sink = Location::open(Path::new("."), &arguments.job.job.to_string_lossy())?;
+        let sink = arguments.job.stores.open(&arguments.job.job)?;
         let manifest = find_release(&sink, run_id).await?;
         let (context, _spill) = arguments.limits.options().open()?;
         let (classes, findings) = verify_release(&context, &sink, &manifest).await?;

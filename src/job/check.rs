@@ -50,6 +50,14 @@ fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
     for (key, location) in [("source.url", source), ("sink.url", sink)] {
         problems.extend(check_location(key, location));
     }
+    problems.extend(job.source.options.check("source"));
+    problems.extend(job.sink.options.check("sink"));
+    if same_root(source, sink) && !job.source.options.same_service(&job.sink.options) {
+        problems.push(
+            Problem::error("sink.options", "lead to another service than the source's, for a bucket of the same name")
+                .help("give source.options and sink.options the same endpoint and region, or rename a bucket"),
+        );
+    }
     if let Some(path) = local_path(base, source)
         && !source.contains(['*', '?', '['])
         && !path.exists()
@@ -81,6 +89,12 @@ fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
                 .help("choose a sink beside the source"),
         );
     }
+}
+
+/// Whether two locations are in the same bucket.
+fn same_root(source: &str, sink: &str) -> bool {
+    let root = |location: &str| url::Url::parse(location).ok().map(|url| url[..url::Position::BeforePath].to_owned());
+    is_url(source) && root(source) == root(sink)
 }
 
 fn check_location(key: &str, location: &str) -> Option<Problem> {

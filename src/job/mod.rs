@@ -19,6 +19,7 @@ mod privacy;
 mod problem;
 mod rules;
 mod schema;
+mod store;
 mod treatment;
 
 pub use check::check;
@@ -33,4 +34,5 @@ pub use model::*;
 pub use parse::JobError;
 pub use problem::{Problem, Severity};
 pub use schema::json_schema;
+pub use store::{StoreOptions, TimeOut};
 pub use treatment::{Policy, QuasiColumn, SensitiveColumn, Treatment, published_fields};

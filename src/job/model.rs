@@ -13,6 +13,7 @@ use super::forms;
 use super::measures::MeasureSpec;
 pub use super::method::{Form, MethodName, MethodSpec};
 pub use super::privacy::{Listed, Privacy};
+use super::store::StoreOptions;
 use crate::hierarchy::InlineTree;
 
 /// A Throng job: anonymise a table by a policy and publish the result.
@@ -50,6 +51,9 @@ pub struct Job {
 pub struct Source {
     /// Parquet: a file, a folder, a glob or an object-store prefix. A relative path starts at the job file's folder.
     pub url: String,
+    /// How its object store is reached.
+    #[serde(default)]
+    pub options: StoreOptions,
 }
 
 /// Where the release goes.
@@ -58,6 +62,9 @@ pub struct Source {
 pub struct Sink {
     /// A folder or an object-store prefix. A relative path starts at the job file's folder.
     pub url: String,
+    /// How its object store is reached.
+    #[serde(default)]
+    pub options: StoreOptions,
 }
 
 /// The share of rows that may be suppressed when the job does not say.

@@ -13,15 +13,20 @@
 //! nothing with the grouping; a release that fails the check is removed and never seen.
 
 mod anatomy;
+mod cloud;
 mod commit;
 mod cover;
 mod feasibility;
 mod judge;
 mod location;
 mod manifest;
+#[cfg(feature = "aws")]
+mod profile;
 mod run;
 mod session;
 mod source;
+mod stores;
+mod upload;
 mod verify;
 mod write;
 
@@ -33,4 +38,5 @@ pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, Phase, Run, RunOptions, Verified, plan};
 pub use session::{SessionOptions, SpillFolder};
 pub use source::Source;
+pub use stores::{Service, Stores};
 pub use verify::{Finding, verify_against_source, verify_release};

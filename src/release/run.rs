@@ -24,6 +24,8 @@ use super::location::Location;
 use super::manifest::{FORMAT, Manifest, OutputFile, PeopleCounts, Scores, Verification};
 use super::session::{SessionOptions, SpillFolder, unique_name};
 use super::source::Source;
+use super::stores::Stores;
+use super::upload::Uploads;
 use super::verify::{self, Finding, Found};
 use super::write::{Target, WriteExec, Written, stored_schema};
 use crate::error::{Error, Result};
@@ -43,6 +45,8 @@ pub struct RunOptions {
     /// Rows of a cell; as many as the memory limit has room for when absent, at most
     /// [`CELL_ROWS`](crate::survey::CELL_ROWS).
     pub cell_rows: Option<usize>,
+    /// Object stores that are at hand; others are opened with the credentials of the environment.
+    pub stores: Stores,
 }
 
 /// What a run is doing.
@@ -81,6 +85,7 @@ pub struct Run {
     options: RunOptions,
     /// Where files lie that are not committed yet, while there are any.
     staged: Mutex<Option<(Location, Path)>>,
+    uploads: Uploads,
 }
 
 impl Run {
@@ -89,14 +94,15 @@ impl Run {
         refuse(check(&job, base).iter().filter(|problem| problem.is_error()))?;
         let policy = Arc::new(Policy::of(&job, base)?);
         let (context, spill) = options.session.open()?;
-        Ok(Self { job, base: base.to_owned(), policy, context, _spill: spill, options, staged: Mutex::default() })
+        let (staged, uploads) = (Mutex::default(), Uploads::default());
+        Ok(Self { job, base: base.to_owned(), policy, context, _spill: spill, options, staged, uploads })
     }
 
     /// Runs the job.
     pub async fn execute(&self, observer: &Observer<'_>) -> Result<Outcome> {
-        let source = Source::find(&self.base, &self.job.source.url).await?;
+        let source = Source::find(&self.options.stores, &self.base, &self.job.source).await?;
         let (input, treatment) = self.open(&source).await?;
-        let sink = Location::open(&self.base, &self.job.sink.url)?;
+        let sink = self.sink()?;
         let run = self.run_id(&source, &treatment);
         if let Some(done) = commit::committed(&sink, &run).await? {
             let outcome = self.already(done, &source)?;
@@ -141,6 +147,7 @@ impl Run {
                 self.already(*other, &source)
             }
             Err(error) => {
+                self.uploads.settle().await;
                 commit::discard(&sink, &folder).await;
                 Err(error)
             }
@@ -153,8 +160,14 @@ impl Run {
         }
     }
 
+    /// The sink of the job.
+    pub fn sink(&self) -> Result<Location> {
+        self.options.stores.open(&self.base, &self.job.sink.url, &self.job.sink.options)
+    }
+
     /// Removes what a run that was stopped has staged.
     pub async fn abandon(&self) {
+        self.uploads.settle().await;
         let staged = self.staged.lock().ok().and_then(|mut staged| staged.take());
         if let Some((sink, folder)) = staged {
             commit::discard(&sink, &folder).await;
@@ -194,6 +207,14 @@ impl Run {
             return Err(Error::Conflict(format!(
                 "run `{}` has been released under another policy; choose another --run-id",
                 done.run
+            )));
+        }
+        if done.version != env!("CARGO_PKG_VERSION") {
+            return Err(Error::Conflict(format!(
+                "run `{}` has been released by Throng {}, this is {}; choose another --run-id",
+                done.run,
+                done.version,
+                env!("CARGO_PKG_VERSION")
             )));
         }
         if done.input != source.files() {
@@ -284,8 +305,9 @@ impl Run {
             .set_created_by(format!("throng {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(metadata))
             .build();
+        let (store, uploads) = (Arc::clone(&sink.store), self.uploads.clone());
         let tables = blueprint.treatment.form() == Form::Anatomy;
-        Ok(Target { store: Arc::clone(&sink.store), folder: folder.clone(), properties, file_rows, tables })
+        Ok(Target { store, uploads, folder: folder.clone(), properties, file_rows, tables })
     }
 
     #[expect(clippy::too_many_arguments, reason = "the manifest gathers what every phase has found")]
@@ -388,10 +410,10 @@ impl Run {
 
     /// The newest release of the job's sink, checked against its manifest, the policy and the source.
     pub async fn verify_latest(&self, release: Option<&str>) -> Result<Verified> {
-        let sink = Location::open(&self.base, &self.job.sink.url)?;
+        let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
         let (classes, mut findings) = verify::verify_release(&self.context, &sink, &manifest).await?;
-        let source = Source::find(&self.base, &self.job.source.url).await?;
+        let source = Source::find(&self.options.stores, &self.base, &self.job.source).await?;
         let (input, treatment) = self.open(&source).await?;
         let present = existing(&sink, &manifest.files).await?;
         if present.is_empty() {
@@ -481,11 +503,13 @@ async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFil
 
 /// The plan of a job as text; reads the schema of the source and nothing else.
 pub async fn plan(run: &Run) -> Result<String> {
-    let source = Source::find(&run.base, &run.job.source.url).await?;
+    let source = Source::find(&run.options.stores, &run.base, &run.job.source).await?;
     let (input, _) = run.open(&source).await?;
     let logical = Anonymize::new(input, Arc::clone(&run.policy))?.into_plan();
     let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
-    Ok(displayable(plan.as_ref()).indent(false).to_string())
+    let described = |what: &str, place: &Location| format!("{what}: {} ({})\n", place.name, place.service);
+    let places = described("source", source.location()) + &described("sink", &run.sink()?);
+    Ok(places + &displayable(plan.as_ref()).indent(false).to_string())
 }
 
 /// Measures of the anonymising node of a plan.

@@ -13,7 +13,9 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use super::location::Location;
 use super::manifest::InputFile;
+use super::stores::Stores;
 use crate::error::{Error, Result};
+use crate::job;
 
 /// Footers that are read at the same time.
 const FOOTERS_AT_ONCE: usize = 16;
@@ -29,7 +31,8 @@ pub struct Source {
 
 impl Source {
     /// Finds the files of a source: a file, a folder or prefix, or a pattern with `*`, `?` and `[...]`.
-    pub async fn find(base: &LocalPath, url: &str) -> Result<Self> {
+    pub async fn find(stores: &Stores, base: &LocalPath, source: &job::Source) -> Result<Self> {
+        let url = source.url.as_str();
         let wild = url.find(['*', '?', '[']);
         let (fixed, pattern) = match wild {
             None => (url, None),
@@ -38,7 +41,7 @@ impl Source {
                 (folder, Some(&url[folder.len()..]))
             }
         };
-        let location = Location::open(base, if fixed.is_empty() { "." } else { fixed })?;
+        let location = stores.open(base, if fixed.is_empty() { "." } else { fixed }, &source.options)?;
         let pattern = match pattern {
             None => None,
             Some(pattern) => Some(
@@ -56,6 +59,11 @@ impl Source {
         }
         source.files = found.iter().map(input_file).collect();
         Ok(source)
+    }
+
+    /// Where the files are.
+    pub fn location(&self) -> &Location {
+        &self.location
     }
 
     /// The files as they were found.

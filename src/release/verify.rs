@@ -62,7 +62,13 @@ pub(super) async fn open(context: &SessionContext, sink: &Location, files: &[Out
     context.register_object_store(&sink.root, Arc::clone(&sink.store));
     let urls: Vec<String> = files.iter().map(|file| sink.url(&sink.at(&file.path))).collect();
     let frame = context.read_parquet(urls, ParquetReadOptions::default()).await;
-    frame.map_err(|error| Error::Privacy(format!("a published file cannot be read back: {}", Error::from(error))))
+    frame.map_err(|error| {
+        let what = "a published file cannot be read back";
+        match Error::from(error) {
+            Error::Input(text) => Error::Privacy(format!("{what}: {text}")),
+            other => other.context(what),
+        }
+    })
 }
 
 /// The rows of a release by which the rules are judged, and whether the tables of one that has two fit together.

@@ -23,16 +23,18 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 use object_store::ObjectStore;
-use object_store::buffered::BufWriter;
 use object_store::path::Path;
 
 use super::anatomy;
+use super::upload::{Upload, Uploads};
 use crate::error::{Error, Result};
 
 /// Where and how files are written.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) store: Arc<dyn ObjectStore>,
+    /// Where uploads are seen to their end, whatever becomes of their writers.
+    pub(super) uploads: Uploads,
     pub(super) folder: Path,
     pub(super) properties: WriterProperties,
     /// Rows after which a new file is begun.
@@ -177,21 +179,6 @@ impl ExecutionPlan for WriteExec {
     }
 }
 
-async fn write(
-    input: SendableRecordBatchStream,
-    target: &Target,
-    partition: usize,
-    metrics: &BaselineMetrics,
-    reservation: &MemoryReservation,
-) -> Result<Vec<Written>> {
-    let mut open: Option<File> = None;
-    let written = write_files(input, target, partition, metrics, reservation, &mut open).await;
-    if let Some((_, writer, _)) = open {
-        abort(writer).await;
-    }
-    written
-}
-
 /// Writes rows that are two tables side by side into a folder for each.
 async fn write_tables(
     input: SendableRecordBatchStream,
@@ -216,30 +203,23 @@ async fn write_tables(
     Ok(written)
 }
 
-/// Gives up a file. Parts that were uploaded would otherwise stay, and cost, unseen.
-async fn abort(writer: AsyncArrowWriter<BufWriter>) {
-    if let Err(error) = writer.into_inner().abort().await {
-        tracing::warn!(%error, "an upload could not be aborted");
-    }
-}
-
-async fn write_files(
+async fn write(
     mut input: SendableRecordBatchStream,
     target: &Target,
     partition: usize,
     metrics: &BaselineMetrics,
     reservation: &MemoryReservation,
-    open: &mut Option<File>,
 ) -> Result<Vec<Written>> {
+    let mut open: Option<File> = None;
     let schema = stored_schema(&input.schema());
     let mut written = Vec::new();
     while let Some(batch) = input.next().await {
         let batch = to_stored(&batch?, &schema)?;
-        let (_, writer, rows) = match &mut *open {
+        let (_, writer, rows) = match &mut open {
             Some(file) => file,
             none => {
                 let path = target.folder.clone().join(format!("part-{partition:05}-{:03}.parquet", written.len()));
-                let object = BufWriter::new(Arc::clone(&target.store), path.clone());
+                let object = target.uploads.begin(&target.store, &path);
                 let writer = AsyncArrowWriter::try_new(object, Arc::clone(&schema), Some(target.properties.clone()))?;
                 none.insert((path, writer, 0))
             }
@@ -267,14 +247,9 @@ async fn write_files(
 }
 
 /// A file that is being written, and its rows so far.
-type File = (Path, AsyncArrowWriter<BufWriter>, usize);
+type File = (Path, AsyncArrowWriter<Upload>, usize);
 
 async fn close((path, mut writer, rows): File) -> Result<Written> {
-    // A writer that was told to finish cannot be aborted any more: what is likely to fail comes before.
-    if let Err(error) = writer.flush().await {
-        abort(writer).await;
-        return Err(error.into());
-    }
     writer.finish().await?;
     Ok(Written { path: path.to_string(), rows: rows as u64, size: writer.bytes_written() as u64 })
 }

@@ -21,6 +21,7 @@ mod pipelines;
 mod readings;
 mod rules;
 mod stopping;
+mod stores;
 mod support;
 mod tables;
 mod tamper;

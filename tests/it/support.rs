@@ -29,7 +29,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    fn from(output: &Output) -> Self {
+    pub fn from(output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
