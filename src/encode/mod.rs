@@ -17,7 +17,10 @@ pub use quasi::{Coder, MOST_CODES};
 pub use sensitive::{SensitiveDomain, encode_sensitive};
 pub use words::{Words, map_text, text};
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
 use datafusion::error::Result;
@@ -36,6 +39,15 @@ pub fn row_hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> Result<Vec<u6
     Ok(hashes)
 }
 
+/// Text in the type that Parquet files are read in: the same text hashes differently in others.
+fn as_read(column: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match column.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 => cast(column, &DataType::Utf8View)?,
+        DataType::Binary | DataType::LargeBinary => cast(column, &DataType::BinaryView)?,
+        _ => Arc::clone(column),
+    })
+}
+
 fn fold(column: &ArrayRef, state: &QualityRandomState, hashes: &mut [u64], scratch: &mut [u64]) -> Result<()> {
     /// Stands for null.
     const NULL: u64 = 0x6E75_6C6C_6E75_6C6C;
@@ -45,7 +57,7 @@ fn fold(column: &ArrayRef, state: &QualityRandomState, hashes: &mut [u64], scrat
         }
         scratch.fill(0);
     } else {
-        create_hashes([column], state, scratch)?;
+        create_hashes([&as_read(column)?], state, scratch)?;
     }
     if let Some(nulls) = column.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
         scratch.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row)).for_each(|(_, hash)| *hash = NULL);
