@@ -5,6 +5,7 @@
 
 mod categories;
 mod line;
+mod pseudonym;
 mod steps;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
 pub(crate) use crate::hierarchy::TOP;
 use crate::job::Publish;
+pub use pseudonym::{Key, Pseudonymiser};
 
 /// The groups of a cell over the batch that holds its original rows.
 #[derive(Debug)]

@@ -13,6 +13,9 @@
 
 mod commit;
 mod cover;
+#[cfg(feature = "delta")]
+mod delta;
+mod ledger;
 mod location;
 mod manifest;
 mod run;
@@ -21,7 +24,8 @@ mod source;
 mod verify;
 mod write;
 
-pub use commit::{Latest, collect_garbage, latest_run, releases, roll_back};
+pub use commit::Latest;
+pub use ledger::{collect_garbage, latest_run, releases, roll_back};
 pub use location::Location;
 pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, Scores, Verification};
 pub(crate) use run::find_release;
