@@ -11,11 +11,16 @@
 mod adult;
 mod bad_input;
 mod commands;
+#[cfg(feature = "delta")]
+mod delta;
 mod determinism;
 mod explain;
+mod identifiers;
 mod invariants;
+mod layout;
 mod pipelines;
 mod readings;
+mod sources;
 mod stopping;
 mod support;
 mod tables;
