@@ -58,7 +58,11 @@ impl Error {
 
     /// The same kind of error with more context in front.
     pub fn context(self, what: impl std::fmt::Display) -> Self {
-        let with = |text: String| format!("{what}: {text}");
+        self.map_text(|text| format!("{what}: {text}"))
+    }
+
+    /// The same kind of error in other words.
+    pub fn map_text(self, with: impl FnOnce(String) -> String) -> Self {
         match self {
             Self::Job(text) => Self::Job(with(text)),
             Self::Input(text) => Self::Input(with(text)),
@@ -125,6 +129,9 @@ impl From<datafusion::parquet::errors::ParquetError> for Error {
     }
 }
 
+/// What is said of a value or row that cannot be read; where it is, the source may find out.
+pub(crate) const UNREADABLE: &str = "a value cannot be converted to, or computed in, the type that is asked for";
+
 /// Arrow quotes the value that it cannot convert or compute with, so its words are not passed on.
 fn arrow(error: &ArrowError) -> Error {
     match error {
@@ -139,9 +146,8 @@ fn arrow(error: &ArrowError) -> Error {
         | ArrowError::ComputeError(_)
         | ArrowError::InvalidArgumentError(_)
         | ArrowError::ArithmeticOverflow(_)
-        | ArrowError::DivideByZero => {
-            Error::Input("a value cannot be converted to, or computed in, the type that is asked for".into())
-        }
+        | ArrowError::DivideByZero => Error::Input(UNREADABLE.into()),
+        ArrowError::CsvError(_) => Error::Input(UNREADABLE.into()),
         other => Error::Input(other.to_string()),
     }
 }

@@ -24,7 +24,7 @@ pub struct Arguments {
 pub async fn run(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let mut problems = check(&job, &base);
-    let source = match Source::find(&Stores::default(), &base, &job.source).await {
+    let source = match Source::find(&Stores::default(), &base, &job).await {
         Ok(source) => {
             let (context, _spill) = SessionOptions::default().open()?;
             source.scan(&context).await.map(|(_, schema)| schema)

@@ -8,12 +8,15 @@ use std::path::Path;
 use datafusion::arrow::datatypes::Schema;
 
 use super::columns::{self, Demands};
+use super::identifier;
 use super::locate::{is_url, local_path, names};
 use super::measures;
 use super::method;
 use super::model::{Compression, Job};
+use super::output;
 use super::problem::Problem;
 use super::rules;
+use super::source;
 use super::treatment::Policy;
 
 /// The version of the job file that this crate reads.
@@ -32,6 +35,7 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
     check_locations(job, base, &mut problems);
     let trees = columns::open_hierarchies(job, base, &mut problems);
     columns::check_options(job, &mut problems);
+    identifier::check(job, base, &mut problems);
     rules::check_privacy(job, &trees, &mut problems);
     method::check(job, &mut problems);
     check_output(job, &mut problems);
@@ -46,31 +50,43 @@ pub(super) fn check_columns(policy: &Policy, schema: &Schema) -> Vec<Problem> {
 }
 
 fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
-    let (source, sink) = (job.source.url.as_str(), job.sink.url.as_str());
-    for (key, location) in [("source.url", source), ("sink.url", sink)] {
-        problems.extend(check_location(key, location));
+    source::check(&job.source, problems);
+    source::check_sink(&job.sink, problems);
+    let sink = job.sink.url.as_str();
+    for (key, table) in job.source.located() {
+        // A table of a query may be written as its location alone.
+        let key = if key == "source" { "source.url".to_owned() } else { key };
+        check_source(&key, table.location(), sink, base, problems);
     }
-    problems.extend(job.source.options.check("source"));
+    problems.extend(check_location("sink.url", sink));
     problems.extend(job.sink.options.check("sink"));
-    if same_root(source, sink) && !job.source.options.same_service(&job.sink.options) {
-        problems.push(
-            Problem::error("sink.options", "lead to another service than the source's, for a bucket of the same name")
-                .help("give source.options and sink.options the same endpoint and region, or rename a bucket"),
-        );
-    }
-    if let Some(path) = local_path(base, source)
-        && !source.contains(['*', '?', '['])
-        && !path.exists()
-    {
-        problems.push(
-            Problem::error("source.url", format!("there is no file or folder {}", path.display()))
-                .help("a relative path starts at the folder of the job file"),
-        );
+    for (key, table) in job.source.located() {
+        problems.extend(table.options.check(&key));
+        if same_root(table.location(), sink) && !table.options.same_service(&job.sink.options) {
+            problems.push(
+                Problem::error("sink.options", "lead to another service than the source's, for a bucket of the same name")
+                    .help("give source.options and sink.options the same endpoint and region, or rename a bucket"),
+            );
+        }
     }
     if let Some(path) = local_path(base, sink)
         && path.is_file()
     {
         problems.push(Problem::error("sink.url", "is a file; a release is a folder"));
+    }
+}
+
+/// Checks one location that is read: it is there, and neither in the sink nor around it.
+fn check_source(key: &str, source: &str, sink: &str, base: &Path, problems: &mut Vec<Problem>) {
+    problems.extend(check_location(key, source));
+    if let Some(path) = local_path(base, source)
+        && !source.contains(['*', '?', '['])
+        && !path.exists()
+    {
+        problems.push(
+            Problem::error(key, format!("there is no file or folder {}", path.display()))
+                .help("a relative path starts at the folder of the job file"),
+        );
     }
     if source.trim().is_empty() || sink.trim().is_empty() {
         return;
@@ -85,7 +101,7 @@ fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
         );
     } else if from.starts_with(&to) {
         problems.push(
-            Problem::error("source.url", "lies inside the sink: raw rows would stand among the published ones")
+            Problem::error(key, "lies inside the sink: raw rows would stand among the published ones")
                 .help("choose a sink beside the source"),
         );
     }
@@ -119,6 +135,7 @@ fn check_location(key: &str, location: &str) -> Option<Problem> {
 }
 
 fn check_output(job: &Job, problems: &mut Vec<Problem>) {
+    output::check(job, problems);
     let output = &job.output;
     let levels = match output.compression {
         Compression::Zstd => Some(1..=22),

@@ -10,9 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::forms;
+use super::identifier::Treat;
 use super::measures::MeasureSpec;
 pub use super::method::{Form, MethodName, MethodSpec};
+use super::output::FileSize;
 pub use super::privacy::{Listed, Privacy};
+use super::source::{self, Format, SinkFormat};
 use super::store::StoreOptions;
 use crate::hierarchy::InlineTree;
 
@@ -49,11 +52,43 @@ pub struct Job {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Source {
-    /// Parquet: a file, a folder, a glob or an object-store prefix. A relative path starts at the job file's folder.
+    /// A file, a folder, a glob or an object-store prefix; folders named `column=value` become columns. A relative path
+    /// starts at the job file's folder. `delta://` before a location is a Delta table, and so is a folder that holds a
+    /// Delta log.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
     /// How its object store is reached.
     #[serde(default)]
     pub options: StoreOptions,
+    /// A query over `tables`, instead of `url`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sql: Option<String>,
+    /// The tables of `sql` by name: a location, or a table of `url` and the keys below.
+    #[serde(default, deserialize_with = "source::tables", skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "source::tables_schema")]
+    pub tables: BTreeMap<String, Source>,
+    /// What the files are; Parquet or a Delta table, as it is found, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// Types of the columns of CSV files, all of them, and of columns that are folder names, such as `int32`, `text`,
+    /// `date`, `timestamp` or `decimal(10, 2)`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub schema: BTreeMap<String, String>,
+    /// Columns of CSV files without a header, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Whether the first line of every CSV file holds the names of the columns; true when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
+    /// What stands between two values in CSV files; a comma when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<char>,
+    /// What stands for null in CSV files, beside nothing at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub null: Option<String>,
+    /// Version of a Delta table; the newest when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 /// Where the release goes.
@@ -65,6 +100,9 @@ pub struct Sink {
     /// How its object store is reached.
     #[serde(default)]
     pub options: StoreOptions,
+    /// How releases are kept: `files` beside a manifest when absent, or as versions of a `delta` table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<SinkFormat>,
 }
 
 /// The share of rows that may be suppressed when the job does not say.
@@ -174,7 +212,7 @@ pub struct Defaults {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Names a person by itself: dropped.
+    /// Names a person by itself: dropped, or replaced as `treat` says.
     Identifier,
     /// Could name a person together with others: generalised.
     Quasi,
@@ -210,12 +248,24 @@ pub struct Column {
     /// Smallest and largest value of a numeric domain, when they are not those of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<[f64; 2]>,
+    /// What becomes of an identifier; `drop` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub treat: Option<Treat>,
 }
 
 impl Column {
     /// A column that has a role and nothing else.
     pub fn new(role: Role) -> Self {
-        Self { role, hierarchy: None, unknown: None, constant: None, publish: None, priority: None, domain: None }
+        Self {
+            role,
+            hierarchy: None,
+            unknown: None,
+            constant: None,
+            publish: None,
+            priority: None,
+            domain: None,
+            treat: None,
+        }
     }
 }
 
@@ -352,11 +402,23 @@ pub struct Output {
     /// Number of rows after which a new file is begun.
     #[schemars(range(min = 1))]
     pub file_rows: usize,
+    /// Size after which a new file is begun, such as `256MB`.
+    pub file_size: FileSize,
+    /// Kept columns whose values become folders, `column=value`, outermost first; they are left out of the files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partition_by: Vec<String>,
 }
 
 impl Default for Output {
     fn default() -> Self {
-        Self { compression: Compression::Zstd, level: None, row_group_rows: 250_000, file_rows: 10_000_000 }
+        Self {
+            compression: Compression::Zstd,
+            level: None,
+            row_group_rows: 250_000,
+            file_rows: 10_000_000,
+            file_size: FileSize::default(),
+            partition_by: Vec::new(),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
+use super::identifier::{self, Treat};
 use super::method::{COUNT, GROUP};
 use super::model::{
     Column, Constant, Defaults, Form, HierarchySpec, Job, Listed, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
@@ -18,6 +19,7 @@ use crate::encode::{is_number, is_time};
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
 use crate::privacy::Setting;
+use crate::recode::Key;
 
 /// Rules, columns and method of a job, with its hierarchies loaded.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +40,10 @@ pub struct Policy {
     pub text: String,
     /// Contents of the hierarchy files, by the path that the columns name them by.
     pub files: BTreeMap<String, String>,
-    /// Identity of the policy: changes with any rule, column, method parameter or line of a hierarchy.
+    /// Keys of pseudonyms by column name.
+    pub keys: BTreeMap<String, Key>,
+    /// Identity of the policy: changes with any rule, column, method parameter, line of a hierarchy
+    /// or key.
     pub hash: String,
 }
 
@@ -107,7 +112,7 @@ pub struct Treatment {
     pub input: SchemaRef,
     /// Schema of the release.
     pub output: SchemaRef,
-    /// Role of every input column.
+    /// Role of every input column; one whose identifiers were replaced is kept.
     pub roles: Vec<Role>,
     /// The quasi-identifiers, in input order.
     pub quasi: Vec<QuasiColumn>,
@@ -120,11 +125,12 @@ pub struct Treatment {
 impl Policy {
     /// The policy of a job; hierarchy files are read relative to `base`.
     pub fn of(job: &Job, base: &Path) -> Result<Self> {
-        Self::with(job, load::hierarchies(job, base)?)
+        Self::with(job, load::hierarchies(job, base)?, identifier::keys(job, base)?)
     }
 
-    fn with(job: &Job, loaded: load::Loaded) -> Result<Self> {
-        let hash = job.policy_hash(&loaded.contents);
+    fn with(job: &Job, loaded: load::Loaded, keys: BTreeMap<String, Key>) -> Result<Self> {
+        let fingerprints = keys.iter().map(|(column, key)| (column.clone(), key.fingerprint())).collect();
+        let hash = job.policy_hash(&loaded.contents, &fingerprints);
         let mut table = toml::Table::try_from(job).map_err(|error| Error::Job(error.to_string()))?;
         table.retain(|key, _| key != "source" && key != "sink");
         Ok(Self {
@@ -136,6 +142,7 @@ impl Policy {
             measures: job.measures.clone(),
             hierarchies: loaded.hierarchies,
             files: loaded.contents,
+            keys,
             hash,
         })
     }
@@ -164,10 +171,11 @@ impl Policy {
         if problems.is_empty() { Self::of(&job, base) } else { Err(Error::Job(problems.join("\n"))) }
     }
 
-    /// A policy that was checked before, from its text and the contents of its hierarchy files.
+    /// A policy that was checked before, from its text and the contents of its hierarchy files. Keys of pseudonyms are
+    /// never sent: this machine must have them.
     pub(crate) fn reopen(text: &str, files: &BTreeMap<String, String>) -> Result<Self> {
         let job = job_of(toml::from_str(text).map_err(|error| Error::Job(error.to_string()))?)?;
-        Self::with(&job, load::hierarchies_from(&job, files)?)
+        Self::with(&job, load::hierarchies_from(&job, files)?, identifier::keys(&job, Path::new("."))?)
     }
 
     /// The sensitive-range policy of a column, when a rule names one.
@@ -192,20 +200,24 @@ fn job_of(mut table: toml::Table) -> Result<Job> {
 }
 
 impl Treatment {
-    /// Lays a policy over a schema; all problems are reported together.
+    /// Lays a policy over the columns of a source; all problems are reported together.
     pub fn new(policy: Arc<Policy>, input: SchemaRef) -> Result<Self> {
-        let problems: Vec<String> = check::check_columns(&policy, &input)
+        Self::refuse(&policy, &input)?;
+        Self::resolve(policy, input)
+    }
+
+    /// Refuses a source whose columns do not fit a policy.
+    pub(crate) fn refuse(policy: &Policy, input: &Schema) -> Result<()> {
+        let problems: Vec<String> = check::check_columns(policy, input)
             .into_iter()
             .filter(|problem| problem.is_error())
             .map(|problem| problem.to_string())
             .collect();
-        if !problems.is_empty() {
-            return Err(Error::Job(problems.join("\n")));
-        }
-        Self::resolve(policy, input)
+        if problems.is_empty() { Ok(()) } else { Err(Error::Job(problems.join("\n"))) }
     }
 
-    /// Lays a policy over a schema that has passed the check before and may have lost columns that are not published.
+    /// Lays a policy over a schema that has passed the check before, and has since had its identifiers replaced and may
+    /// have lost columns that are not published.
     pub(crate) fn resolve(policy: Arc<Policy>, input: SchemaRef) -> Result<Self> {
         let mut treatment = Self {
             output: Arc::clone(&input),
@@ -219,8 +231,11 @@ impl Treatment {
         let mut published: Vec<Field> = Vec::new();
         for (index, field) in input.fields().iter().enumerate() {
             let column = treatment.column(field.name())?;
-            treatment.roles.push(column.role);
-            match column.role {
+            // An identifier that has been replaced is kept as it is now.
+            let replaced = column.treat().is_some_and(|treat| *treat != Treat::Drop);
+            let role = if replaced { Role::Kept } else { column.role };
+            treatment.roles.push(role);
+            match role {
                 Role::Identifier => {}
                 Role::Kept => published.push(field.as_ref().clone()),
                 Role::Sensitive => {
@@ -390,6 +405,17 @@ impl Treatment {
         }
         text += &format!(", quasi=[{}]", names(self.quasi.iter().map(|column| column.name.as_str()).collect()));
         text += &format!(", sensitive=[{}]", names(self.sensitive.iter().map(|column| column.name.as_str()).collect()));
+        for (treatment, wanted) in [("pseudonym", true), ("constant", false)] {
+            let treated = self.policy.columns.iter().filter(|(_, column)| match column.treat() {
+                Some(Treat::Pseudonym(_)) => wanted,
+                Some(Treat::Constant(_)) => !wanted,
+                _ => false,
+            });
+            let treated: Vec<&str> = treated.map(|(name, _)| name.as_str()).collect();
+            if !treated.is_empty() {
+                text += &format!(", {treatment}=[{}]", names(treated));
+            }
+        }
         text
     }
 }

@@ -10,6 +10,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNodeCore};
 
 use super::Blueprint;
+use super::identifiers::treat;
 use crate::error::Error;
 use crate::job::{Policy, Role, Treatment};
 
@@ -29,13 +30,17 @@ pub struct Anonymize {
 impl Anonymize {
     /// Anonymises the rows of `input`; they are surveyed when the plan runs.
     pub fn new(input: LogicalPlan, policy: Arc<Policy>) -> Result<Self> {
-        let schema = Arc::new(input.schema().as_arrow().clone());
-        let treatment = Treatment::new(policy, schema).map_err(Error::into_datafusion)?;
+        let (input, treatment) = treat(input, policy).map_err(Error::into_datafusion)?;
+        Self::treated(input, treatment)
+    }
+
+    /// Anonymises the rows of `input`, whose identifiers have been replaced; they are surveyed when the plan runs.
+    pub(crate) fn treated(input: LogicalPlan, treatment: Treatment) -> Result<Self> {
         let survey = survey_plan(&input, &treatment)?;
         Self::with(input, Some(survey), treatment, None)
     }
 
-    /// Anonymises the rows of `input`, which have been surveyed.
+    /// Anonymises the rows of `input`, whose identifiers have been replaced and which have been surveyed.
     pub fn surveyed(input: LogicalPlan, blueprint: Arc<Blueprint>) -> Result<Self> {
         let treatment = blueprint.treatment.as_ref().clone();
         Self::with(input, None, treatment, Some(blueprint))

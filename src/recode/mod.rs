@@ -6,6 +6,7 @@
 pub mod anatomy;
 mod categories;
 mod line;
+mod pseudonym;
 mod steps;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
 pub(crate) use crate::hierarchy::TOP;
 use crate::job::Publish;
+pub use pseudonym::{Key, Pseudonymiser};
 
 /// The groups of a cell over the batch that holds its original rows.
 #[derive(Debug)]

@@ -109,8 +109,8 @@ impl Tables {
         if qit.is_empty() || st.is_empty() {
             return Err(Error::Privacy(format!("of the tables `{QIT}` and `{ST}` of the release, one has no files")));
         }
-        let qit = verify::open(context, sink, &qit).await?;
-        let st = verify::open(context, sink, &st).await?;
+        let qit = verify::open(context, sink, &qit, None).await?;
+        let st = verify::open(context, sink, &st, None).await?;
         Ok(Some(Self { qit, st }))
     }
 

@@ -43,7 +43,7 @@ pub(super) async fn latest(sink: &Location) -> Result<Option<Latest>> {
 }
 
 /// All releases of a sink, oldest first.
-pub async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
+pub(super) async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
     let listed: Vec<_> = sink.store.list(Some(&sink.at("_manifest"))).try_collect().await?;
     let mut found: Vec<Manifest> = Vec::new();
     for meta in listed {
@@ -54,12 +54,12 @@ pub async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
 }
 
 /// Run id of the release that readers see.
-pub async fn latest_run(sink: &Location) -> Result<Option<String>> {
+pub(super) async fn latest_run(sink: &Location) -> Result<Option<String>> {
     Ok(latest(sink).await?.map(|latest| latest.run))
 }
 
 /// Makes an earlier release the one that readers see.
-pub async fn roll_back(sink: &Location, run: &str) -> Result<()> {
+pub(super) async fn roll_back(sink: &Location, run: &str) -> Result<()> {
     match committed(sink, run).await? {
         Some(manifest) => point_to(sink, &manifest, true).await,
         None => Err(Error::Input(format!("`{}` holds no release of run `{run}`", sink.name))),
@@ -68,7 +68,7 @@ pub async fn roll_back(sink: &Location, run: &str) -> Result<()> {
 
 /// Removes data files that no release refers to and that are older than `age`; with `dry_run`, only finds them.
 /// Returns their paths below the sink, and their sizes.
-pub async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
+pub(super) async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
     let now = jiff::Timestamp::now().as_second();
     // Data first, manifests second: a run that commits in between is seen.
     let listed: Vec<_> = sink.store.list(Some(&sink.at("data"))).try_collect().await?;

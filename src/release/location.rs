@@ -4,7 +4,7 @@ use std::path::Path as LocalPath;
 use std::sync::Arc;
 
 use object_store::ObjectStore;
-use object_store::path::Path;
+use object_store::path::{Path, PathPart};
 use url::Url;
 
 use super::stores::{Service, Stores};
@@ -32,9 +32,10 @@ impl Location {
         Stores::default().open(base, location, &StoreOptions::default())
     }
 
-    /// A place below this one.
+    /// A place below this one. What is encoded in the name stays so.
     pub fn at(&self, name: &str) -> Path {
-        name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+        let part = |part| PathPart::parse(part).unwrap_or_else(|_| PathPart::from(part));
+        name.split('/').fold(self.prefix.clone(), |path, name| path.join(part(name)))
     }
 
     /// The URL of a path in this store, as DataFusion names it.

@@ -39,6 +39,10 @@ pub struct Manifest {
     pub tuned: BTreeMap<String, f64>,
     /// What was read.
     pub input: Vec<InputFile>,
+    /// Hash of what was read and how: of every file with its whole path, which `input` may show in part, and of a query
+    /// and its options.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub snapshot: String,
     /// Folder of the released files below the sink.
     pub data: String,
     /// The released files.
@@ -71,10 +75,13 @@ impl Manifest {
 /// One file of the input, as it was when it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
-    /// Path in its store.
+    /// Path in its store; values of folder columns that are not published are left out.
     pub path: String,
     /// Bytes.
     pub size: u64,
+    /// Version of a Delta table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
     /// Version tag of the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,

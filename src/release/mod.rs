@@ -16,8 +16,11 @@ mod anatomy;
 mod cloud;
 mod commit;
 mod cover;
+#[cfg(feature = "delta")]
+mod delta;
 mod feasibility;
 mod judge;
+mod ledger;
 mod location;
 mod manifest;
 #[cfg(feature = "aws")]
@@ -30,8 +33,9 @@ mod upload;
 mod verify;
 mod write;
 
-pub use commit::{Latest, collect_garbage, latest_run, releases, roll_back};
+pub use commit::Latest;
 pub use feasibility::Report;
+pub use ledger::{collect_garbage, latest_run, releases, roll_back};
 pub use location::Location;
 pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
 pub(crate) use run::find_release;

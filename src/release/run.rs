@@ -20,6 +20,7 @@ use super::anatomy::Tables;
 use super::commit::{self, Commit};
 use super::feasibility::Report;
 use super::judge::{Look, classification};
+use super::ledger::{self, Ledger};
 use super::location::Location;
 use super::manifest::{FORMAT, Manifest, OutputFile, PeopleCounts, Scores, Verification};
 use super::session::{SessionOptions, SpillFolder, unique_name};
@@ -27,11 +28,11 @@ use super::source::Source;
 use super::stores::Stores;
 use super::upload::Uploads;
 use super::verify::{self, Finding, Found};
-use super::write::{Target, WriteExec, Written, stored_schema};
+use super::write::{Target, WriteExec, Written, by_folder, stored_schema};
 use crate::error::{Error, Result};
-use crate::job::{Compression, Form, Job, Output, Policy, Treatment, check};
+use crate::job::{Compression, Form, Job, Output, Policy, Treatment, check, check_layout};
 use crate::measure::{Classes, Groups};
-use crate::operator::{Anonymize, AnonymizeExec, Blueprint, cell_rows, fitting_partitions, survey_plan};
+use crate::operator::{Anonymize, AnonymizeExec, Blueprint, cell_rows, fitting_partitions, survey_plan, treat};
 use crate::privacy::Figures;
 use crate::survey::survey;
 
@@ -100,18 +101,26 @@ impl Run {
 
     /// Runs the job.
     pub async fn execute(&self, observer: &Observer<'_>) -> Result<Outcome> {
-        let source = Source::find(&self.options.stores, &self.base, &self.job.source).await?;
-        let (input, treatment) = self.open(&source).await?;
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        match self.release(&source, observer).await {
+            Err(error) => Err(source.explain(error).await),
+            done => done,
+        }
+    }
+
+    async fn release(&self, source: &Source, observer: &Observer<'_>) -> Result<Outcome> {
+        let (input, treatment) = self.open(source).await?;
         let sink = self.sink()?;
-        let run = self.run_id(&source, &treatment);
-        if let Some(done) = commit::committed(&sink, &run).await? {
-            let outcome = self.already(done, &source)?;
+        let run = self.run_id(source, &treatment);
+        let ledger = Ledger::of(&self.job, &treatment)?;
+        if let Some(done) = ledger.committed(&sink, &run).await? {
+            let outcome = self.already(done, source)?;
             if let Outcome::AlreadyDone(manifest) = &outcome {
-                commit::settle(&sink, manifest).await?;
+                ledger.settle(&sink, manifest).await?;
             }
             return Ok(outcome);
         }
-        refuse_foreign(&sink).await?;
+        ledger.refuse_foreign(&sink).await?;
 
         let mut times = Vec::new();
         let mut clock = std::time::Instant::now();
@@ -129,12 +138,12 @@ impl Run {
             let (files, measures, cells) = self.group(input, &blueprint, target, observer).await?;
             lap(Phase::Group);
             observer(Phase::Verify, None, blueprint.survey.rows);
-            let manifest = self.verify(&sink, &run, folder_name, &source, &blueprint, files, &measures, cells).await?;
+            let manifest = self.verify(&sink, &run, folder_name, source, &blueprint, files, &measures, cells).await?;
             lap(Phase::Verify);
             source.confirm().await?;
             observer(Phase::Commit, None, 0);
             self.stage(None);
-            commit::commit(&sink, &manifest).await.map(|commit| (commit, manifest))
+            ledger.commit(&sink, &manifest).await.map(|commit| (commit, manifest))
         };
         match staged.await {
             Ok((Commit::Won, manifest)) => {
@@ -144,7 +153,7 @@ impl Run {
             Ok((Commit::Unsettled(error), _)) => Err(error),
             Ok((Commit::Lost(other), _)) => {
                 commit::discard(&sink, &folder).await;
-                self.already(*other, &source)
+                self.already(*other, source)
             }
             Err(error) => {
                 self.uploads.settle().await;
@@ -174,10 +183,12 @@ impl Run {
         }
     }
 
-    /// The source as a plan, and what will happen to its columns.
+    /// The source as a plan, with its identifiers replaced, and what will happen to its columns.
     async fn open(&self, source: &Source) -> Result<(LogicalPlan, Arc<Treatment>)> {
-        let (input, schema) = source.scan(&self.context).await?;
-        Ok((input, Arc::new(Treatment::new(Arc::clone(&self.policy), schema)?)))
+        let (input, _) = source.scan(&self.context).await?;
+        refuse(check_layout(&self.job, input.schema().as_arrow()).iter())?;
+        let (input, treatment) = treat(input, Arc::clone(&self.policy))?;
+        Ok((input, Arc::new(treatment)))
     }
 
     /// Same policy, input, cells and version, same run: an identity that a scheduler need not invent.
@@ -187,10 +198,7 @@ impl Run {
             hasher.update(self.policy.hash.as_bytes());
             hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
             hasher.update(&self.cell_rows(treatment).to_le_bytes());
-            for file in source.files() {
-                let tag = file.etag.as_deref().unwrap_or(&file.modified);
-                hasher.update(format!("{}\0{}\0{tag}\n", file.path, file.size).as_bytes());
-            }
+            hasher.update(source.snapshot().as_bytes());
             hasher.finalize().to_hex()[..16].to_owned()
         })
     }
@@ -217,7 +225,7 @@ impl Run {
                 env!("CARGO_PKG_VERSION")
             )));
         }
-        if done.input != source.files() {
+        if !reads(&done, source) {
             return Err(Error::Conflict(format!(
                 "run `{}` has been released from another input; choose another --run-id",
                 done.run
@@ -283,7 +291,8 @@ impl Run {
             options.execution.target_partitions = fitting_partitions(&blueprint.treatment.input, limit, wanted);
         }
         let grouped = DataFrame::new(state, logical).create_physical_plan().await?;
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(Arc::clone(&grouped), target));
+        let laid_out = by_folder(Arc::clone(&grouped), &target.partition_by)?;
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(laid_out, target));
         observer(Phase::Group, Some(&plan), blueprint.survey.rows);
         let files = written(&collect(plan, self.context.task_ctx()).await?);
         let measures = measures(&grouped).unwrap_or_else(|| blueprint.measures());
@@ -297,7 +306,7 @@ impl Run {
             KeyValue::new("throng.policy".into(), self.policy.hash.clone()),
             KeyValue::new("throng.k".into(), blueprint.rules.k.to_string()),
         ];
-        let Output { row_group_rows, file_rows, .. } = self.job.output;
+        let Output { row_group_rows, file_rows, file_size, .. } = self.job.output;
         let properties = WriterProperties::builder()
             .set_compression(codec(&self.job.output)?)
             .set_max_row_group_row_count(Some(row_group_rows))
@@ -305,9 +314,16 @@ impl Run {
             .set_created_by(format!("throng {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(metadata))
             .build();
-        let (store, uploads) = (Arc::clone(&sink.store), self.uploads.clone());
-        let tables = blueprint.treatment.form() == Form::Anatomy;
-        Ok(Target { store, uploads, folder: folder.clone(), properties, file_rows, tables })
+        Ok(Target {
+            store: Arc::clone(&sink.store),
+            uploads: self.uploads.clone(),
+            folder: folder.clone(),
+            properties,
+            file_rows,
+            file_size: file_size.0,
+            partition_by: self.job.output.partition_by.clone(),
+            tables: blueprint.treatment.form() == Form::Anatomy,
+        })
     }
 
     #[expect(clippy::too_many_arguments, reason = "the manifest gathers what every phase has found")]
@@ -324,9 +340,9 @@ impl Run {
     ) -> Result<Manifest> {
         let mut files = Vec::new();
         for file in written {
-            let folder = format!("{}/", sink.at(&data));
-            let name = file.path.strip_prefix(&folder).unwrap_or_default();
-            let path = format!("{data}/{name}");
+            let folder = sink.at(&data);
+            let below = file.path.strip_prefix(folder.as_ref()).unwrap_or(&file.path);
+            let path = format!("{data}{below}");
             let blake3 = verify::checksum(sink, &path).await?;
             let blake3 = blake3.ok_or_else(|| Error::Retry(format!("`{path}` was written but is not there")))?;
             files.push(OutputFile { path, rows: file.rows, size: file.size, blake3 });
@@ -334,7 +350,7 @@ impl Run {
         let treatment = &blueprint.treatment;
         let suppressed = measures.loss.suppressed();
         let rows = blueprint.survey.rows.saturating_sub(suppressed);
-        let (table, links) = verify::readable(&self.context, sink, &files, treatment.form()).await?;
+        let (table, links) = verify::readable(&self.context, sink, &files, treatment.form(), Some(&treatment.output)).await?;
         let domains = Some(blueprint.survey.sensitive.as_slice());
         let mut found = verify::verify_rows(&table, treatment, domains, rows, Look::Guarded).await?;
         found.findings.extend(links);
@@ -390,6 +406,7 @@ impl Run {
             form: (treatment.form() == Form::Anatomy).then_some(Form::Anatomy),
             tuned: delta.into_iter().chain(s).collect(),
             input: source.files().to_vec(),
+            snapshot: source.snapshot(),
             data,
             files,
             schema: schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect(),
@@ -413,14 +430,14 @@ impl Run {
         let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
         let (classes, mut findings) = verify::verify_release(&self.context, &sink, &manifest).await?;
-        let source = Source::find(&self.options.stores, &self.base, &self.job.source).await?;
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let (input, treatment) = self.open(&source).await?;
         let present = existing(&sink, &manifest.files).await?;
         if present.is_empty() {
             return Ok(Verified { manifest, classes, findings, attained: BTreeMap::new() });
         }
         // What the files do not hold any more has been found missing.
-        let (published, _) = verify::readable(&self.context, &sink, &present, manifest.form()).await?;
+        let (published, _) = verify::readable(&self.context, &sink, &present, manifest.form(), Some(&treatment.output)).await?;
         if manifest.policy != self.policy.hash {
             findings.push(Finding {
                 rule: "policy".into(),
@@ -435,7 +452,7 @@ impl Run {
             let message = "nobody has counted the people of this release".to_owned();
             findings.push(Finding { rule: "person".into(), count: 1, message });
         }
-        if manifest.input == source.files() {
+        if reads(&manifest, &source) {
             let source = DataFrame::new(self.context.state(), input);
             findings.extend(match Tables::of(&self.context, &sink, &present, manifest.form()).await? {
                 Some(tables) => tables.check_source(&source, &treatment, manifest.suppressed).await?,
@@ -476,16 +493,22 @@ pub struct Verified {
     pub attained: BTreeMap<String, Figures>,
 }
 
+/// Whether a release was made from this source, as it is now.
+fn reads(release: &Manifest, source: &Source) -> bool {
+    let same = release.snapshot.is_empty() || release.snapshot == source.snapshot();
+    same && release.input == source.files()
+}
+
 /// A release of a sink by run id, or the newest one.
 pub(crate) async fn find_release(sink: &Location, run: Option<&str>) -> Result<Manifest> {
     let run = match run {
         Some(run) => run.to_owned(),
-        None => match commit::latest(sink).await? {
-            Some(latest) => latest.run,
+        None => match ledger::latest_run(sink).await? {
+            Some(run) => run,
             None => return Err(Error::Input(format!("`{}` holds no release", sink.name))),
         },
     };
-    let found = commit::committed(sink, &run).await?;
+    let found = ledger::committed(sink, &run).await?;
     found.ok_or_else(|| Error::Input(format!("`{}` holds no release of run `{run}`", sink.name)))
 }
 
@@ -503,13 +526,14 @@ async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFil
 
 /// The plan of a job as text; reads the schema of the source and nothing else.
 pub async fn plan(run: &Run) -> Result<String> {
-    let source = Source::find(&run.options.stores, &run.base, &run.job.source).await?;
-    let (input, _) = run.open(&source).await?;
-    let logical = Anonymize::new(input, Arc::clone(&run.policy))?.into_plan();
+    let source = Source::find(&run.options.stores, &run.base, &run.job).await?;
+    let (input, treatment) = run.open(&source).await?;
+    let logical = Anonymize::treated(input, treatment.as_ref().clone())?.into_plan();
     let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
     let described = |what: &str, place: &Location| format!("{what}: {} ({})\n", place.name, place.service);
-    let places = described("source", source.location()) + &described("sink", &run.sink()?);
-    Ok(places + &displayable(plan.as_ref()).indent(false).to_string())
+    let places: String = source.locations().map(|place| described("source", place)).collect();
+    let places = places + &described("sink", &run.sink()?);
+    Ok(source.mask(places + &displayable(plan.as_ref()).indent(false).to_string()))
 }
 
 /// Measures of the anonymising node of a plan.
@@ -547,26 +571,6 @@ fn codec(output: &Output) -> Result<Codec> {
         Compression::Lz4 => Codec::LZ4_RAW,
         Compression::None => Codec::UNCOMPRESSED,
     })
-}
-
-/// Refuses a sink that holds something else than releases.
-async fn refuse_foreign(sink: &Location) -> Result<()> {
-    let listed = sink.store.list_with_delimiter(Some(&sink.prefix)).await?;
-    let ours = ["_manifest", "_latest", "_SUCCESS", "data"];
-    let foreign = listed
-        .objects
-        .iter()
-        .map(|meta| &meta.location)
-        .chain(&listed.common_prefixes)
-        .find(|path| path.filename().is_some_and(|name| !ours.contains(&name)));
-    match foreign {
-        None => Ok(()),
-        Some(path) => Err(Error::Conflict(format!(
-            "the sink `{}` holds something that is not a release (`{}`); choose an empty folder",
-            sink.name,
-            path.filename().unwrap_or_default()
-        ))),
-    }
 }
 
 fn refuse<'a>(problems: impl Iterator<Item = &'a crate::job::Problem>) -> Result<()> {

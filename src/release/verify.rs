@@ -6,9 +6,12 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
-use datafusion::arrow::datatypes::{DataType, Int64Type, UInt64Type};
+use datafusion::arrow::datatypes::{DataType, Int64Type, Schema, UInt64Type};
 use datafusion::common::HashMap;
+use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::options::ParquetReadOptions;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{
@@ -23,6 +26,8 @@ use super::cover::{Original, Published};
 use super::judge::{Look, judge};
 use super::location::Location;
 use super::manifest::{ClassCounts, Manifest, OutputFile};
+use super::source::partitions::Partitions;
+use super::source::table::FilesTable;
 use crate::encode::{CLASS_SEEDS, SensitiveDomain, row_hashes};
 use crate::error::{Error, Result};
 use crate::job::{Form, Role, Treatment, published_fields};
@@ -57,9 +62,28 @@ impl Finding {
     }
 }
 
-/// A table over published files.
-pub(super) async fn open(context: &SessionContext, sink: &Location, files: &[OutputFile]) -> Result<DataFrame> {
+/// Names of the folders of column values that a published file lies in below the folder of its release.
+pub(super) fn folders(path: &str) -> Vec<String> {
+    let mut names: Vec<String> = path.split('/').skip(2).map(str::to_owned).collect();
+    names.pop();
+    names.retain(|name| name.contains('='));
+    names
+}
+
+/// A table over published files. Columns that are folder names have the type of `published`, where it is known.
+pub(super) async fn open(
+    context: &SessionContext,
+    sink: &Location,
+    files: &[OutputFile],
+    published: Option<&Schema>,
+) -> Result<DataFrame> {
     context.register_object_store(&sink.root, Arc::clone(&sink.store));
+    let below: Vec<Vec<String>> = files.iter().map(|file| folders(&file.path)).collect();
+    if below.iter().any(|folders| !folders.is_empty()) {
+        let declared = |column: &str| Some(published?.field_with_name(column).ok()?.data_type().clone());
+        let partitions = Partitions::find(&below, |file| files[file].path.clone(), declared)?;
+        return open_folders(context, sink, files, partitions).await;
+    }
     let urls: Vec<String> = files.iter().map(|file| sink.url(&sink.at(&file.path))).collect();
     let frame = context.read_parquet(urls, ParquetReadOptions::default()).await;
     frame.map_err(|error| {
@@ -71,16 +95,35 @@ pub(super) async fn open(context: &SessionContext, sink: &Location, files: &[Out
     })
 }
 
+async fn open_folders(
+    context: &SessionContext,
+    sink: &Location,
+    files: &[OutputFile],
+    partitions: Partitions,
+) -> Result<DataFrame> {
+    let unreadable = |error: Error| Error::Privacy(format!("a published file cannot be read back: {error}"));
+    let mut found = Vec::new();
+    for file in files {
+        found.push(sink.store.head(&sink.at(&file.path)).await.map_err(|error| unreadable(error.into()))?);
+    }
+    let format = Arc::new(ParquetFormat::default());
+    let schema = format.infer_schema(&context.state(), &sink.store, &found).await;
+    let schema = schema.map_err(|error| unreadable(error.into()))?;
+    let table = FilesTable::new(ObjectStoreUrl::parse(&sink.root)?, format, schema, found, partitions);
+    Ok(context.read_table(Arc::new(table))?)
+}
+
 /// The rows of a release by which the rules are judged, and whether the tables of one that has two fit together.
 pub(super) async fn readable(
     context: &SessionContext,
     sink: &Location,
     files: &[OutputFile],
     form: Form,
+    published: Option<&Schema>,
 ) -> Result<(DataFrame, Vec<Finding>)> {
     match Tables::of(context, sink, files, form).await? {
         Some(tables) => Ok((tables.rows()?, tables.check_links().await?)),
-        None => Ok((open(context, sink, files).await?, Vec::new())),
+        None => Ok((open(context, sink, files, published).await?, Vec::new())),
     }
 }
 
@@ -172,7 +215,7 @@ pub async fn verify_release(
     if present.is_empty() {
         return Ok((Classes::default(), findings));
     }
-    let (rows, links) = readable(context, sink, &present, manifest.form()).await?;
+    let (rows, links) = readable(context, sink, &present, manifest.form(), None).await?;
     findings.extend(links);
     let classes = count_classes(&rows, &manifest.class_columns).await?;
     findings.extend(row_count(classes.rows(), manifest.rows));

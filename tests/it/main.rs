@@ -11,15 +11,20 @@
 mod adult;
 mod bad_input;
 mod commands;
+#[cfg(feature = "delta")]
+mod delta;
 mod determinism;
 mod explain;
+mod identifiers;
 mod invariants;
+mod layout;
 mod methods;
 mod oracle;
 mod people;
 mod pipelines;
 mod readings;
 mod rules;
+mod sources;
 mod stopping;
 mod stores;
 mod support;
