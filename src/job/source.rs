@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::model::{Sink, Source};
 use super::problem::{Problem, nearest};
+use super::store::StoreOptions;
 
 /// What the files of a source are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +45,7 @@ impl Source {
     pub fn at(url: &str) -> Self {
         Self {
             url: url.to_owned(),
+            options: StoreOptions::default(),
             sql: None,
             tables: BTreeMap::new(),
             format: None,

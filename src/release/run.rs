@@ -257,7 +257,7 @@ impl Run {
 
     /// What the sensitive columns of the source allow. Reads them.
     pub async fn feasibility(&self) -> Result<Vec<Report>> {
-        let source = Source::find(&self.base, &self.job.source.url).await?;
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let (input, treatment) = self.open(&source).await?;
         self.reports(&input, &treatment).await
     }
