@@ -51,6 +51,20 @@ impl Error {
         }
     }
 
+    /// The kind of the failure in one word, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Internal(_) => "internal",
+            Self::Job(_) => "job",
+            Self::Input(_) => "input",
+            Self::Privacy(_) => "privacy",
+            Self::Resources(_) => "resources",
+            Self::Conflict(_) => "conflict",
+            Self::Retry(_) => "retry",
+            Self::Interrupted(_) => "interrupted",
+        }
+    }
+
     /// Hands the error to DataFusion, from which [`Error::from`] takes it back unchanged.
     pub fn into_datafusion(self) -> DataFusionError {
         DataFusionError::External(Box::new(self))

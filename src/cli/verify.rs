@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use clap::Args;
+use serde_json::{Value, json};
 
-use super::{JobArguments, Limits, print};
+use super::{JobArguments, Limits, print, print_json};
 use crate::error::Result;
 use crate::release::{Finding, Location, Run, RunOptions, find_release, verify_release};
 
@@ -21,6 +22,9 @@ pub struct Arguments {
     /// Release to check; the newest one when absent
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
+    /// Print what was found as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     limits: Limits,
 }
@@ -41,8 +45,23 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         let (classes, findings) = verify_release(&context, &sink, &manifest).await?;
         (manifest, classes, findings)
     };
+    if arguments.json {
+        let broken: Vec<Value> = findings
+            .iter()
+            .map(|found| json!({ "rule": found.rule, "count": found.count, "message": found.message }))
+            .collect();
+        print_json(&json!({
+            "run": manifest.run,
+            "holds": findings.is_empty(),
+            "rows": classes.rows(),
+            "classes": classes.classes(),
+            "smallest_class": classes.smallest(),
+            "against_source": is_job,
+            "findings": broken,
+        }))?;
+    }
     Finding::refuse(&findings)?;
-    if quiet {
+    if quiet || arguments.json {
         return Ok(());
     }
     let checked = if is_job { manifest.verification.rules.join(", ") } else { format!("k = {}", manifest.k) };

@@ -18,6 +18,7 @@ use object_store::path::Path;
 use super::commit::{self, Commit};
 use super::location::Location;
 use super::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
+use super::phase::{Begun, Phase, known_rows, spilled_bytes};
 use super::session::{SessionOptions, SpillFolder, unique_name};
 use super::source::Source;
 use super::verify::{self, Finding};
@@ -38,19 +39,6 @@ pub struct RunOptions {
     /// Rows of a cell; as many as the memory limit has room for when absent, at most
     /// [`CELL_ROWS`](crate::survey::CELL_ROWS).
     pub cell_rows: Option<usize>,
-}
-
-/// What a run is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Pass 1.
-    Survey,
-    /// Pass 2: grouping and writing.
-    Group,
-    /// Reading back.
-    Verify,
-    /// Making the release visible.
-    Commit,
 }
 
 /// Where a run reports that a phase begins: the plan that runs, if any, tells by its metrics how far it is.
@@ -89,6 +77,8 @@ impl Run {
 
     /// Runs the job.
     pub async fn execute(&self, observer: &Observer<'_>) -> Result<Outcome> {
+        observer(Phase::Plan, None, 0);
+        let phase = Phase::Plan.begin();
         let source = Source::find(&self.base, &self.job.source.url).await?;
         let (input, treatment) = self.open(&source).await?;
         let sink = Location::open(&self.base, &self.job.sink.url)?;
@@ -98,37 +88,44 @@ impl Run {
             if let Outcome::AlreadyDone(manifest) = &outcome {
                 commit::settle(&sink, manifest).await?;
             }
+            phase.done();
             return Ok(outcome);
         }
         refuse_foreign(&sink).await?;
+        phase.count("files", source.files().len() as u64);
+        let mut times = vec![phase.done()];
 
-        let mut times = Vec::new();
-        let mut clock = std::time::Instant::now();
-        let mut lap =
-            |phase: Phase| times.push((phase, std::mem::replace(&mut clock, std::time::Instant::now()).elapsed()));
-
+        let phase = Phase::Survey.begin();
         let blueprint = self.survey(&input, treatment, observer).await?;
-        lap(Phase::Survey);
+        phase.count("rows", blueprint.survey.rows);
+        phase.count("cells", blueprint.survey.tree.cells() as u64);
+        times.push(phase.done());
         let folder_name = format!("data/run={run}.{}", unique_name());
         let folder = sink.at(&folder_name);
         self.stage(Some((sink.clone(), folder.clone())));
         let staged = async {
             let target = self.target(&sink, &folder, &run, &blueprint)?;
-            let (files, measures, cells) = self.group(input, &blueprint, target, observer).await?;
-            lap(Phase::Group);
+            let phase = Phase::Group.begin();
+            let (files, measures, cells) = self.group(input, &blueprint, target, observer, &phase).await?;
+            times.push(phase.done());
+            let phase = Phase::Verify.begin();
             observer(Phase::Verify, None, blueprint.survey.rows);
-            let manifest = self.verify(&sink, &run, folder_name, &source, &blueprint, files, &measures, cells).await?;
-            lap(Phase::Verify);
+            let manifest =
+                self.verify(&sink, &run, folder_name, &source, &blueprint, files, &measures, cells, observer).await?;
+            phase.count("rows", manifest.rows);
+            phase.count("classes", manifest.verification.classes.count);
+            phase.count("smallest_class", manifest.verification.classes.smallest);
+            times.push(phase.done());
+            let phase = Phase::Commit.begin();
             source.confirm().await?;
             observer(Phase::Commit, None, 0);
             self.stage(None);
-            commit::commit(&sink, &manifest).await.map(|commit| (commit, manifest))
+            let commit = commit::commit(&sink, &manifest).await?;
+            times.push(phase.done());
+            Ok((commit, manifest))
         };
         match staged.await {
-            Ok((Commit::Won, manifest)) => {
-                lap(Phase::Commit);
-                Ok(Outcome::Released(Box::new(manifest), times))
-            }
+            Ok((Commit::Won, manifest)) => Ok(Outcome::Released(Box::new(manifest), times)),
             Ok((Commit::Unsettled(error), _)) => Err(error),
             Ok((Commit::Lost(other), _)) => {
                 commit::discard(&sink, &folder).await;
@@ -207,7 +204,7 @@ impl Run {
     ) -> Result<Arc<Blueprint>> {
         let plan = survey_plan(input, &treatment)?;
         let plan = DataFrame::new(self.context.state(), plan).create_physical_plan().await?;
-        observer(Phase::Survey, Some(&plan), 0);
+        observer(Phase::Survey, Some(&plan), known_rows(&plan));
         let cell_rows = self.cell_rows(&treatment);
         let found = survey(plan, self.context.task_ctx(), Arc::clone(&treatment), cell_rows).await?;
         Blueprint::new(treatment, found).map(Arc::new)
@@ -219,6 +216,7 @@ impl Run {
         blueprint: &Arc<Blueprint>,
         target: Target,
         observer: &Observer<'_>,
+        phase: &Begun,
     ) -> Result<(Vec<Written>, Groups, usize)> {
         let logical = Anonymize::surveyed(input, Arc::clone(blueprint))?.into_plan();
         let mut state = self.context.state();
@@ -230,9 +228,12 @@ impl Run {
         let grouped = DataFrame::new(state, logical).create_physical_plan().await?;
         let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(Arc::clone(&grouped), target));
         observer(Phase::Group, Some(&plan), blueprint.survey.rows);
-        let files = written(&collect(plan, self.context.task_ctx()).await?);
+        let files = written(&collect(Arc::clone(&plan), self.context.task_ctx()).await?);
+        phase.count("spilled_bytes", spilled_bytes(&plan));
         let measures = measures(&grouped)
             .unwrap_or_else(|| Groups::new(blueprint.axes.len(), blueprint.treatment.sensitive.len()));
+        phase.count("rows", measures.loss.rows());
+        phase.count("suppressed", measures.loss.suppressed());
         Ok((files, measures, blueprint.survey.tree.cells()))
     }
 
@@ -265,6 +266,7 @@ impl Run {
         written: Vec<Written>,
         measures: &Groups,
         cells: usize,
+        observer: &Observer<'_>,
     ) -> Result<Manifest> {
         let mut files = Vec::new();
         for file in written {
@@ -279,7 +281,8 @@ impl Run {
         let rows = blueprint.survey.rows.saturating_sub(suppressed);
         let table = verify::open(&self.context, sink, &files).await?;
         let domains = Some(blueprint.survey.sensitive.as_slice());
-        let (classes, findings) = verify::verify_rows(&table, treatment, domains, rows).await?;
+        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Verify, Some(plan), rows);
+        let (classes, findings) = verify::verify_rows(&table, treatment, domains, rows, &watch).await?;
         Finding::refuse(&findings)?;
         self.manifest(run, data, source, blueprint, files, measures, &classes, cells)
     }
@@ -350,7 +353,7 @@ impl Run {
                 message: "the release was made under another policy than this job's".into(),
             });
         }
-        let (_, found) = verify::verify_rows(&published, &treatment, None, manifest.rows).await?;
+        let (_, found) = verify::verify_rows(&published, &treatment, None, manifest.rows, &|_| {}).await?;
         findings.extend(found.into_iter().filter(|finding| finding.rule != "rows" && finding.rule != "k"));
         if manifest.input == source.files() {
             let source = DataFrame::new(self.context.state(), input);

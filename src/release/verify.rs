@@ -14,6 +14,7 @@ use datafusion::functions_aggregate::expr_fn::{count, max, min};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, ident, lit,
 };
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStoreExt;
@@ -55,6 +56,9 @@ impl Finding {
     }
 }
 
+/// Where the plan that reads all rows back is shown before it runs, for those who watch it.
+pub(super) type Watch<'a> = dyn Fn(&Arc<dyn ExecutionPlan>) + Send + Sync + 'a;
+
 /// A table over published files.
 pub(super) async fn open(context: &SessionContext, sink: &Location, files: &[OutputFile]) -> Result<DataFrame> {
     context.register_object_store(&sink.root, Arc::clone(&sink.store));
@@ -69,9 +73,10 @@ pub(super) async fn verify_rows(
     treatment: &Treatment,
     domains: Option<&[SensitiveDomain]>,
     expected_rows: u64,
+    watch: &Watch<'_>,
 ) -> Result<(Classes, Vec<Finding>)> {
     let mut findings = Vec::new();
-    let classes = count_classes(rows, &treatment.class_columns()).await?;
+    let classes = count_classes(rows, &treatment.class_columns(), watch).await?;
     findings.extend(row_count(classes.rows(), expected_rows));
     findings.extend(small_classes(&classes, treatment.policy.privacy.k));
     for (index, column) in treatment.sensitive.iter().enumerate() {
@@ -121,7 +126,7 @@ pub async fn verify_release(
         return Ok((Classes::default(), findings));
     }
     let rows = open(context, sink, &present).await?;
-    let classes = count_classes(&rows, &manifest.class_columns).await?;
+    let classes = count_classes(&rows, &manifest.class_columns, &|_| {}).await?;
     findings.extend(row_count(classes.rows(), manifest.rows));
     findings.extend(small_classes(&classes, manifest.k));
     Ok((classes, findings))
@@ -153,13 +158,16 @@ pub(super) async fn checksum(sink: &Location, path: &str) -> Result<Option<Strin
 }
 
 /// Sizes of the classes of equal published quasi-identifiers.
-async fn count_classes(rows: &DataFrame, columns: &[String]) -> Result<Classes> {
+async fn count_classes(rows: &DataFrame, columns: &[String], watch: &Watch<'_>) -> Result<Classes> {
     let sizes = rows
         .clone()
         .aggregate(fingerprint(columns), vec![count(lit(1)).alias("size")])?
         .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes")])?;
+    let context = Arc::new(sizes.task_ctx());
+    let plan = sizes.create_physical_plan().await?;
+    watch(&plan);
     let mut classes = Classes::default();
-    for batch in sizes.collect().await? {
+    for batch in collect(plan, context).await? {
         let (size, number) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
         (0..batch.num_rows()).for_each(|row| classes.add(size.value(row) as u64, number.value(row) as u64));
     }

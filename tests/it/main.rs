@@ -14,9 +14,14 @@ mod commands;
 mod determinism;
 mod explain;
 mod invariants;
+mod manners;
+mod messages;
+mod observing;
 mod pipelines;
 mod readings;
 mod stopping;
 mod support;
 mod tables;
 mod tamper;
+#[cfg(feature = "otel")]
+mod tracing;
