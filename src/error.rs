@@ -106,8 +106,9 @@ impl From<DataFusionError> for Error {
             },
             DataFusionError::ResourcesExhausted(text) => resources(&text),
             DataFusionError::ObjectStore(error) => object_store(&error),
-            DataFusionError::ParquetError(error) => of_the_system(error.as_ref())
-                .unwrap_or_else(|| Self::Input(format!("a Parquet file of the input cannot be read: {error}"))),
+            DataFusionError::ParquetError(error) => {
+                of_the_system(error.as_ref()).unwrap_or_else(|| Self::Input(not_parquet(&error)))
+            }
             DataFusionError::IoError(error) => Self::from(error),
             DataFusionError::ArrowError(error, _) => arrow(&error),
             other => Self::Input(other.strip_backtrace()),
@@ -139,6 +140,12 @@ impl From<datafusion::parquet::errors::ParquetError> for Error {
     }
 }
 
+fn not_parquet(error: &datafusion::parquet::errors::ParquetError) -> String {
+    let text = error.to_string();
+    let text = text.trim_start_matches("Parquet error: ");
+    format!("the input cannot be read as Parquet ({text}); it may be cut off, damaged or of another kind")
+}
+
 /// Arrow quotes the value that it cannot convert or compute with, so its words are not passed on.
 fn arrow(error: &ArrowError) -> Error {
     match error {
@@ -158,6 +165,12 @@ fn arrow(error: &ArrowError) -> Error {
         }
         other => Error::Input(other.to_string()),
     }
+}
+
+/// Why the system refused, in words and without its number.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 fn resources(text: &str) -> Error {

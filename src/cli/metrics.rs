@@ -4,7 +4,7 @@ use std::fmt::{Display, Write};
 use std::path::{Path, PathBuf};
 
 use super::tally::Effort;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reason};
 use crate::release::Manifest;
 
 /// How a run ended.
@@ -59,13 +59,12 @@ impl Ended<'_> {
     /// Writes the metrics: whole or not at all.
     pub(super) fn write(&self, file: &Path) -> Result<()> {
         let now = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
-        let failed = |error| Error::Resources(format!("metrics file {} cannot be written: {error}", file.display()));
         let mut name = file.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.tmp", std::process::id()));
         let part: PathBuf = file.with_file_name(name);
         std::fs::write(&part, self.text(now)).and_then(|()| std::fs::rename(&part, file)).map_err(|error| {
             let _ = std::fs::remove_file(&part);
-            failed(error)
+            Error::Resources(format!("metrics file {} cannot be written: {}", file.display(), reason(&error)))
         })
     }
 }

@@ -28,7 +28,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reason};
 use crate::job::Job;
 use crate::release::SessionOptions;
 use logging::{LogFormat, Logging};
@@ -96,7 +96,7 @@ impl JobArguments {
     /// The job, and the folder that its relative paths start at.
     fn read(&self) -> Result<(Job, PathBuf)> {
         let text = std::fs::read_to_string(&self.job)
-            .map_err(|error| Error::Job(format!("{} cannot be read: {error}", self.job.display())))?;
+            .map_err(|error| Error::Job(format!("{} cannot be read: {}", self.job.display(), reason(&error))))?;
         let settings: Vec<(&str, &str)> =
             self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let job = Job::parse_with(&text, &self.job, &settings).map_err(|error| Error::Job(error.to_string()))?;
@@ -119,17 +119,21 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
+fn size(text: &str) -> Result<ByteSize, String> {
+    text.parse().map_err(|_| "must be a size such as 512MB or 4GiB".to_owned())
+}
+
 /// Memory, spill and partitions.
 #[derive(Debug, Args)]
 struct Limits {
     /// Most memory for the run, for example 4GB; it spills to disk beyond
-    #[arg(long, env = "THRONG_MEMORY_LIMIT", value_name = "SIZE")]
+    #[arg(long, env = "THRONG_MEMORY_LIMIT", value_name = "SIZE", value_parser = size)]
     memory_limit: Option<ByteSize>,
     /// Folder for spill files, which hold raw data; the system's temporary folder when absent
     #[arg(long, env = "THRONG_SPILL_DIR", value_name = "FOLDER")]
     spill_dir: Option<PathBuf>,
     /// Most disk space for spill files, for example 100GB
-    #[arg(long, env = "THRONG_SPILL_LIMIT", value_name = "SIZE")]
+    #[arg(long, env = "THRONG_SPILL_LIMIT", value_name = "SIZE", value_parser = size)]
     spill_limit: Option<ByteSize>,
     /// Partitions that work at the same time; one per core when absent. The release does not depend on it
     #[arg(long, env = "THRONG_PARTITIONS", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=4096))]

@@ -375,11 +375,11 @@ pub(crate) async fn find_release(sink: &Location, run: Option<&str>) -> Result<M
         Some(run) => run.to_owned(),
         None => match commit::latest(sink).await? {
             Some(latest) => latest.run,
-            None => return Err(Error::Input(format!("`{}` holds no release", sink.name))),
+            None => return Err(Error::Input(format!("`{}` holds no release; `throng run` makes one", sink.name))),
         },
     };
     let found = commit::committed(sink, &run).await?;
-    found.ok_or_else(|| Error::Input(format!("`{}` holds no release of run `{run}`", sink.name)))
+    found.ok_or_else(|| commit::no_such_run(sink, &run))
 }
 
 async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFile>> {

@@ -11,7 +11,9 @@ use crate::tables::{JOB, people};
 fn commands() -> Vec<String> {
     let help = throng(&["help"]).ok().out;
     let listed = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
-    let names = listed.take_while(|line| line.starts_with("  ")).filter_map(|line| line.split_whitespace().next());
+    // Descriptions that go on in the next line stand further right.
+    let named = listed.take_while(|line| line.starts_with("  ")).filter(|line| !line.starts_with("   "));
+    let names = named.filter_map(|line| line.split_whitespace().next());
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 

@@ -62,7 +62,7 @@ fn metrics_are_those_of_the_release() {
 #[test]
 fn a_run_that_spills_says_so() {
     let desk = Desk::with(people(100_000), JOB);
-    let limits = ["--memory-limit", "12MB", "--partitions", "1", "--cell-rows", "4096"];
+    let limits = ["--memory-limit", "20MB", "--partitions", "1", "--cell-rows", "4096"];
     let more = ["--quiet", "--metrics-file", &desk.name("run.prom"), "--set", "method.name=mondrian"];
     desk.run(&[&limits[..], &more].concat()).ok();
     assert!(samples(&desk, "run.prom")["throng_spilled_bytes{pipeline=\"job\"}"] > 0.0);
