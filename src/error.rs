@@ -51,6 +51,20 @@ impl Error {
         }
     }
 
+    /// The kind of the failure in one word, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Internal(_) => "internal",
+            Self::Job(_) => "job",
+            Self::Input(_) => "input",
+            Self::Privacy(_) => "privacy",
+            Self::Resources(_) => "resources",
+            Self::Conflict(_) => "conflict",
+            Self::Retry(_) => "retry",
+            Self::Interrupted(_) => "interrupted",
+        }
+    }
+
     /// Hands the error to DataFusion, from which [`Error::from`] takes it back unchanged.
     pub fn into_datafusion(self) -> DataFusionError {
         DataFusionError::External(Box::new(self))
@@ -131,6 +145,11 @@ impl From<datafusion::parquet::errors::ParquetError> for Error {
 
 /// What is said of a value or row that cannot be read; where it is, the source may find out.
 pub(crate) const UNREADABLE: &str = "a value cannot be converted to, or computed in, the type that is asked for";
+fn not_parquet(error: &datafusion::parquet::errors::ParquetError) -> String {
+    let text = error.to_string();
+    let text = text.trim_start_matches("Parquet error: ");
+    format!("the input cannot be read as Parquet ({text}); it may be cut off, damaged or of another kind")
+}
 
 /// Arrow quotes the value that it cannot convert or compute with, so its words are not passed on.
 fn arrow(error: &ArrowError) -> Error {
@@ -153,7 +172,13 @@ fn arrow(error: &ArrowError) -> Error {
 }
 
 fn parquet(error: &datafusion::parquet::errors::ParquetError) -> Error {
-    of_others(error).unwrap_or_else(|| Error::Input(format!("a Parquet file of the input cannot be read: {error}")))
+    of_others(error).unwrap_or_else(|| Error::Input(not_parquet(error)))
+}
+
+/// Why the system refused, in words and without its number.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 fn resources(text: &str) -> Error {

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use comfy_table::presets::UTF8_BORDERS_ONLY;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, Table};
 
 use crate::release::{Manifest, Phase};
 
@@ -62,7 +61,7 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     text += &format!("release:  run {} in {}/{}\n", manifest.run, sink.trim_end_matches('/'), manifest.data);
     if !times.is_empty() {
         let laps: Vec<String> =
-            times.iter().map(|(phase, time)| format!("{phase:?} {:.2} s", time.as_secs_f64()).to_lowercase()).collect();
+            times.iter().map(|(phase, time)| format!("{} {:.2} s", phase.name(), time.as_secs_f64())).collect();
         text += &format!("time:     {}\n", laps.join(", "));
     }
     text
@@ -90,8 +89,7 @@ fn class_sizes(manifest: &Manifest) -> Table {
 }
 
 fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
+    let mut table = super::table::table(header);
     if let Some(values) = table.column_mut(1) {
         values.set_cell_alignment(CellAlignment::Right);
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{JobArguments, Limits, print};
-use crate::error::{Error, Result};
+use super::{JobArguments, Limits, print, print_json};
+use crate::error::Result;
 use crate::release::{Finding, Run, RunOptions, Verified, find_release, verify_release};
 
 /// Check a release: class sizes and all rules from the published files, file by file against the manifest, and row by
@@ -51,7 +51,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
             .iter()
             .map(|finding| json!({ "rule": finding.rule, "count": finding.count, "message": finding.message }))
             .collect();
-        let text = json!({
+        print_json(&json!({
             "run": manifest.run,
             "holds": findings.is_empty(),
             "rows": classes.rows(),
@@ -60,9 +60,9 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
             "people": people,
             "attained": attained,
             "rules": if is_job { manifest.verification.rules.clone() } else { vec![format!("k = {}", manifest.k)] },
+            "against_source": is_job,
             "findings": broken,
-        });
-        print(&serde_json::to_string_pretty(&text).map_err(|error| Error::Internal(error.to_string()))?)?;
+        }))?;
     }
     Finding::refuse(&findings)?;
     if quiet || arguments.json {

@@ -66,7 +66,7 @@ impl Job {
             };
             let fault = Fault::of(&error);
             let key = fault.problem.key.as_str();
-            let set_outside = settings.iter().any(|(setting, _)| is_within(key, setting));
+            let set_outside = settings.iter().any(|(setting, _)| is_within(key, setting) || is_within(setting, key));
             // A part that is missing altogether has no line.
             let has_line = !(set_outside || fault.missing && fault.path.is_empty());
             let line = error.span().filter(|_| has_line).map(|span| line_of(text, span.start));

@@ -149,8 +149,9 @@ impl Policy {
 
     /// Opens a policy file: a job file, whose source and sink may be missing and are not looked at.
     pub fn open(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Error::Job(format!("{} cannot be read: {error}", path.display())))?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::Job(format!("{} cannot be read: {}", path.display(), crate::error::reason(&error)))
+        })?;
         let table: toml::Table =
             toml::from_str(&text).map_err(|error| Error::Job(format!("{}: {error}", path.display())))?;
         let base = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -62,7 +62,7 @@ pub(super) async fn latest_run(sink: &Location) -> Result<Option<String>> {
 pub(super) async fn roll_back(sink: &Location, run: &str) -> Result<()> {
     match committed(sink, run).await? {
         Some(manifest) => point_to(sink, &manifest, true).await,
-        None => Err(Error::Input(format!("`{}` holds no release of run `{run}`", sink.name))),
+        None => Err(no_such_run(sink, run)),
     }
 }
 
@@ -176,6 +176,12 @@ async fn point_to(sink: &Location, manifest: &Manifest, rolled_back: bool) -> Re
         }
     }
     Err(Error::Retry(format!("release `{}` is committed, but `_latest` is contended; run again", manifest.run)))
+}
+
+/// The error about a run that was never released.
+pub(super) fn no_such_run(sink: &Location, run: &str) -> Error {
+    let name = &sink.name;
+    Error::Input(format!("`{name}` holds no release of run `{run}`; `throng releases {name}` lists those it holds"))
 }
 
 /// Removes the files of an attempt that will not be committed. Best effort: what stays is seen by nobody.

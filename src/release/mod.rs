@@ -23,6 +23,7 @@ mod judge;
 mod ledger;
 mod location;
 mod manifest;
+mod phase;
 #[cfg(feature = "aws")]
 mod profile;
 mod run;
@@ -38,8 +39,9 @@ pub use feasibility::Report;
 pub use ledger::{collect_garbage, latest_run, releases, roll_back};
 pub use location::Location;
 pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
+pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
 pub(crate) use run::find_release;
-pub use run::{Observer, Outcome, Phase, Run, RunOptions, Verified, plan};
+pub use run::{Observer, Outcome, Run, RunOptions, Verified, plan};
 pub use session::{SessionOptions, SpillFolder};
 pub use source::Source;
 pub use stores::{Service, Stores};

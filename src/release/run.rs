@@ -23,6 +23,7 @@ use super::judge::{Look, classification};
 use super::ledger::{self, Ledger};
 use super::location::Location;
 use super::manifest::{FORMAT, Manifest, OutputFile, PeopleCounts, Scores, Verification};
+use super::phase::{Begun, Phase, known_rows, spilled_bytes};
 use super::session::{SessionOptions, SpillFolder, unique_name};
 use super::source::Source;
 use super::stores::Stores;
@@ -48,19 +49,6 @@ pub struct RunOptions {
     pub cell_rows: Option<usize>,
     /// Object stores that are at hand; others are opened with the credentials of the environment.
     pub stores: Stores,
-}
-
-/// What a run is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Pass 1.
-    Survey,
-    /// Pass 2: grouping and writing.
-    Group,
-    /// Reading back.
-    Verify,
-    /// Making the release visible.
-    Commit,
 }
 
 /// Where a run reports that a phase begins: the plan that runs, if any, tells by its metrics how far it is.
@@ -101,14 +89,16 @@ impl Run {
 
     /// Runs the job.
     pub async fn execute(&self, observer: &Observer<'_>) -> Result<Outcome> {
+        observer(Phase::Plan, None, 0);
+        let phase = Phase::Plan.begin();
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        match self.release(&source, observer).await {
+        match self.release(&source, phase, observer).await {
             Err(error) => Err(source.explain(error).await),
             done => done,
         }
     }
 
-    async fn release(&self, source: &Source, observer: &Observer<'_>) -> Result<Outcome> {
+    async fn release(&self, source: &Source, phase: Begun, observer: &Observer<'_>) -> Result<Outcome> {
         let (input, treatment) = self.open(source).await?;
         let sink = self.sink()?;
         let run = self.run_id(source, &treatment);
@@ -118,38 +108,45 @@ impl Run {
             if let Outcome::AlreadyDone(manifest) = &outcome {
                 ledger.settle(&sink, manifest).await?;
             }
+            phase.done();
             return Ok(outcome);
         }
         ledger.refuse_foreign(&sink).await?;
-
-        let mut times = Vec::new();
-        let mut clock = std::time::Instant::now();
-        let mut lap =
-            |phase: Phase| times.push((phase, std::mem::replace(&mut clock, std::time::Instant::now()).elapsed()));
-
         self.foresee(&input, &treatment).await?;
+        phase.count("files", source.files().len() as u64);
+        let mut times = vec![phase.done()];
+
+        let phase = Phase::Survey.begin();
         let blueprint = self.survey(&input, treatment, observer).await?;
-        lap(Phase::Survey);
+        phase.count("rows", blueprint.survey.rows);
+        phase.count("cells", blueprint.survey.tree.cells() as u64);
+        times.push(phase.done());
         let folder_name = format!("data/run={run}.{}", unique_name());
         let folder = sink.at(&folder_name);
         self.stage(Some((sink.clone(), folder.clone())));
         let staged = async {
             let target = self.target(&sink, &folder, &run, &blueprint)?;
-            let (files, measures, cells) = self.group(input, &blueprint, target, observer).await?;
-            lap(Phase::Group);
+            let phase = Phase::Group.begin();
+            let (files, measures, cells) = self.group(input, &blueprint, target, observer, &phase).await?;
+            times.push(phase.done());
+            let phase = Phase::Verify.begin();
             observer(Phase::Verify, None, blueprint.survey.rows);
-            let manifest = self.verify(&sink, &run, folder_name, source, &blueprint, files, &measures, cells).await?;
-            lap(Phase::Verify);
+            let manifest =
+                self.verify(&sink, &run, folder_name, source, &blueprint, files, &measures, cells, observer).await?;
+            phase.count("rows", manifest.rows);
+            phase.count("classes", manifest.verification.classes.count);
+            phase.count("smallest_class", manifest.verification.classes.smallest);
+            times.push(phase.done());
+            let phase = Phase::Commit.begin();
             source.confirm().await?;
             observer(Phase::Commit, None, 0);
             self.stage(None);
-            ledger.commit(&sink, &manifest).await.map(|commit| (commit, manifest))
+            let commit = ledger.commit(&sink, &manifest).await?;
+            times.push(phase.done());
+            Ok((commit, manifest))
         };
         match staged.await {
-            Ok((Commit::Won, manifest)) => {
-                lap(Phase::Commit);
-                Ok(Outcome::Released(Box::new(manifest), times))
-            }
+            Ok((Commit::Won, manifest)) => Ok(Outcome::Released(Box::new(manifest), times)),
             Ok((Commit::Unsettled(error), _)) => Err(error),
             Ok((Commit::Lost(other), _)) => {
                 commit::discard(&sink, &folder).await;
@@ -270,7 +267,7 @@ impl Run {
     ) -> Result<Arc<Blueprint>> {
         let plan = survey_plan(input, &treatment)?;
         let plan = DataFrame::new(self.context.state(), plan).create_physical_plan().await?;
-        observer(Phase::Survey, Some(&plan), 0);
+        observer(Phase::Survey, Some(&plan), known_rows(&plan));
         let cell_rows = self.cell_rows(&treatment);
         let found = survey(plan, self.context.task_ctx(), Arc::clone(&treatment), cell_rows).await?;
         Blueprint::new(treatment, found).map(Arc::new)
@@ -282,6 +279,7 @@ impl Run {
         blueprint: &Arc<Blueprint>,
         target: Target,
         observer: &Observer<'_>,
+        phase: &Begun,
     ) -> Result<(Vec<Written>, Groups, usize)> {
         let logical = Anonymize::surveyed(input, Arc::clone(blueprint))?.into_plan();
         let mut state = self.context.state();
@@ -294,8 +292,11 @@ impl Run {
         let laid_out = by_folder(Arc::clone(&grouped), &target.partition_by)?;
         let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(laid_out, target));
         observer(Phase::Group, Some(&plan), blueprint.survey.rows);
-        let files = written(&collect(plan, self.context.task_ctx()).await?);
+        let files = written(&collect(Arc::clone(&plan), self.context.task_ctx()).await?);
+        phase.count("spilled_bytes", spilled_bytes(&plan));
         let measures = measures(&grouped).unwrap_or_else(|| blueprint.measures());
+        phase.count("rows", measures.loss.rows());
+        phase.count("suppressed", measures.loss.suppressed());
         Ok((files, measures, blueprint.survey.tree.cells()))
     }
 
@@ -337,6 +338,7 @@ impl Run {
         written: Vec<Written>,
         measures: &Groups,
         cells: usize,
+        observer: &Observer<'_>,
     ) -> Result<Manifest> {
         let mut files = Vec::new();
         for file in written {
@@ -352,7 +354,8 @@ impl Run {
         let rows = blueprint.survey.rows.saturating_sub(suppressed);
         let (table, links) = verify::readable(&self.context, sink, &files, treatment.form(), Some(&treatment.output)).await?;
         let domains = Some(blueprint.survey.sensitive.as_slice());
-        let mut found = verify::verify_rows(&table, treatment, domains, rows, Look::Guarded).await?;
+        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Verify, Some(plan), rows);
+        let mut found = verify::verify_rows(&table, treatment, domains, rows, Look::Guarded, &watch).await?;
         found.findings.extend(links);
         if let Some(people) = &measures.people {
             let counts = PeopleCounts::from(people);
@@ -445,7 +448,7 @@ impl Run {
                 message: "the release was made under another policy than this job's".into(),
             });
         }
-        let found = verify::verify_rows(&published, &treatment, None, manifest.rows, Look::All).await?;
+        let found = verify::verify_rows(&published, &treatment, None, manifest.rows, Look::All, &|_| {}).await?;
         let known: Vec<Finding> = findings.clone();
         findings.extend(found.findings.into_iter().filter(|finding| !known.contains(finding)));
         if treatment.person.is_some() && manifest.verification.people.is_none() {
@@ -505,11 +508,11 @@ pub(crate) async fn find_release(sink: &Location, run: Option<&str>) -> Result<M
         Some(run) => run.to_owned(),
         None => match ledger::latest_run(sink).await? {
             Some(run) => run,
-            None => return Err(Error::Input(format!("`{}` holds no release", sink.name))),
+            None => return Err(Error::Input(format!("`{}` holds no release; `throng run` makes one", sink.name))),
         },
     };
     let found = ledger::committed(sink, &run).await?;
-    found.ok_or_else(|| Error::Input(format!("`{}` holds no release of run `{run}`", sink.name)))
+    found.ok_or_else(|| commit::no_such_run(sink, &run))
 }
 
 async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFile>> {

@@ -17,6 +17,7 @@ use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, ident, lit,
 };
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStoreExt;
@@ -69,6 +70,9 @@ pub(super) fn folders(path: &str) -> Vec<String> {
     names.retain(|name| name.contains('='));
     names
 }
+
+/// Where the plan that reads all rows back is shown before it runs, for those who watch it.
+pub(super) type Watch<'a> = dyn Fn(&Arc<dyn ExecutionPlan>) + Send + Sync + 'a;
 
 /// A table over published files. Columns that are folder names have the type of `published`, where it is known.
 pub(super) async fn open(
@@ -145,9 +149,10 @@ pub(super) async fn verify_rows(
     domains: Option<&[SensitiveDomain]>,
     expected_rows: u64,
     look: Look,
+    watch: &Watch<'_>,
 ) -> Result<Found> {
     let k = treatment.policy.privacy.k;
-    let classes = count_classes(rows, &treatment.class_columns()).await?;
+    let classes = count_classes(rows, &treatment.class_columns(), watch).await?;
     let mut findings = Vec::new();
     findings.extend(row_count(classes.rows(), expected_rows));
     findings.extend(small_classes(&classes, k, "rows"));
@@ -217,7 +222,7 @@ pub async fn verify_release(
     }
     let (rows, links) = readable(context, sink, &present, manifest.form(), None).await?;
     findings.extend(links);
-    let classes = count_classes(&rows, &manifest.class_columns).await?;
+    let classes = count_classes(&rows, &manifest.class_columns, &|_| {}).await?;
     findings.extend(row_count(classes.rows(), manifest.rows));
     findings.extend(small_classes(&classes, manifest.k, "rows"));
     if let Some(people) = &manifest.verification.people {
@@ -253,18 +258,21 @@ pub(super) async fn checksum(sink: &Location, path: &str) -> Result<Option<Strin
 }
 
 /// Sizes of the classes of equal published quasi-identifiers.
-async fn count_classes(rows: &DataFrame, columns: &[String]) -> Result<Classes> {
+async fn count_classes(rows: &DataFrame, columns: &[String], watch: &Watch<'_>) -> Result<Classes> {
     let sizes = rows
         .clone()
         .aggregate(fingerprint(columns), vec![count(lit(1)).alias("size")])?
         .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes")])?;
-    read_sizes(sizes).await
+    read_sizes(sizes, watch).await
 }
 
 /// Rows of (size, number of classes of that size).
-async fn read_sizes(sizes: DataFrame) -> Result<Classes> {
+async fn read_sizes(sizes: DataFrame, watch: &Watch<'_>) -> Result<Classes> {
+    let context = Arc::new(sizes.task_ctx());
+    let plan = sizes.create_physical_plan().await?;
+    watch(&plan);
     let mut classes = Classes::default();
-    for batch in sizes.collect().await? {
+    for batch in collect(plan, context).await? {
         let (size, number) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
         (0..batch.num_rows()).for_each(|row| classes.add(size.value(row) as u64, number.value(row) as u64));
     }
@@ -280,7 +288,7 @@ async fn count_people(rows: &DataFrame, treatment: &Treatment, person: &str) -> 
         .aggregate(keys, vec![])?
         .aggregate(vec![ident("class_a"), ident("class_b")], vec![count(lit(1)).alias("size")])?
         .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes")])?;
-    read_sizes(sizes).await
+    read_sizes(sizes, &|_| {}).await
 }
 
 /// The class of a row whose first two columns are its fingerprint.

@@ -18,7 +18,10 @@ mod explain;
 mod identifiers;
 mod invariants;
 mod layout;
+mod manners;
+mod messages;
 mod methods;
+mod observing;
 mod oracle;
 mod people;
 mod pipelines;
@@ -30,3 +33,5 @@ mod stores;
 mod support;
 mod tables;
 mod tamper;
+#[cfg(feature = "otel")]
+mod tracing;
