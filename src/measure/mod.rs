@@ -7,9 +7,11 @@
 //! Group measures ([`Groups`]) take losses and disclosures from outside, since the exact ones are known only when
 //! values are recoded. Class measures ([`loss::Classes`]) come from counting equal rows of the published files.
 
+pub mod interval;
 pub mod loss;
 pub mod protection;
 pub mod risk;
+pub mod wilcoxon;
 
 pub use loss::{Classes, Loss};
 pub use protection::Protection;
