@@ -21,6 +21,7 @@
 //! | [`measure`] | information loss, protection, risk |
 //! | [`operator`] | the DataFusion node, its planner, DataFrame and SQL |
 //! | [`release`] | stage, verify, commit |
+//! | [`profile`] | what an unknown dataset looks like, and a job for it |
 //! | [`generate`] | a synthetic census |
 //!
 //! # Example
@@ -65,6 +66,7 @@ pub mod method;
 pub mod operator;
 pub mod partition;
 pub mod privacy;
+pub mod profile;
 pub mod recode;
 pub mod release;
 pub mod survey;

@@ -3,6 +3,7 @@
 mod check;
 mod generate;
 mod plan;
+mod profile;
 mod progress;
 mod releases;
 mod run;
@@ -48,6 +49,7 @@ enum Command {
     Check(check::Arguments),
     Plan(plan::Arguments),
     Verify(verify::Arguments),
+    Profile(profile::Arguments),
     Generate(generate::Arguments),
     Schema(schema::Arguments),
     Sql(sql::Arguments),
@@ -69,23 +71,33 @@ struct JobArguments {
 impl JobArguments {
     /// The job, and the folder that its relative paths start at.
     fn read(&self) -> Result<(Job, PathBuf)> {
-        let text = std::fs::read_to_string(&self.job)
-            .map_err(|error| Error::Job(format!("{} cannot be read: {error}", self.job.display())))?;
         let settings: Vec<(&str, &str)> =
             self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let job = Job::parse_with(&text, &self.job, &settings).map_err(|error| Error::Job(error.to_string()))?;
-        let folder = self.job.parent().filter(|folder| !folder.as_os_str().is_empty());
-        Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
+        read_job(&self.job, &settings)
     }
 
     /// Names the job file in front of every problem with it.
     fn blame(&self, error: Error) -> Error {
-        let Error::Job(text) = error else { return error };
-        let file = self.job.display();
-        let help = |line: &str| line.starts_with(' ');
-        let named = |line: &str| if help(line) { line.to_owned() } else { format!("{file}: {line}") };
-        Error::Job(text.lines().map(named).collect::<Vec<_>>().join("\n"))
+        blame(&self.job, error)
     }
+}
+
+/// A job file with changes to it, and the folder that its relative paths start at.
+fn read_job(path: &Path, settings: &[(&str, &str)]) -> Result<(Job, PathBuf)> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Error::Job(format!("{} cannot be read: {error}", path.display())))?;
+    let job = Job::parse_with(&text, path, settings).map_err(|error| Error::Job(error.to_string()))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
+}
+
+/// Names a job file in front of every problem with it.
+fn blame(path: &Path, error: Error) -> Error {
+    let Error::Job(text) = error else { return error };
+    let file = path.display();
+    let help = |line: &str| line.starts_with(' ');
+    let named = |line: &str| if help(line) { line.to_owned() } else { format!("{file}: {line}") };
+    Error::Job(text.lines().map(named).collect::<Vec<_>>().join("\n"))
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
@@ -141,6 +153,7 @@ pub fn main() -> ExitCode {
             Command::Check(arguments) => check::run(arguments).await,
             Command::Plan(arguments) => plan::run(arguments).await,
             Command::Verify(arguments) => verify::run(arguments, cli.quiet).await,
+            Command::Profile(arguments) => profile::run(arguments, cli.quiet).await,
             Command::Generate(arguments) => generate::run(&arguments, cli.quiet),
             Command::Schema(arguments) => schema::run(&arguments),
             Command::Sql(arguments) => sql::run(arguments).await,
