@@ -10,6 +10,7 @@ mod run;
 mod schema;
 mod sql;
 mod summary;
+mod sweep;
 mod verify;
 
 use std::io::Write;
@@ -50,6 +51,7 @@ enum Command {
     Plan(plan::Arguments),
     Verify(verify::Arguments),
     Profile(profile::Arguments),
+    Sweep(sweep::Arguments),
     Generate(generate::Arguments),
     Schema(schema::Arguments),
     Sql(sql::Arguments),
@@ -154,6 +156,7 @@ pub fn main() -> ExitCode {
             Command::Plan(arguments) => plan::run(arguments).await,
             Command::Verify(arguments) => verify::run(arguments, cli.quiet).await,
             Command::Profile(arguments) => profile::run(arguments, cli.quiet).await,
+            Command::Sweep(arguments) => sweep::run(arguments, cli.quiet).await,
             Command::Generate(arguments) => generate::run(&arguments, cli.quiet),
             Command::Schema(arguments) => schema::run(&arguments),
             Command::Sql(arguments) => sql::run(arguments).await,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::job::Role;
 use crate::measure::{Classes, Groups, risk};
 
 /// Version of the manifest's format.
@@ -42,6 +43,9 @@ pub struct Manifest {
     pub schema: BTreeMap<String, String>,
     /// Published columns that make up a class.
     pub class_columns: Vec<String>,
+    /// Role of every column of the source.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, Role>,
     /// Rows read.
     pub rows_read: u64,
     /// Rows published.

@@ -18,14 +18,18 @@ mod manifest;
 mod run;
 mod session;
 mod source;
+mod trial;
 mod verify;
 mod write;
 
 pub use commit::{Latest, collect_garbage, latest_run, releases, roll_back};
+pub(crate) use cover::Published;
 pub use location::Location;
 pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, Scores, Verification};
 pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, Phase, Run, RunOptions, plan};
 pub use session::{SessionOptions, SpillFolder};
 pub use source::Source;
+pub use trial::{Setting, Trial, Trials};
 pub use verify::{Finding, verify_against_source, verify_release};
+pub(crate) use verify::{count_classes, fingerprint, open as open_files};

@@ -56,7 +56,7 @@ impl Finding {
 }
 
 /// A table over published files.
-pub(super) async fn open(context: &SessionContext, sink: &Location, files: &[OutputFile]) -> Result<DataFrame> {
+pub(crate) async fn open(context: &SessionContext, sink: &Location, files: &[OutputFile]) -> Result<DataFrame> {
     context.register_object_store(&sink.root, Arc::clone(&sink.store));
     let urls: Vec<String> = files.iter().map(|file| sink.url(&sink.at(&file.path))).collect();
     let frame = context.read_parquet(urls, ParquetReadOptions::default()).await;
@@ -153,7 +153,7 @@ pub(super) async fn checksum(sink: &Location, path: &str) -> Result<Option<Strin
 }
 
 /// Sizes of the classes of equal published quasi-identifiers.
-async fn count_classes(rows: &DataFrame, columns: &[String]) -> Result<Classes> {
+pub(crate) async fn count_classes(rows: &DataFrame, columns: &[String]) -> Result<Classes> {
     let sizes = rows
         .clone()
         .aggregate(fingerprint(columns), vec![count(lit(1)).alias("size")])?
@@ -401,7 +401,7 @@ async fn uncovered(
 }
 
 /// Two independent 64-bit hashes of some columns: together they tell combinations of values apart.
-fn fingerprint(columns: &[String]) -> Vec<Expr> {
+pub(crate) fn fingerprint(columns: &[String]) -> Vec<Expr> {
     let part = |name: &str, seed: u64| {
         let function = ScalarUDF::from(Fingerprint { signature: Signature::variadic_any(Volatility::Immutable), seed });
         // Without columns, all rows are alike.
