@@ -21,6 +21,7 @@
 //! | [`measure`] | information loss, protection, risk |
 //! | [`operator`] | the DataFusion node, its planner, DataFrame and SQL |
 //! | [`release`] | stage, verify, commit |
+//! | [`report`] | a release as one page |
 //! | [`profile`] | what an unknown dataset looks like, and a job for it |
 //! | [`generate`] | a synthetic census |
 //!
@@ -69,4 +70,5 @@ pub mod privacy;
 pub mod profile;
 pub mod recode;
 pub mod release;
+pub mod report;
 pub mod survey;

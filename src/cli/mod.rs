@@ -6,6 +6,7 @@ mod plan;
 mod profile;
 mod progress;
 mod releases;
+mod report;
 mod run;
 mod schema;
 mod sql;
@@ -51,6 +52,7 @@ enum Command {
     Plan(plan::Arguments),
     Verify(verify::Arguments),
     Profile(profile::Arguments),
+    Report(report::Arguments),
     Sweep(sweep::Arguments),
     Generate(generate::Arguments),
     Schema(schema::Arguments),
@@ -156,6 +158,7 @@ pub fn main() -> ExitCode {
             Command::Plan(arguments) => plan::run(arguments).await,
             Command::Verify(arguments) => verify::run(arguments, cli.quiet).await,
             Command::Profile(arguments) => profile::run(arguments, cli.quiet).await,
+            Command::Report(arguments) => report::run(arguments, cli.quiet).await,
             Command::Sweep(arguments) => sweep::run(arguments, cli.quiet).await,
             Command::Generate(arguments) => generate::run(&arguments, cli.quiet),
             Command::Schema(arguments) => schema::run(&arguments),
