@@ -5,6 +5,7 @@ mod generate;
 mod plan;
 mod profile;
 mod progress;
+mod recommend;
 mod releases;
 mod report;
 mod run;
@@ -54,6 +55,7 @@ enum Command {
     Profile(profile::Arguments),
     Report(report::Arguments),
     Sweep(sweep::Arguments),
+    Recommend(recommend::Arguments),
     Generate(generate::Arguments),
     Schema(schema::Arguments),
     Sql(sql::Arguments),
@@ -160,6 +162,7 @@ pub fn main() -> ExitCode {
             Command::Profile(arguments) => profile::run(arguments, cli.quiet).await,
             Command::Report(arguments) => report::run(arguments, cli.quiet).await,
             Command::Sweep(arguments) => sweep::run(arguments, cli.quiet).await,
+            Command::Recommend(arguments) => recommend::run(arguments, cli.quiet).await,
             Command::Generate(arguments) => generate::run(&arguments, cli.quiet),
             Command::Schema(arguments) => schema::run(&arguments),
             Command::Sql(arguments) => sql::run(arguments).await,
