@@ -2,6 +2,7 @@
 
 mod check;
 mod generate;
+mod hierarchy;
 mod plan;
 mod profile;
 mod progress;
@@ -56,6 +57,7 @@ enum Command {
     Report(report::Arguments),
     Sweep(sweep::Arguments),
     Recommend(recommend::Arguments),
+    Hierarchy(hierarchy::Arguments),
     Generate(generate::Arguments),
     Schema(schema::Arguments),
     Sql(sql::Arguments),
@@ -163,6 +165,7 @@ pub fn main() -> ExitCode {
             Command::Report(arguments) => report::run(arguments, cli.quiet).await,
             Command::Sweep(arguments) => sweep::run(arguments, cli.quiet).await,
             Command::Recommend(arguments) => recommend::run(arguments, cli.quiet).await,
+            Command::Hierarchy(arguments) => hierarchy::run(arguments, cli.quiet).await,
             Command::Generate(arguments) => generate::run(&arguments, cli.quiet),
             Command::Schema(arguments) => schema::run(&arguments),
             Command::Sql(arguments) => sql::run(arguments).await,
