@@ -25,6 +25,8 @@
 //! | [`profile`] | what an unknown dataset looks like, and a job for it |
 //! | [`generate`] | a synthetic census |
 //!
+//! Guides, from the first job to the threat model, are in [`guide`].
+//!
 //! # Example
 //!
 //! ```
@@ -60,6 +62,7 @@ pub mod domain;
 pub mod encode;
 pub mod error;
 pub mod generate;
+pub mod guide;
 pub mod hierarchy;
 pub mod job;
 pub mod measure;
