@@ -10,10 +10,14 @@
 
 mod adult;
 mod bad_input;
+mod canary;
 mod commands;
 mod determinism;
 mod explain;
+mod exploring;
+mod guides;
 mod invariants;
+mod journey;
 mod pipelines;
 mod readings;
 mod stopping;
