@@ -249,8 +249,9 @@ fn key(name: &str) -> String {
     if bare { name.to_owned() } else { quoted(name) }
 }
 
+/// A basic string: what JSON escapes, TOML reads, also as a key.
 fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
+    serde_json::Value::from(text).to_string()
 }
 
 /// Text that stays on the line of a comment.
