@@ -42,6 +42,9 @@ impl Pattern {
     }
 }
 
+/// A shape and how to tell it.
+type Test = (Pattern, fn(&str) -> bool);
+
 /// Share of the values that must have a shape.
 const MOST: f64 = 0.9;
 
@@ -51,7 +54,7 @@ pub(super) fn pattern<'a>(values: impl Iterator<Item = &'a str> + Clone) -> Opti
     if total == 0 {
         return None;
     }
-    let tests: [(Pattern, fn(&str) -> bool); 7] = [
+    let tests: [Test; 7] = [
         (Pattern::Email, is_email),
         (Pattern::Uuid, is_uuid),
         (Pattern::Ip, is_ip),
