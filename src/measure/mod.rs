@@ -10,10 +10,12 @@
 pub mod classification;
 pub mod generalisation;
 pub mod information;
+pub mod interval;
 pub mod loss;
 pub mod people;
 pub mod protection;
 pub mod risk;
+pub mod wilcoxon;
 pub mod workload;
 
 pub use generalisation::Generalisation;

@@ -188,6 +188,18 @@ impl Run {
         Ok((input, Arc::new(treatment)))
     }
 
+    /// The source as it is now, and what the job does to its columns.
+    pub async fn inspect(&self) -> Result<(DataFrame, Arc<Treatment>)> {
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        let (input, treatment) = self.open(&source).await?;
+        Ok((DataFrame::new(self.context.state(), input), treatment))
+    }
+
+    /// The session of the run.
+    pub fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
     /// Same policy, input, cells and version, same run: an identity that a scheduler need not invent.
     fn run_id(&self, source: &Source, treatment: &Treatment) -> String {
         self.options.run_id.clone().unwrap_or_else(|| {
@@ -414,6 +426,13 @@ impl Run {
             files,
             schema: schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect(),
             class_columns: treatment.class_columns(),
+            roles: treatment
+                .input
+                .fields()
+                .iter()
+                .zip(&treatment.roles)
+                .map(|(f, role)| (f.name().clone(), *role))
+                .collect(),
             rows_read: blueprint.survey.rows,
             rows: measures.loss.rows(),
             suppressed: measures.loss.suppressed(),
@@ -540,7 +559,7 @@ pub async fn plan(run: &Run) -> Result<String> {
 }
 
 /// Measures of the anonymising node of a plan.
-fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
+pub(super) fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
     match plan.downcast_ref::<AnonymizeExec>() {
         Some(node) => node.measures(),
         None => plan.children().into_iter().find_map(measures),

@@ -10,13 +10,17 @@
 
 mod adult;
 mod bad_input;
+mod canary;
 mod commands;
 #[cfg(feature = "delta")]
 mod delta;
 mod determinism;
 mod explain;
+mod exploring;
+mod guides;
 mod identifiers;
 mod invariants;
+mod journey;
 mod layout;
 mod manners;
 mod messages;

@@ -53,13 +53,22 @@ impl Source {
         let shown: Shown = Arc::new(move |column| {
             kept.iter().any(|name| name == column) || kept_by_default && !named.iter().any(|name| name == column)
         });
+        Self::open(stores, base, &job.source, shown).await
+    }
+
+    /// Finds the files at a location that no job speaks of yet.
+    pub async fn at(stores: &Stores, base: &LocalPath, url: &str) -> Result<Self> {
+        Self::open(stores, base, &job::Source::at(url), Arc::new(|_| false)).await
+    }
+
+    async fn open(stores: &Stores, base: &LocalPath, source: &job::Source, shown: Shown) -> Result<Self> {
         let mut tables = Vec::new();
-        for (key, spec) in job.source.located() {
+        for (key, spec) in source.located() {
             let name = key.rsplit('.').next().unwrap_or_default().to_owned();
             tables.push((name, Table::find(stores, base, &key, spec, Arc::clone(&shown)).await?));
         }
         let input = tables.iter().flat_map(|(_, table)| table.input()).collect();
-        Ok(Self { spec: job.source.clone(), tables, input })
+        Ok(Self { spec: source.clone(), tables, input })
     }
 
     /// Where the tables are.
