@@ -131,7 +131,7 @@ impl Source {
             return self.masked(error);
         }
         for (_, table) in &self.tables {
-            let Table::Files(files) = table else { continue };
+            let Some(files) = table.files() else { continue };
             let Some(csv) = &files.csv else { continue };
             // Without a schema, the failure is about the header, and says so itself.
             let Ok(schema) = csv.schema(files, files.folder_columns()).await else { continue };
@@ -147,7 +147,7 @@ impl Source {
     /// A text that may name files, without values of folder columns that are not published.
     pub fn mask(&self, mut text: String) -> String {
         for (_, table) in &self.tables {
-            let Table::Files(files) = table else { continue };
+            let Some(files) = table.files() else { continue };
             for folder in files.hidden() {
                 if let Some((column, _)) = folder.split_once('=') {
                     text = text.replace(&format!("{folder}/"), &format!("{column}=*/"));
@@ -187,6 +187,15 @@ impl Table {
             Self::Files(files) => &files.location,
             #[cfg(feature = "delta")]
             Self::Delta(table) => table.location(),
+        }
+    }
+
+    /// The files of a table that is no more than files.
+    fn files(&self) -> Option<&Files> {
+        match self {
+            Self::Files(files) => Some(files),
+            #[cfg(feature = "delta")]
+            Self::Delta(_) => None,
         }
     }
 
