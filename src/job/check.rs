@@ -64,8 +64,11 @@ fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
         problems.extend(table.options.check(&key));
         if same_root(table.location(), sink) && !table.options.same_service(&job.sink.options) {
             problems.push(
-                Problem::error("sink.options", "lead to another service than the source's, for a bucket of the same name")
-                    .help("give source.options and sink.options the same endpoint and region, or rename a bucket"),
+                Problem::error(
+                    "sink.options",
+                    "lead to another service than the source's, for a bucket of the same name",
+                )
+                .help("give source.options and sink.options the same endpoint and region, or rename a bucket"),
             );
         }
     }

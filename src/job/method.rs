@@ -340,10 +340,12 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
                        group of k, not who is in the table";
         problems.push(Problem::warning("method.form", message));
         if !job.output.partition_by.is_empty() {
-            problems.push(Problem::error("output.partition-by", "has no meaning in the form `anatomy`").help("remove it"));
+            problems
+                .push(Problem::error("output.partition-by", "has no meaning in the form `anatomy`").help("remove it"));
         }
         if job.sink.format == Some(super::SinkFormat::Delta) {
-            let problem = Problem::error("sink.format", "a Delta table cannot hold the two tables of the form `anatomy`");
+            let problem =
+                Problem::error("sink.format", "a Delta table cannot hold the two tables of the form `anatomy`");
             problems.push(problem.help("leave it out, or choose another method.form"));
         }
         for (name, _) in job.columns.iter().filter(|(_, column)| column.publish.is_some()) {

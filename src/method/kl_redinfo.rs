@@ -344,7 +344,8 @@ mod tests {
         let axes = [Axis::new("x", Shape::Line { span: 99 }), Axis::new("y", Shape::Set { values: 5 })];
         let mut table = Table::new(axes, (0..rows).flat_map(|_| [rng.u16(0..100), rng.u16(0..5)]).collect());
         let shape = SensitiveShape::Set { values };
-        let column = Sensitive { name: "s".into(), codes: codes.clone(), shape, null: None, ranges: Vec::new(), shares: None };
+        let column =
+            Sensitive { name: "s".into(), codes: codes.clone(), shape, null: None, ranges: Vec::new(), shares: None };
         table.sensitive = vec![column];
         (table, codes)
     }

@@ -364,7 +364,8 @@ impl Run {
         let treatment = &blueprint.treatment;
         let suppressed = measures.loss.suppressed();
         let rows = blueprint.survey.rows.saturating_sub(suppressed);
-        let (table, links) = verify::readable(&self.context, sink, &files, treatment.form(), Some(&treatment.output)).await?;
+        let (table, links) =
+            verify::readable(&self.context, sink, &files, treatment.form(), Some(&treatment.output)).await?;
         let domains = Some(blueprint.survey.sensitive.as_slice());
         let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Verify, Some(plan), rows);
         let mut found = verify::verify_rows(&table, treatment, domains, rows, Look::Guarded, &watch).await?;
@@ -459,7 +460,8 @@ impl Run {
             return Ok(Verified { manifest, classes, findings, attained: BTreeMap::new() });
         }
         // What the files do not hold any more has been found missing.
-        let (published, _) = verify::readable(&self.context, &sink, &present, manifest.form(), Some(&treatment.output)).await?;
+        let (published, _) =
+            verify::readable(&self.context, &sink, &present, manifest.form(), Some(&treatment.output)).await?;
         if manifest.policy != self.policy.hash {
             findings.push(Finding {
                 rule: "policy".into(),

@@ -60,7 +60,8 @@ impl Setting {
             job.method = MethodSpec { name: self.method, seed: job.method.seed, ..MethodSpec::default() };
         }
         if let Some(weight) = self.w_utility {
-            job.method.options = job.method.options.without(&toc::W_PROTECTION).with(&toc::W_UTILITY, Value::Number(weight));
+            job.method.options =
+                job.method.options.without(&toc::W_PROTECTION).with(&toc::W_UTILITY, Value::Number(weight));
         }
         job
     }

@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 use crate::job::{Job, Role};
 use crate::measure::{Classes, risk};
 use crate::release::{
-    Finding, Location, Manifest, Run, RunOptions, SessionOptions, Trial, Verified, count_classes, find_release, readable,
-    verify_release,
+    Finding, Location, Manifest, Run, RunOptions, SessionOptions, Trial, Verified, count_classes, find_release,
+    readable, verify_release,
 };
 
 /// Everything that the page shows.

@@ -148,10 +148,10 @@ async fn finds_damage(place: &Place) {
     place.put(file, b"PAR1 no longer what it was").await;
     assert!(run.verify_latest(Some("left")).await.is_err(), "what is not Parquet cannot be read");
     place.store.delete(&place.sink().at(file)).await.unwrap();
-    let (_, _, findings) = run.verify_latest(Some("left")).await.unwrap();
+    let findings = run.verify_latest(Some("left")).await.unwrap().findings;
     assert!(findings.iter().any(|finding| finding.rule == "files"), "{findings:?}");
     place.store.copy(&place.sink().at("data/copy"), &place.sink().at(file)).await.unwrap();
-    assert_eq!(run.verify_latest(Some("left")).await.unwrap().2, []);
+    assert_eq!(run.verify_latest(Some("left")).await.unwrap().findings, []);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
