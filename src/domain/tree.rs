@@ -28,6 +28,11 @@ pub struct Tree {
     above: Vec<u32>,
     /// Loss of publishing a single leaf: 0 but for leaves that can only be published as the root.
     leaf_loss: Vec<f64>,
+    /// Depth of the deepest node that loses everything: the root, or the one below it when the root was added for leaves
+    /// that the hierarchy does not have.
+    top: u16,
+    /// Steps from a leaf to the top.
+    height: u16,
 }
 
 impl Tree {
@@ -60,7 +65,10 @@ impl Tree {
             above[lo as usize..=hi as usize].fill(index);
             open.push(index);
         }
-        Self { nodes, above, leaf_loss: Vec::new() }
+        let deepest = |nodes: &mut dyn Iterator<Item = &Node>| nodes.map(|node| node.depth).max().unwrap_or(0);
+        let top = deepest(&mut nodes.iter().filter(|node| node.loss >= 1.0));
+        let height = deepest(&mut nodes.iter()) - top + 1;
+        Self { nodes, above, leaf_loss: Vec::new(), top, height }
     }
 
     /// Gives single leaves a loss of their own: those that can only be published as the root.
@@ -83,6 +91,16 @@ impl Tree {
     /// The deepest inner node above a code.
     pub fn above(&self, code: Code) -> u32 {
         self.above[code as usize]
+    }
+
+    /// Steps from a leaf to the top. Leaves of any depth are at the bottom.
+    pub fn height(&self) -> u16 {
+        self.height
+    }
+
+    /// Steps from a leaf to an inner node, counted from the top.
+    pub fn level(&self, node: u32) -> u16 {
+        self.height - self.nodes[node as usize].depth.saturating_sub(self.top)
     }
 
     /// The closest common ancestor of all codes between `lo` and `hi`, when they differ; none for a single leaf.
@@ -124,6 +142,17 @@ mod tests {
         assert_eq!(tree.loss(5, 6), 1.0);
         assert_eq!(tree.loss(7, 7), 0.0);
         assert_eq!(tree.ancestor(0, 20), Some(0));
+    }
+
+    #[test]
+    fn a_root_above_the_root_is_no_level() {
+        let tree = |codes| Tree::new(codes, [(0, 5, 1.0), (0, 3, 0.6), (0, 1, 0.2)]);
+        for codes in [6, 8] {
+            let tree = tree(codes);
+            assert_eq!(tree.height(), 3);
+            let level = |lo, hi| tree.ancestor(lo, hi).map(|node| tree.level(node));
+            assert_eq!([level(0, 1), level(0, 3), level(0, 5), level(0, codes as Code - 1)], [1, 2, 3, 3].map(Some));
+        }
     }
 
     #[test]
