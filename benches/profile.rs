@@ -12,7 +12,7 @@ use datafusion::prelude::DataFrame;
 use futures::StreamExt;
 use support::timed;
 use throng::profile::profile;
-use throng::release::{SessionOptions, Source};
+use throng::release::{SessionOptions, Source, Stores};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -29,7 +29,7 @@ fn main() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (context, _spill) = SessionOptions::default().open().unwrap();
-    let source = runtime.block_on(Source::find(&folder, data.to_str().unwrap())).unwrap();
+    let source = runtime.block_on(Source::at(&Stores::default(), &folder, data.to_str().unwrap())).unwrap();
     let (input, _) = runtime.block_on(source.scan(&context)).unwrap();
     // Every row of every partition, decoded and dropped.
     let scan = || {

@@ -255,7 +255,7 @@ mod tests {
         #[test]
         fn every_proposal_is_a_hierarchy(counts in prop::collection::btree_map("[a-c*{}]{0,3}[-. ]?[a-d;\"]{1,4}", 1..1000_u64, 4..80)) {
             let mut counted: Vec<(&str, u64)> = counts.iter().map(|(value, count)| (value.as_str(), *count)).collect();
-            counted.sort_by(|a, b| b.1.cmp(&a.1));
+            counted.sort_by_key(|counted| std::cmp::Reverse(counted.1));
             if let Proposal::Levels(lines, _) = tree(&counted) {
                 let text = String::from_utf8(csv(&lines).unwrap()).unwrap();
                 let tree = LevelTree::from_csv(&text).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;

@@ -374,6 +374,9 @@ impl Run {
             let counts = PeopleCounts::from(people);
             let (columns, k) = (treatment.class_columns(), treatment.policy.privacy.k);
             found.findings.extend(verify::verify_people(&table, &columns, &counts.classes, &counts.digest, k).await?);
+        } else if treatment.person.is_some() {
+            let message = "the people of the published classes were not counted".to_owned();
+            found.findings.push(Finding { rule: "person".into(), count: 1, message });
         }
         if suppressed > 0 {
             found.findings.iter_mut().for_each(|finding| explain_shift(treatment, suppressed, finding));
