@@ -9,12 +9,14 @@
 
 mod axis;
 mod cover;
+mod dependency;
 mod sensitive;
 mod table;
 mod tree;
 
 pub use axis::{Axis, Code, LARGEST_SET, LINE_STEPS, NULL_ON_LINE, Shape};
 pub use cover::Cover;
+pub use dependency::{Attribute, Dependency};
 pub use sensitive::{Sensitive, SensitiveShape};
 pub use table::{Grouping, Table};
 pub use tree::{Node, Tree};

@@ -7,6 +7,7 @@
 //! Group measures ([`Groups`]) take losses and disclosures from outside, since the exact ones are known only when
 //! values are recoded. Class measures ([`loss::Classes`]) come from counting equal rows of the published files.
 
+pub mod dependency;
 pub mod loss;
 pub mod protection;
 pub mod risk;

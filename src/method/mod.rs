@@ -4,8 +4,10 @@
 //! left-overs; [`settle()`] then makes every group meet every rule, whatever the method did.
 
 pub mod auto;
+pub mod k_assemble;
 pub mod k_members;
 pub mod mondrian;
+pub mod pair_enum;
 pub mod settle;
 pub mod toc;
 pub mod tune;
