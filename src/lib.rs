@@ -21,6 +21,7 @@
 //! | [`measure`] | information loss, protection, risk |
 //! | [`operator`] | the DataFusion node, its planner, DataFrame and SQL |
 //! | [`release`] | stage, verify, commit |
+//! | [`attack`] | what an adversary could do with a release |
 //! | [`generate`] | a synthetic census |
 //!
 //! # Example
@@ -52,6 +53,7 @@
 //! # }
 //! ```
 
+pub mod attack;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod domain;

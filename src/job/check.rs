@@ -8,6 +8,7 @@ use std::path::Path;
 use datafusion::arrow::datatypes::Schema;
 
 use super::columns::{self, Demands};
+use super::dependencies;
 use super::locate::{is_url, local_path, names};
 use super::model::{Compression, Job, MethodName, Role, Split};
 use super::problem::Problem;
@@ -31,6 +32,7 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
     let trees = columns::open_hierarchies(job, base, &mut problems);
     columns::check_options(job, &mut problems);
     rules::check_privacy(job, &trees, &mut problems);
+    dependencies::check(job, &mut problems);
     check_method(job, &mut problems);
     check_output(job, &mut problems);
     problems
@@ -39,7 +41,9 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
 /// Finds everything about the columns of a source that a policy cannot work with.
 pub(super) fn check_columns(policy: &Policy, schema: &Schema) -> Vec<Problem> {
     let demands = Demands { privacy: &policy.privacy, defaults: policy.defaults.as_ref(), columns: &policy.columns };
-    demands.check(schema)
+    let mut problems = demands.check(schema);
+    problems.extend(dependencies::missing(&policy.dependencies, schema));
+    problems
 }
 
 fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
@@ -102,17 +106,20 @@ fn check_location(key: &str, location: &str) -> Option<Problem> {
 }
 
 fn check_method(job: &Job, problems: &mut Vec<Problem>) {
-    use MethodName::{Auto, Mondrian, Toc, Upc};
+    use MethodName::{Auto, KAssemble, Mondrian, PairEnum, Toc, Upc};
     let method = &job.method;
-    let options: [(&str, bool, &[MethodName]); 8] = [
+    let options: [(&str, bool, &[MethodName]); 11] = [
         ("effort", method.effort.is_some(), &[Auto]),
         ("variant", method.variant.is_some(), &[Mondrian]),
         ("delta", method.delta.is_some(), &[Toc]),
-        ("s", method.s.is_some(), &[Toc, Upc]),
+        ("s", method.s.is_some(), &[Toc, Upc, PairEnum, KAssemble]),
         ("w-utility", method.w_utility.is_some(), &[Toc]),
         ("w-protection", method.w_protection.is_some(), &[Toc]),
         ("split", method.split.is_some(), &[Toc, Upc]),
         ("width", method.width.is_some(), &[Toc, Upc]),
+        ("seeds", method.seeds.is_some(), &[KAssemble]),
+        ("neighbours", method.neighbours.is_some(), &[PairEnum]),
+        ("ties", method.ties.is_some(), &[PairEnum]),
     ];
     for (option, set, methods) in options {
         if set && !methods.contains(&method.name) {
@@ -269,8 +276,8 @@ mod tests {
                 "method.variant: is an option of `mondrian`, the method is `auto`\n  help: remove it, or change \
                  method.name",
                 "method.delta: is an option of `toc`, the method is `auto`\n  help: remove it, or change method.name",
-                "method.s: is an option of `toc` and `upc`, the method is `auto`\n  help: remove it, or change \
-                 method.name",
+                "method.s: is an option of `toc` and `upc` and `pair-enum` and `k-assemble`, the method is `auto`\n  \
+                 help: remove it, or change method.name",
             ]
         );
         assert_eq!(

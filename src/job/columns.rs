@@ -43,12 +43,13 @@ pub(super) fn check_options(job: &Job, problems: &mut Vec<Problem>) {
 }
 
 fn check_column(key: &str, column: &Column, problems: &mut Vec<Problem>) {
-    let options: [(&str, bool, &[Role]); 6] = [
+    let options: [(&str, bool, &[Role]); 7] = [
         ("hierarchy", column.hierarchy.is_some(), &[Role::Quasi, Role::Sensitive]),
         ("unknown", column.unknown.is_some(), &[Role::Quasi, Role::Sensitive]),
         ("constant", column.constant.is_some(), &[Role::Quasi]),
         ("publish", column.publish.is_some(), &[Role::Quasi]),
         ("priority", column.priority.is_some(), &[Role::Quasi]),
+        ("withhold", column.withhold, &[Role::Quasi]),
         ("domain", column.domain.is_some(), &[Role::Quasi, Role::Sensitive]),
     ];
     for (option, set, roles) in options {
@@ -194,7 +195,10 @@ impl Kind {
 
 /// Finds everything wrong with a job that shows once the columns of the source are known.
 pub fn check_schema(job: &Job, schema: &Schema) -> Vec<Problem> {
-    Demands { privacy: &job.privacy, defaults: job.defaults.as_ref(), columns: &job.columns }.check(schema)
+    let demands = Demands { privacy: &job.privacy, defaults: job.defaults.as_ref(), columns: &job.columns };
+    let mut problems = demands.check(schema);
+    problems.extend(super::dependencies::missing(&job.dependencies, schema));
+    problems
 }
 
 /// The parts of a job or policy that are about columns.

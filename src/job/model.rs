@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::dependencies::{Dependency, Inference, Ties};
 use super::forms;
 use crate::hierarchy::InlineTree;
 
@@ -30,6 +31,9 @@ pub struct Job {
     /// Every column of the source by name.
     #[serde(default)]
     pub columns: BTreeMap<String, Column>,
+    /// Functional dependencies that hold between the columns and that readers of the release may know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<Dependency>,
     /// How rows are grouped.
     #[serde(default)]
     pub method: MethodSpec,
@@ -77,6 +81,9 @@ pub struct Privacy {
     #[serde(default, deserialize_with = "forms::one_or_many", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "forms::one_or_many_schema::<LDiversity>")]
     pub l_diversity: Vec<LDiversity>,
+    /// What to do when a reader who knows the dependencies can tell rows of a class apart, so that fewer than k are left.
+    #[serde(default, skip_serializing_if = "Inference::is_default")]
+    pub inference: Inference,
 }
 
 /// The share of rows that may be suppressed when the job does not say.
@@ -223,6 +230,9 @@ pub struct Column {
     /// Weight of a quasi-identifier in the search for groups: the higher, the less it is generalised. 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
+    /// Publishes nothing of a quasi-identifier: its column stays, every value in it is the top of its domain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withhold: bool,
     /// Smallest and largest value of a numeric domain, when they are not those of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<[f64; 2]>,
@@ -231,7 +241,16 @@ pub struct Column {
 impl Column {
     /// A column that has a role and nothing else.
     pub fn new(role: Role) -> Self {
-        Self { role, hierarchy: None, unknown: None, constant: None, publish: None, priority: None, domain: None }
+        Self {
+            role,
+            hierarchy: None,
+            unknown: None,
+            constant: None,
+            publish: None,
+            priority: None,
+            withhold: false,
+            domain: None,
+        }
     }
 }
 
@@ -372,7 +391,8 @@ pub struct MethodSpec {
     /// The largest score at which a row may join a cluster; found from a sample when absent. Only for `toc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta: Option<f64>,
-    /// Rows per subspace: between s and 2s-1; found from a sample when absent. Only for `toc` and `upc`.
+    /// Rows per subspace: between s and 2s-1; found from a sample when absent. Only for `toc` and `upc`, and for
+    /// `k-assemble` (8192 when absent) and `pair-enum` (64, or 8 k if that is more).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub s: Option<u32>,
     /// Weight of utility in the score; what the other weight leaves of 1 when absent, 0.5 when both are. Only for
@@ -389,6 +409,16 @@ pub struct MethodSpec {
     /// How the width of an attribute is measured when splitting; `normalised` when absent. Only for `toc` and `upc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<Width>,
+    /// Random seeds to choose among for every cluster; 8 when absent. Only for `k-assemble`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub seeds: Option<u32>,
+    /// Nearest clusters that each cluster is tried with, 0 for all of them; 6 when absent. Only for `pair-enum`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbours: Option<u32>,
+    /// Which of two equally good mergers is made; `complete` when absent. Only for `pair-enum`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ties: Option<Ties>,
 }
 
 /// The seed when the job does not set one.
@@ -411,6 +441,9 @@ impl Default for MethodSpec {
             w_protection: None,
             split: None,
             width: None,
+            seeds: None,
+            neighbours: None,
+            ties: None,
         }
     }
 }
@@ -442,6 +475,10 @@ pub enum MethodName {
     Mondrian,
     /// Greedy clusters of exactly k.
     KMembers,
+    /// Merges clusters two by two so as to preserve the dependencies of the job.
+    PairEnum,
+    /// Clusters of random seeds and their neighbours that preserve the dependencies of the job.
+    KAssemble,
 }
 
 impl MethodName {
@@ -453,6 +490,8 @@ impl MethodName {
             Self::Upc => "upc",
             Self::Mondrian => "mondrian",
             Self::KMembers => "k-members",
+            Self::PairEnum => "pair-enum",
+            Self::KAssemble => "k-assemble",
         }
     }
 }

@@ -12,7 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use super::model::{
     Column, Constant, Defaults, HierarchySpec, Job, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
 };
-use super::{check, load};
+use super::{Dependency, check, load};
 use crate::encode::{is_number, is_time};
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
@@ -26,6 +26,8 @@ pub struct Policy {
     pub defaults: Option<Defaults>,
     /// Columns by name.
     pub columns: BTreeMap<String, Column>,
+    /// Functional dependencies between columns.
+    pub dependencies: Vec<Dependency>,
     /// How rows are grouped.
     pub method: MethodSpec,
     /// Hierarchies by column name.
@@ -57,6 +59,8 @@ pub struct QuasiColumn {
     pub publish: Publish,
     /// Weight in the search.
     pub weight: f64,
+    /// Whether every value is published as the top of the domain.
+    pub withheld: bool,
     /// Declared ends of a numeric domain.
     pub domain: Option<[f64; 2]>,
 }
@@ -116,6 +120,7 @@ impl Policy {
             privacy: job.privacy.clone(),
             defaults: job.defaults.clone(),
             columns: job.columns.clone(),
+            dependencies: job.dependencies.clone(),
             method: job.method.clone(),
             hierarchies: loaded.hierarchies,
             files: loaded.contents,
@@ -242,6 +247,7 @@ impl Treatment {
             constant: column.constant.unwrap_or_default(),
             publish: column.publish.unwrap_or(default),
             weight: column.priority.unwrap_or(1.0),
+            withheld: column.withhold,
             domain: column.domain,
         }
     }

@@ -46,12 +46,14 @@ pub struct Groups {
     pub loss: Loss,
     /// How well they protect.
     pub protection: Protection,
+    /// How well they preserve each dependency of the policy.
+    pub dependencies: Vec<dependency::Preserved>,
 }
 
 impl Groups {
     /// No groups yet, of so many quasi-identifiers and sensitive columns.
     pub fn new(quasi: usize, sensitive: usize) -> Self {
-        Self { loss: Loss::new(quasi), protection: Protection::new(sensitive) }
+        Self { loss: Loss::new(quasi), protection: Protection::new(sensitive), dependencies: Vec::new() }
     }
 
     /// Adds a group: its rows, its loss per quasi-identifier, its spread (1 minus S-diversity) and its range
@@ -65,6 +67,8 @@ impl Groups {
     pub fn merge(&mut self, other: &Self) {
         self.loss.merge(&other.loss);
         self.protection.merge(&other.protection);
+        self.dependencies.resize_with(self.dependencies.len().max(other.dependencies.len()), Default::default);
+        self.dependencies.iter_mut().zip(&other.dependencies).for_each(|(mine, theirs)| mine.merge(theirs));
     }
 }
 

@@ -100,8 +100,7 @@ impl Gain {
 
 /// The rows of a subspace that are in no cluster yet, column by column.
 #[derive(Debug)]
-struct Field<'a> {
-    cell: &'a Table,
+struct Field {
     /// Rows, ascending.
     rows: Vec<u32>,
     columns: Vec<Vec<Code>>,
@@ -114,11 +113,10 @@ struct Field<'a> {
 /// Further away than any row that is left.
 const GONE: u16 = 1 << 14;
 
-impl<'a> Field<'a> {
-    fn new(cell: &'a Table, rows: &[u32]) -> Self {
+impl Field {
+    fn new(cell: &Table, rows: &[u32]) -> Self {
         let column = |a: usize| rows.iter().map(|&row| cell.row(row)[a]).collect();
         Self {
-            cell,
             rows: rows.to_vec(),
             columns: (0..cell.axes.len()).map(column).collect(),
             gone: vec![0; rows.len()],
@@ -259,7 +257,7 @@ impl<'a> Board<'a> {
     }
 
     /// What sealing a cluster would add. `field` holds the rows that are left, those of the cluster among them.
-    fn gain(&mut self, field: &Field<'_>, cluster: &[u32]) -> Gain {
+    fn gain(&mut self, field: &Field, cluster: &[u32]) -> Gain {
         let values = self.dependencies.values(self.cell, &self.cell.cover(cluster));
         // Instances whose best single row is in the cluster.
         let mut held: Vec<usize> = cluster.iter().flat_map(|&row| self.instances.of_row(row)).collect();
@@ -290,14 +288,7 @@ impl<'a> Board<'a> {
     }
 
     /// The single row that comes nearest to an instance that no row outside the cluster holds, when it could matter.
-    fn next_single(
-        &self,
-        field: &Field<'_>,
-        cluster: &[u32],
-        kind: &Kind,
-        at: usize,
-        known: f64,
-    ) -> Option<(f64, u32)> {
+    fn next_single(&self, field: &Field, cluster: &[u32], kind: &Kind, at: usize, known: f64) -> Option<(f64, u32)> {
         let share = |matches: usize| matches as f64 / (kind.width() * self.k) as f64;
         if known >= share(kind.width() - 1) {
             return None;
@@ -316,7 +307,7 @@ impl<'a> Board<'a> {
     }
 
     /// Seals a cluster. `field` holds the rows that are left without it.
-    fn seal(&mut self, field: &Field<'_>, cluster: &[u32]) {
+    fn seal(&mut self, field: &Field, cluster: &[u32]) {
         let values = self.dependencies.values(self.cell, &self.cell.cover(cluster));
         for (kind, open) in self.instances.kinds.iter().zip(&mut self.open) {
             let facts = kind.facts_of(self.cell, cluster);

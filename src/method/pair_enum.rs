@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use super::k_assemble::{EQUAL, Gain};
 use super::{Method, in_subspaces};
-use crate::domain::{Cover, Grouping, Table};
+use crate::domain::{Grouping, Table};
 use crate::measure::dependency::{Dependencies, Instances, Value, preserve};
 use crate::partition::widest::Widest;
 use crate::privacy::Rules;
@@ -87,7 +87,6 @@ impl Method for PairEnum {
 struct Cluster {
     /// Rows, ascending.
     rows: Vec<u32>,
-    cover: Cover,
     values: Vec<Value>,
     preserved: Vec<f64>,
 }
@@ -151,8 +150,7 @@ impl<'a> Search<'a> {
     }
 
     fn cluster(&self, rows: Vec<u32>) -> Cluster {
-        let cover = self.cell.cover(&rows);
-        let values = self.method.dependencies.values(self.cell, &cover);
+        let values = self.method.dependencies.values(self.cell, &self.cell.cover(&rows));
         let mut preserved = Vec::with_capacity(self.open.len());
         let mut open = self.open.iter().peekable();
         for kind in &self.instances.kinds {
@@ -161,7 +159,7 @@ impl<'a> Search<'a> {
                 preserved.push(preserve(kind.distance(instance - kind.first, &values, &facts), rows.len(), self.k));
             }
         }
-        Cluster { rows, cover, values, preserved }
+        Cluster { rows, values, preserved }
     }
 
     fn unsealed(&self) -> usize {

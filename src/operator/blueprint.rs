@@ -7,6 +7,7 @@ use crate::encode::Coder;
 use crate::error::{Error, Result};
 use crate::job::Treatment;
 use crate::measure::Groups as Measures;
+use crate::measure::dependency::Dependencies;
 use crate::method::Method;
 use crate::privacy::{Rules, within};
 use crate::survey::{Survey, method, rules};
@@ -26,6 +27,10 @@ pub struct Blueprint {
     pub method: Arc<dyn Method>,
     /// What every group must satisfy.
     pub rules: Rules,
+    /// What is to be preserved between columns.
+    pub dependencies: Arc<Dependencies>,
+    /// Places of the columns that are published as they are and that a dependency names.
+    pub plain: Vec<usize>,
 }
 
 impl Blueprint {
@@ -38,9 +43,14 @@ impl Blueprint {
             .map(|(column, facts)| Coder::new(column, facts))
             .collect::<Result<Vec<_>>>()?;
         let axes = coders.iter().map(|coder| coder.axis().clone()).collect();
-        let method = method(&treatment, &survey.tuned);
+        let laid = treatment.dependencies();
+        let mut frequencies = survey.frequencies.clone();
+        frequencies.resize(coders.len(), Vec::new());
+        let dependencies = Arc::new(Dependencies::new(laid.list, &frequencies));
+        let plain = laid.plain.into_iter().map(|(index, _)| index).collect();
+        let method = method(&treatment, &survey.tuned, &dependencies);
         let rules = rules(&treatment);
-        Ok(Self { treatment, survey, coders, axes, method, rules })
+        Ok(Self { treatment, survey, coders, axes, method, rules, dependencies, plain })
     }
 }
 

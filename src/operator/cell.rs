@@ -16,6 +16,7 @@ use crate::encode::{encode_sensitive, row_hashes};
 use crate::error::Result;
 use crate::job::Role;
 use crate::measure::Groups as Measures;
+use crate::measure::dependency::Preserved;
 use crate::method::settle;
 use crate::privacy::GroupView;
 use crate::privacy::range_diversity::range_diversity;
@@ -93,6 +94,10 @@ fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Ta
         let mut sensitive = encode_sensitive(column, domain, rows.column(column.index))?;
         sensitive.codes = order.iter().map(|&row| sensitive.codes[row as usize]).collect();
         table.sensitive.push(sensitive);
+    }
+    for &column in &blueprint.plain {
+        let hashes = row_hashes(std::slice::from_ref(rows.column(column)), rows.num_rows(), 0)?;
+        table.plain.push(order.iter().map(|&row| hashes[row as usize]).collect());
     }
     Ok(table)
 }
@@ -179,6 +184,10 @@ fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[
         measures.add_group(rows.len() as u64, &of_group, &spreads, &disclosures);
     }
     measures.loss.add_suppressed(groups.grouping.left_over.len() as u64);
+    if !blueprint.dependencies.list.is_empty() {
+        let withheld: Vec<bool> = blueprint.treatment.quasi.iter().map(|quasi| quasi.withheld).collect();
+        measures.dependencies = Preserved::of(&blueprint.dependencies, table, groups.grouping, &withheld);
+    }
     measures
 }
 

@@ -36,7 +36,7 @@ use super::memory::{cell_memory, cell_rows};
 use super::stream::{CellStream, Metrics, Tally};
 use super::{Blueprint, CELL_COLUMN};
 use crate::error::Error;
-use crate::job::Treatment;
+use crate::job::{Inference, Treatment};
 use crate::measure::Groups as Measures;
 use crate::survey::survey;
 
@@ -219,6 +219,13 @@ impl ExecutionPlan for AnonymizeExec {
                     let Some(plan) = survey_plan else {
                         return Err(Error::Internal("AnonymizeExec has no survey".into()));
                     };
+                    if treatment.policy.privacy.inference != Inference::Warn {
+                        return Err(Error::Privacy(format!(
+                            "privacy.inference = \"{}\" needs a look at the whole release, which a query does not get; \
+                             run the job with `throng run`, or remove it",
+                            treatment.policy.privacy.inference.as_str()
+                        )));
+                    }
                     let cell_rows = cell_rows(&treatment.input, finite(&context));
                     let survey = survey(plan, Arc::clone(&context), Arc::clone(&treatment), cell_rows).await?;
                     Blueprint::new(treatment, survey).map(Arc::new)

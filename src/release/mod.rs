@@ -13,6 +13,9 @@
 
 mod commit;
 mod cover;
+mod dependencies;
+mod inference;
+mod known;
 mod location;
 mod manifest;
 mod run;
@@ -23,7 +26,7 @@ mod write;
 
 pub use commit::{Latest, collect_garbage, latest_run, releases, roll_back};
 pub use location::Location;
-pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, Scores, Verification};
+pub use manifest::{ClassCounts, DependencyScore, Inferred, InputFile, Manifest, OutputFile, Scores, Verification};
 pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, Phase, Run, RunOptions, plan};
 pub use session::{SessionOptions, SpillFolder};

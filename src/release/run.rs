@@ -16,6 +16,8 @@ use object_store::ObjectStoreExt;
 use object_store::path::Path;
 
 use super::commit::{self, Commit};
+use super::dependencies;
+use super::inference::{self, Verdict};
 use super::location::Location;
 use super::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
 use super::session::{SessionOptions, SpillFolder, unique_name};
@@ -107,17 +109,36 @@ impl Run {
         let mut lap =
             |phase: Phase| times.push((phase, std::mem::replace(&mut clock, std::time::Instant::now()).elapsed()));
 
+        let source_rows = DataFrame::new(self.context.state(), input.clone());
+        let held = dependencies::check(&source_rows, &treatment).await?;
         let blueprint = self.survey(&input, treatment, observer).await?;
         lap(Phase::Survey);
         let folder_name = format!("data/run={run}.{}", unique_name());
         let folder = sink.at(&folder_name);
         self.stage(Some((sink.clone(), folder.clone())));
         let staged = async {
-            let target = self.target(&sink, &folder, &run, &blueprint)?;
-            let (files, measures, cells) = self.group(input, &blueprint, target, observer).await?;
+            let mut blueprint = blueprint;
+            let (files, measures, cells, inferred) = loop {
+                let target = self.target(&sink, &folder, &run, &blueprint)?;
+                let (files, measures, cells) = self.group(input.clone(), &blueprint, target, observer).await?;
+                if self.policy.dependencies.is_empty() {
+                    break (files, measures, cells, None);
+                }
+                let rows = verify::open_written(&self.context, &sink, &folder_name, &files).await?;
+                match inference::weigh(&rows, &blueprint.treatment).await? {
+                    Verdict::Publish(inferred) => break (files, measures, cells, inferred),
+                    Verdict::Withhold(treatment) => {
+                        commit::discard(&sink, &folder).await;
+                        blueprint = Arc::new(Blueprint::new(Arc::new(*treatment), blueprint.survey.clone())?);
+                    }
+                }
+            };
             lap(Phase::Group);
             observer(Phase::Verify, None, blueprint.survey.rows);
-            let manifest = self.verify(&sink, &run, folder_name, &source, &blueprint, files, &measures, cells).await?;
+            let mut manifest =
+                self.verify(&sink, &run, folder_name, &source, &blueprint, files, &measures, cells).await?;
+            manifest.dependencies = dependencies::score(held, &measures.dependencies);
+            manifest.verification.inference = inferred;
             lap(Phase::Verify);
             source.confirm().await?;
             observer(Phase::Commit, None, 0);
@@ -324,9 +345,11 @@ impl Run {
             suppressed: measures.loss.suppressed(),
             cells,
             scores: Scores::new(measures, classes, k, &columns),
+            dependencies: Vec::new(),
             verification: Verification {
                 rules: [format!("k = {k}")].into_iter().chain(rules).collect(),
                 classes: classes.into(),
+                inference: None,
             },
         })
     }
@@ -352,6 +375,9 @@ impl Run {
         }
         let (_, found) = verify::verify_rows(&published, &treatment, None, manifest.rows).await?;
         findings.extend(found.into_iter().filter(|finding| finding.rule != "rows" && finding.rule != "k"));
+        if let Some(chased) = inference::chase(&published, &treatment).await? {
+            findings.extend(inference::judge(&inference::report(&chased, &treatment), &treatment));
+        }
         if manifest.input == source.files() {
             let source = DataFrame::new(self.context.state(), input);
             findings.extend(verify::verify_against_source(&published, &source, &treatment, manifest.suppressed).await?);

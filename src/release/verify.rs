@@ -21,6 +21,7 @@ use object_store::ObjectStoreExt;
 use super::cover::{Original, Published};
 use super::location::Location;
 use super::manifest::{Manifest, OutputFile};
+use super::write::Written;
 use crate::encode::{SensitiveDomain, encode_sensitive, is_number, is_time, positions, row_hashes};
 use crate::error::{Error, Result};
 use crate::job::{Diversity, LDiversity, Role, SensitiveColumn, Treatment, published_fields};
@@ -61,6 +62,20 @@ pub(super) async fn open(context: &SessionContext, sink: &Location, files: &[Out
     let urls: Vec<String> = files.iter().map(|file| sink.url(&sink.at(&file.path))).collect();
     let frame = context.read_parquet(urls, ParquetReadOptions::default()).await;
     frame.map_err(|error| Error::Privacy(format!("a published file cannot be read back: {}", Error::from(error))))
+}
+
+/// A table over files that have just been written.
+pub(super) async fn open_written(
+    context: &SessionContext,
+    sink: &Location,
+    data: &str,
+    written: &[Written],
+) -> Result<DataFrame> {
+    let file = |file: &Written| {
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        OutputFile { path: format!("{data}/{name}"), rows: file.rows, size: file.size, blake3: String::new() }
+    };
+    open(context, sink, &written.iter().map(file).collect::<Vec<_>>()).await
 }
 
 /// Checks class sizes and all rules that can be read from the published rows; returns the classes.
@@ -154,9 +169,14 @@ pub(super) async fn checksum(sink: &Location, path: &str) -> Result<Option<Strin
 
 /// Sizes of the classes of equal published quasi-identifiers.
 async fn count_classes(rows: &DataFrame, columns: &[String]) -> Result<Classes> {
+    class_sizes(rows, fingerprint(columns)).await
+}
+
+/// Sizes of the classes of rows with equal keys.
+pub(super) async fn class_sizes(rows: &DataFrame, keys: Vec<Expr>) -> Result<Classes> {
     let sizes = rows
         .clone()
-        .aggregate(fingerprint(columns), vec![count(lit(1)).alias("size")])?
+        .aggregate(keys, vec![count(lit(1)).alias("size")])?
         .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes")])?;
     let mut classes = Classes::default();
     for batch in sizes.collect().await? {
@@ -401,7 +421,7 @@ async fn uncovered(
 }
 
 /// Two independent 64-bit hashes of some columns: together they tell combinations of values apart.
-fn fingerprint(columns: &[String]) -> Vec<Expr> {
+pub(super) fn fingerprint(columns: &[String]) -> Vec<Expr> {
     let part = |name: &str, seed: u64| {
         let function = ScalarUDF::from(Fingerprint { signature: Signature::variadic_any(Volatility::Immutable), seed });
         // Without columns, all rows are alike.

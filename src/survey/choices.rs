@@ -6,10 +6,13 @@ use std::sync::Arc;
 use super::Tuned;
 use crate::domain::Table;
 use crate::job::{self, Diversity, Effort, MethodName, MethodSpec, Treatment, Variant};
+use crate::measure::dependency::Dependencies;
 use crate::method::Method;
 use crate::method::auto::{self, Auto};
+use crate::method::k_assemble::KAssemble;
 use crate::method::k_members::KMembers;
 use crate::method::mondrian::Mondrian;
+use crate::method::pair_enum::{self, PairEnum};
 use crate::method::toc::Toc;
 use crate::method::tune::{self, Tuning};
 use crate::method::upc::Upc;
@@ -51,7 +54,7 @@ fn diversity(rule: &job::LDiversity) -> l_diversity::Diversity {
 const DELTA: f64 = 0.25;
 
 /// The method of a job. What the job leaves open is taken from the sample.
-pub(crate) fn method(treatment: &Treatment, tuned: &Tuned) -> Arc<dyn Method> {
+pub(crate) fn method(treatment: &Treatment, tuned: &Tuned, dependencies: &Arc<Dependencies>) -> Arc<dyn Method> {
     let spec = &treatment.policy.method;
     let k = treatment.policy.privacy.k as usize;
     let least = spec.s.map(|s| s as usize).or(tuned.s).unwrap_or(4 * k);
@@ -63,6 +66,20 @@ pub(crate) fn method(treatment: &Treatment, tuned: &Tuned) -> Arc<dyn Method> {
         })),
         MethodName::Mondrian => Arc::new(Mondrian { strict: spec.variant.unwrap_or_default() == Variant::Strict }),
         MethodName::KMembers => Arc::new(KMembers::default()),
+        MethodName::PairEnum => Arc::new(PairEnum {
+            dependencies: Arc::clone(dependencies),
+            neighbours: Some(spec.neighbours.map_or(PairEnum::NEIGHBOURS, |q| q as usize)).filter(|&q| q > 0),
+            ties: match spec.ties.unwrap_or_default() {
+                job::Ties::Complete => pair_enum::Ties::Complete,
+                job::Ties::First => pair_enum::Ties::First,
+            },
+            least: spec.s.map_or(PairEnum::least_for(k), |s| s as usize),
+        }),
+        MethodName::KAssemble => Arc::new(KAssemble {
+            dependencies: Arc::clone(dependencies),
+            seeds: spec.seeds.map_or(KAssemble::SEEDS, |m| m as usize),
+            least: spec.s.map_or(KAssemble::LEAST, |s| s as usize),
+        }),
         MethodName::Toc => Arc::new(toc(spec, spec.delta.or(tuned.delta).unwrap_or(DELTA), least)),
         MethodName::Upc => Arc::new(upc(treatment, least)),
     }

@@ -11,6 +11,7 @@
 mod adult;
 mod bad_input;
 mod commands;
+mod dependencies;
 mod determinism;
 mod explain;
 mod invariants;
