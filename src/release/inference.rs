@@ -7,7 +7,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, FixedSizeBinaryArray, FixedSizeBinaryBuilder, RecordBatch};
+use datafusion::arrow::array::{ArrayRef, FixedSizeBinaryArray, FixedSizeBinaryBuilder, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::runtime::JoinSet;
 use datafusion::error::Result as DataFusionResult;

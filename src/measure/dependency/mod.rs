@@ -57,7 +57,8 @@ impl Dependencies {
 
     /// What a cover publishes on every axis.
     pub fn values(&self, table: &Table, cover: &Cover) -> Vec<Value> {
-        self.penalties.iter().enumerate().map(|(a, penalty)| penalty.value(&table.axes[a], cover, a)).collect()
+        let axes = table.axes.iter().zip(&self.penalties).enumerate();
+        axes.map(|(a, (axis, penalty))| penalty.value(axis, cover, a)).collect()
     }
 }
 
