@@ -259,7 +259,7 @@ fn fingerprint(values: impl Iterator<Item = u64> + Clone) -> u128 {
         values.clone().for_each(|value| value.hash(&mut hasher));
         hasher.finish()
     };
-    u128::from(part(1)) << 64 | u128::from(part(2))
+    (u128::from(part(1)) << 64) | u128::from(part(2))
 }
 
 /// The chase over rows that are all at hand: what is known in the end, and every row narrowed down by it.

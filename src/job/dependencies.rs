@@ -221,10 +221,10 @@ mod tests {
 
     #[test]
     fn columns_must_exist() {
-        let job = job(&ZIP_TO_STATE.replace("\"zip\"", "\"zpi\""));
+        let job = job(&ZIP_TO_STATE.replace("\"zip\"", "\"zips\""));
         let field = |name: &str| Field::new(name, DataType::Utf8, true);
         let found = check_schema(&job, &Schema::new(vec![field("zip"), field("state"), field("name")]));
         let found: Vec<String> = found.iter().filter(|p| p.is_error()).map(ToString::to_string).collect();
-        assert_eq!(found, ["dependencies[0].from: the source has no column `zpi`\n  help: did you mean `zip`?"]);
+        assert_eq!(found, ["dependencies[0].from: the source has no column `zips`\n  help: did you mean `zip`?"]);
     }
 }

@@ -7,7 +7,7 @@
 
 mod check;
 mod columns;
-pub(crate) mod dependencies;
+mod dependencies;
 mod forms;
 mod hash;
 mod load;
@@ -21,7 +21,7 @@ mod treatment;
 
 pub use check::check;
 pub use columns::check_schema;
-pub use dependencies::{Dependency, Inference, Ties};
+pub use dependencies::{Dependency, Inference, Laid, Ties};
 pub use load::OpenError;
 pub use locate::{is_url, local_path, resolve};
 pub use model::*;

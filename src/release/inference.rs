@@ -25,8 +25,7 @@ use crate::attack::chase::{Knowledge, Row};
 use crate::domain::Attribute;
 use crate::encode::row_hashes;
 use crate::error::{Error, Result};
-use crate::job::dependencies::Laid;
-use crate::job::{Inference, QuasiColumn, Treatment, published_fields};
+use crate::job::{Inference, Laid, QuasiColumn, Treatment, published_fields};
 use crate::measure::Classes;
 
 /// What the chase has found.

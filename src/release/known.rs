@@ -66,7 +66,7 @@ pub(super) fn shown(columns: &[ArrayRef], rows: usize) -> Result<Vec<Known>> {
 /// A number that grows with the position.
 fn ordered(position: f64) -> u64 {
     let bits = (position + 0.0).to_bits();
-    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+    if bits >> 63 == 0 { bits | (1 << 63) } else { !bits }
 }
 
 fn step(label: &str, hierarchy: Option<&Hierarchy>) -> Known {
