@@ -405,8 +405,8 @@ mod tests {
             ];
             let (knowledge, chased) = chase(&dependencies, &rows);
             for ((truth, before), after) in truth.iter().zip(&rows).zip(&chased) {
-                for a in 0..2 {
-                    let exact = Known::Between(truth[a], truth[a]);
+                for (a, &value) in truth.iter().enumerate() {
+                    let exact = Known::Between(value, value);
                     prop_assert_eq!(after.known[a].meet(&exact), exact, "the true value is never ruled out");
                     prop_assert_eq!(after.known[a].meet(&before.known[a]), after.known[a].clone(), "nothing widens");
                 }
