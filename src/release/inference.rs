@@ -243,11 +243,6 @@ pub(super) fn judge(found: &Inferred, treatment: &Treatment) -> Option<Finding> 
 
 /// The treatment that also withholds some quasi-identifiers.
 fn withhold(treatment: &Treatment, columns: &[usize]) -> Result<Treatment> {
-    let mut policy = treatment.policy.as_ref().clone();
-    for &column in columns {
-        let name = &treatment.quasi[column].name;
-        let role = crate::job::Column::new(crate::job::Role::Quasi);
-        policy.columns.entry(name.clone()).or_insert(role).withhold = true;
-    }
+    let policy = treatment.policy.withholding(columns.iter().map(|&column| treatment.quasi[column].name.as_str()))?;
     Treatment::resolve(Arc::new(policy), Arc::clone(&treatment.input))
 }

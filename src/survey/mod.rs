@@ -9,6 +9,7 @@ mod facts;
 mod sample;
 mod sketch;
 
+use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -35,8 +36,8 @@ use sample::Sampler;
 /// Rows of a cell when nothing asks for smaller ones: so many that its borders cost no measurable quality.
 pub const CELL_ROWS: usize = 1 << 17;
 
-/// What pass 1 has found. Small; no row of the input is in it.
-#[derive(Debug, Clone)]
+/// What pass 1 has found. Small; no row of the input is in it, but values of single columns are.
+#[derive(Clone)]
 pub struct Survey {
     /// Rows of the table.
     pub rows: u64,
@@ -50,6 +51,13 @@ pub struct Survey {
     pub tuned: Tuned,
     /// How often each code of every quasi-identifier occurs in the sample, when the policy has dependencies.
     pub frequencies: Vec<Vec<u64>>,
+}
+
+/// Plans are logged in their debug form, and values of the input must not be.
+impl fmt::Debug for Survey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Survey").field("rows", &self.rows).field("cells", &self.tree.cells()).finish_non_exhaustive()
+    }
 }
 
 /// Parameters found from the sample.
