@@ -11,6 +11,7 @@ mod axis;
 mod cover;
 mod dependency;
 mod sensitive;
+mod shares;
 mod table;
 mod tree;
 
@@ -18,5 +19,6 @@ pub use axis::{Axis, Code, LARGEST_SET, LINE_STEPS, NULL_ON_LINE, Shape};
 pub use cover::Cover;
 pub use dependency::{Attribute, Dependency};
 pub use sensitive::{Sensitive, SensitiveShape};
+pub use shares::Shares;
 pub use table::{Grouping, Table};
 pub use tree::{Node, Tree};

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::outside_share;
-use super::model::{Job, MethodName, Role};
+use super::identifier::Treat;
+use super::model::{Column, Form, Job};
 use super::problem::{Problem, nearest};
 use super::treatment::Treatment;
 use crate::domain::{self, Attribute};
@@ -66,21 +67,10 @@ impl Inference {
     }
 }
 
-/// Which of two equally good mergers `pair-enum` makes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ties {
-    /// The one that preserves more instances completely.
-    #[default]
-    Complete,
-    /// The first, as the thesis prints it.
-    First,
-}
-
 /// Finds what is wrong with the dependencies of a job before its source is known.
 pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
     let method = job.method.name;
-    if job.dependencies.is_empty() && matches!(method, MethodName::PairEnum | MethodName::KAssemble) {
+    if job.dependencies.is_empty() && method.entry().preserves {
         let message = format!("is missing: method `{}` preserves dependencies, and the job has none", method.as_str());
         let help = "add [[dependencies]] with from = [\"...\"] and to = [\"...\"], or change method.name";
         problems.push(Problem::error("dependencies", message).help(help));
@@ -89,8 +79,14 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
         let message = "is about dependencies, and the job has none";
         problems.push(Problem::error("privacy.inference", message).help("add [[dependencies]], or remove it"));
     }
-    if job.method.seeds == Some(0) {
-        problems.push(Problem::error("method.seeds", "must be at least 1, is 0"));
+    if !job.dependencies.is_empty() && !job.privacy.inference.is_default() && job.privacy.person.is_some() {
+        let message = "counts rows to a reader who knows the dependencies, and k counts people";
+        problems
+            .push(Problem::error("privacy.inference", message).help("set it to \"warn\", or remove privacy.person"));
+    }
+    if !job.dependencies.is_empty() && job.method.form() == Form::Anatomy {
+        let message = "have no meaning in the form `anatomy`, which publishes quasi-identifiers as they are";
+        problems.push(Problem::error("dependencies", message).help("remove them, or choose another method.form"));
     }
     for (index, dependency) in job.dependencies.iter().enumerate() {
         let key = format!("dependencies[{index}]");
@@ -105,11 +101,15 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
                 if !seen.insert(column) {
                     problems.push(Problem::error(&key, format!("names column `{column}` a second time")));
                 }
-                let role = job.columns.get(column).map(|column| column.role);
-                if role.or(job.defaults.as_ref().map(|defaults| defaults.role)) == Some(Role::Identifier) {
-                    let message = format!("column `{column}` is an identifier, which is dropped");
-                    problems.push(Problem::error(&key, message).help("leave it out: nobody will see it"));
-                }
+                let open = || job.defaults.as_ref().map(|defaults| Column::new(defaults.role));
+                let becomes = match job.columns.get(column).cloned().or_else(open).as_ref().and_then(Column::treat) {
+                    Some(Treat::Drop) => "dropped",
+                    Some(Treat::Constant(_)) => "replaced by a constant",
+                    // Equal values have equal pseudonyms, so what depends on one depends on the other.
+                    Some(Treat::Pseudonym(_)) | None => continue,
+                };
+                let message = format!("column `{column}` is an identifier, which is {becomes}");
+                problems.push(Problem::error(&key, message).help("leave it out: nobody will see it"));
             }
         }
     }
@@ -217,6 +217,27 @@ mod tests {
         assert!(found[0].starts_with("dependencies: is missing: method `k-assemble` preserves dependencies"));
         assert!(found[1].starts_with("privacy.inference: is about dependencies"));
         assert!(found[2].starts_with("method.seeds: must be at least 1"));
+    }
+
+    #[test]
+    fn dependencies_fit_people_pseudonyms_and_forms() {
+        let found = errors(&ZIP_TO_STATE.replace("k = 5", "k = 5, inference = \"repair\", person = \"state\""));
+        assert!(found.iter().any(|problem| problem.starts_with("privacy.inference: counts rows")), "{found:?}");
+        let of_name = ZIP_TO_STATE.replace("[\"zip\"]", "[\"name\"]");
+        let treated = |treat: Treat| {
+            let mut job = job(&of_name);
+            job.columns.get_mut("name").unwrap().treat = Some(treat);
+            let mut problems = Vec::new();
+            super::check(&job, &mut problems);
+            problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()
+        };
+        let pseudonym = toml::from_str::<Column>("role = \"identifier\"\ntreat.pseudonym.key-env = \"KEY\"");
+        let pseudonym = pseudonym.unwrap().treat.unwrap();
+        let constant = treated(Treat::Constant("x".into()));
+        assert_eq!(constant, ["column `name` is an identifier, which is replaced by a constant"]);
+        assert_eq!(treated(pseudonym), [""; 0]);
+        let found = errors(&format!("method.form = \"anatomy\"\n{ZIP_TO_STATE}"));
+        assert!(found.iter().any(|problem| problem.starts_with("dependencies: have no meaning")), "{found:?}");
     }
 
     #[test]

@@ -7,13 +7,22 @@
 //! Group measures ([`Groups`]) take losses and disclosures from outside, since the exact ones are known only when
 //! values are recoded. Class measures ([`loss::Classes`]) come from counting equal rows of the published files.
 
+pub mod classification;
 pub mod dependency;
+pub mod generalisation;
+pub mod information;
 pub mod loss;
+pub mod people;
 pub mod protection;
 pub mod risk;
+pub mod workload;
 
+pub use generalisation::Generalisation;
+pub use information::Information;
 pub use loss::{Classes, Loss};
+pub use people::People;
 pub use protection::Protection;
+pub use workload::Workload;
 
 /// A sum of fractions that does not depend on the order of its terms: whole multiples of 2^-60.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,6 +55,14 @@ pub struct Groups {
     pub loss: Loss,
     /// How well they protect.
     pub protection: Protection,
+    /// Their sizes in people, when rows tell whose they are.
+    pub people: Option<People>,
+    /// How far values have moved up.
+    pub generalisation: Generalisation,
+    /// What is left of the frequencies of values, when asked for.
+    pub information: Option<Information>,
+    /// Answers of queries, when asked for.
+    pub workload: Option<Workload>,
     /// How well they preserve each dependency of the policy.
     pub dependencies: Vec<dependency::Preserved>,
 }
@@ -53,7 +70,15 @@ pub struct Groups {
 impl Groups {
     /// No groups yet, of so many quasi-identifiers and sensitive columns.
     pub fn new(quasi: usize, sensitive: usize) -> Self {
-        Self { loss: Loss::new(quasi), protection: Protection::new(sensitive), dependencies: Vec::new() }
+        Self {
+            loss: Loss::new(quasi),
+            protection: Protection::new(sensitive),
+            people: None,
+            generalisation: Generalisation::default(),
+            information: None,
+            workload: None,
+            dependencies: Vec::new(),
+        }
     }
 
     /// Adds a group: its rows, its loss per quasi-identifier, its spread (1 minus S-diversity) and its range
@@ -67,8 +92,22 @@ impl Groups {
     pub fn merge(&mut self, other: &Self) {
         self.loss.merge(&other.loss);
         self.protection.merge(&other.protection);
+        if let Some(people) = &other.people {
+            self.people.get_or_insert_default().merge(people);
+        }
+        self.generalisation.merge(&other.generalisation);
+        merge_or_take(&mut self.information, other.information.as_ref(), Information::merge);
+        merge_or_take(&mut self.workload, other.workload.as_ref(), Workload::merge);
         self.dependencies.resize_with(self.dependencies.len().max(other.dependencies.len()), Default::default);
         self.dependencies.iter_mut().zip(&other.dependencies).for_each(|(mine, theirs)| mine.merge(theirs));
+    }
+}
+
+fn merge_or_take<T: Clone>(mine: &mut Option<T>, other: Option<&T>, merge: impl Fn(&mut T, &T)) {
+    match (mine, other) {
+        (Some(mine), Some(other)) => merge(mine, other),
+        (mine @ None, Some(other)) => *mine = Some(other.clone()),
+        (_, None) => {}
     }
 }
 

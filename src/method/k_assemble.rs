@@ -19,11 +19,36 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::catalogue::Entry;
+use super::cutting::{S, check};
+use super::options::{self, Key};
 use super::{Method, in_subspaces};
 use crate::domain::{Code, Grouping, Table};
 use crate::measure::dependency::{Dependencies, Instances, Kind};
 use crate::partition::widest::Widest;
 use crate::privacy::Rules;
+
+/// In the list of methods.
+pub const ENTRY: Entry = Entry::new(
+    "k-assemble",
+    "Clusters of random seeds and their neighbours that preserve the dependencies of the job.",
+    |setting| {
+        Arc::new(KAssemble {
+            dependencies: Arc::clone(&setting.dependencies),
+            seeds: setting.options.count(&SEEDS).unwrap_or(KAssemble::SEEDS),
+            least: setting.options.count(&S).unwrap_or(KAssemble::LEAST),
+        })
+    },
+)
+.options(&[SEEDS, S])
+.of_dependencies()
+.check(check);
+
+const SEEDS: Key = Key::new(
+    "seeds",
+    "Random seeds to choose among for every cluster; 8 when absent.",
+    options::Kind::Count { least: 1 },
+);
 
 /// Two scores that are closer than this are equal.
 pub(super) const EQUAL: f64 = 1e-9;

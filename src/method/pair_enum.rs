@@ -20,12 +20,41 @@
 
 use std::sync::Arc;
 
+use super::catalogue::Entry;
+use super::cutting::{self, S};
 use super::k_assemble::{EQUAL, Gain};
+use super::options::{Key, Kind};
+use super::ties::{self, TIES};
 use super::{Method, in_subspaces};
 use crate::domain::{Grouping, Table};
 use crate::measure::dependency::{Dependencies, Instances, Value, preserve};
 use crate::partition::widest::Widest;
 use crate::privacy::Rules;
+
+/// In the list of methods.
+pub const ENTRY: Entry =
+    Entry::new("pair-enum", "Merges clusters two by two so as to preserve the dependencies of the job.", |setting| {
+        let options = setting.options;
+        Arc::new(PairEnum {
+            dependencies: Arc::clone(&setting.dependencies),
+            neighbours: Some(options.count(&NEIGHBOURS).unwrap_or(PairEnum::NEIGHBOURS)).filter(|&q| q > 0),
+            ties: if options.text(&TIES) == Some("first") { Ties::First } else { Ties::Complete },
+            least: options.count(&S).unwrap_or_else(|| PairEnum::least_for(setting.k)),
+        })
+    })
+    .options(&[NEIGHBOURS, TIES, S])
+    .of_dependencies()
+    .check(|setting| {
+        let mut remarks = cutting::check(setting);
+        remarks.extend(ties::check(setting, ["complete", "first"]));
+        remarks
+    });
+
+const NEIGHBOURS: Key = Key::new(
+    "neighbours",
+    "Nearest clusters that each cluster is tried with, 0 for all of them; 6 when absent.",
+    Kind::Count { least: 0 },
+);
 
 /// Which of two mergers with the same utility is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

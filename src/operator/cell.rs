@@ -4,7 +4,7 @@
 //! everything that will be published of them, so it does not matter how they arrived; and they leave group by group,
 //! so their order tells nothing of the input's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
@@ -12,11 +12,11 @@ use datafusion::arrow::compute::take;
 
 use super::Blueprint;
 use crate::domain::{Grouping, Table};
-use crate::encode::{encode_sensitive, row_hashes};
+use crate::encode::{class_hashes, encode_sensitive, row_hashes};
 use crate::error::Result;
-use crate::job::Role;
-use crate::measure::Groups as Measures;
+use crate::job::{Form, Role};
 use crate::measure::dependency::Preserved;
+use crate::measure::{Groups as Measures, People};
 use crate::method::settle;
 use crate::privacy::GroupView;
 use crate::privacy::range_diversity::range_diversity;
@@ -47,13 +47,14 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     let grouping = settle(&table, grouping, &blueprint.rules);
     let grouped = Instant::now();
     let mut groups = Groups::new(&table, &grouping, &order);
-    let (mut published, mut losses) = publish(blueprint, rows, &groups)?;
+    let (mut published, mut losses) = publish(blueprint, cell, rows, &groups)?;
     let safe = without_clashes(blueprint, &groups, &published)?;
     if let Some(safe) = &safe {
         groups = Groups::new(&table, safe, &order);
-        (published, losses) = publish(blueprint, rows, &groups)?;
+        (published, losses) = publish(blueprint, cell, rows, &groups)?;
     }
-    let measures = measure(blueprint, &table, &groups, &losses);
+    let mut measures = measure(blueprint, &table, &groups, &losses);
+    measures.people = people(blueprint, rows, &groups, &published)?;
     Ok(Cell {
         rows: published,
         measures,
@@ -70,8 +71,10 @@ fn canonical_order(blueprint: &Blueprint, rows: &RecordBatch) -> Result<Vec<u32>
         .columns()
         .iter()
         .zip(&treatment.roles)
-        .filter(|(_, role)| **role != Role::Identifier)
-        .map(|(column, _)| column.clone())
+        .enumerate()
+        // Of two rows that publish the same, it matters whose they are.
+        .filter(|(index, (_, role))| **role != Role::Identifier || treatment.person == Some(*index))
+        .map(|(_, (column, _))| column.clone())
         .collect();
     let hashes = row_hashes(&published, rows.num_rows(), treatment.policy.method.seed)?;
     let mut order: Vec<(u64, u32)> = hashes.into_iter().zip(0..).collect();
@@ -99,11 +102,56 @@ fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Ta
         let hashes = row_hashes(std::slice::from_ref(rows.column(column)), rows.num_rows(), 0)?;
         table.plain.push(order.iter().map(|&row| hashes[row as usize]).collect());
     }
+    if let Some(hashes) = person_hashes(blueprint, rows)? {
+        let mut numbers: HashMap<u64, u32> = HashMap::new();
+        let mut number = |hash: u64| {
+            let next = numbers.len() as u32;
+            *numbers.entry(hash).or_insert(next)
+        };
+        table.persons = Some(order.iter().map(|&row| number(hashes[row as usize])).collect());
+    }
     Ok(table)
 }
 
+/// A hash of the person that every row belongs to, when k counts people. Rows that do not tell are of one person.
+fn person_hashes(blueprint: &Blueprint, rows: &RecordBatch) -> Result<Option<Vec<u64>>> {
+    let Some(person) = blueprint.treatment.person else { return Ok(None) };
+    row_hashes(std::slice::from_ref(rows.column(person)), rows.num_rows(), PERSON_SEED).map(Some).map_err(Into::into)
+}
+
+/// Seed of the hashes that tell people apart.
+const PERSON_SEED: u64 = 0x7068_6F65_6265;
+
+/// People in the classes of the published rows, when k counts people.
+fn people(
+    blueprint: &Blueprint,
+    rows: &RecordBatch,
+    groups: &Groups<'_>,
+    published: &RecordBatch,
+) -> Result<Option<People>> {
+    let Some(persons) = person_hashes(blueprint, rows)? else { return Ok(None) };
+    let classes = class_hashes(&class_columns(blueprint, published), published.num_rows())?;
+    let persons = groups.rows().values().iter().map(|&row| persons[row as usize]).collect::<Vec<_>>();
+    Ok(Some(People::count(classes.into_iter().zip(persons))))
+}
+
+/// The published columns that make up a class.
+fn class_columns(blueprint: &Blueprint, published: &RecordBatch) -> Vec<ArrayRef> {
+    let names = blueprint.treatment.class_columns();
+    names.iter().filter_map(|name| published.column_by_name(name)).cloned().collect()
+}
+
 /// The published columns in the order of the source, and the loss of every group per quasi-identifier.
-fn publish(blueprint: &Blueprint, rows: &RecordBatch, groups: &Groups<'_>) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
+fn publish(
+    blueprint: &Blueprint,
+    cell: u32,
+    rows: &RecordBatch,
+    groups: &Groups<'_>,
+) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
+    if blueprint.treatment.form() == Form::Anatomy {
+        let losses = vec![vec![0.0; groups.grouping.len()]; blueprint.axes.len()];
+        return Ok((recode::anatomy::publish(&blueprint.treatment, cell, rows, groups)?, losses));
+    }
     let kept = groups.rows();
     let mut columns: Vec<ArrayRef> = Vec::new();
     let mut losses = Vec::new();
@@ -132,10 +180,7 @@ fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, published: &Recor
     if blueprint.rules.others.is_empty() {
         return Ok(None);
     }
-    let class_columns = blueprint.treatment.class_columns();
-    let columns: Vec<ArrayRef> =
-        class_columns.iter().filter_map(|name| published.column_by_name(name)).cloned().collect();
-    let hashes = row_hashes(&columns, published.num_rows(), 0)?;
+    let hashes = row_hashes(&class_columns(blueprint, published), published.num_rows(), 0)?;
     let mut classes: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     let mut first = 0;
     for (group, rows) in groups.grouping.iter().enumerate() {
@@ -168,7 +213,14 @@ fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, published: &Recor
 }
 
 fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[Vec<f64>]) -> Measures {
-    let mut measures = Measures::new(blueprint.axes.len(), table.sensitive.len());
+    let mut measures = blueprint.measures();
+    let withheld: Vec<bool> = blueprint.treatment.quasi.iter().map(|quasi| quasi.withheld).collect();
+    // What a reader sees of a group: everything is possible on an axis that is withheld.
+    let shown = |rows: &[u32]| {
+        let mut cover = table.cover(rows);
+        (0..withheld.len()).filter(|&a| withheld[a]).for_each(|a| cover.widen(&table.axes, a));
+        cover
+    };
     let mut of_group = vec![0.0; losses.len()];
     let (mut spreads, mut disclosures) = (Vec::new(), Vec::new());
     for (group, rows) in groups.grouping.iter().enumerate() {
@@ -182,10 +234,21 @@ fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[
             disclosures.push(range_diversity(&histogram, sensitive));
         }
         measures.add_group(rows.len() as u64, &of_group, &spreads, &disclosures);
+        let cover = shown(rows);
+        measures.generalisation.add_group(&table.axes, &cover);
+        if let Some(workload) = &mut measures.workload {
+            workload.add_group(&blueprint.queries, table, rows, &cover);
+        }
     }
-    measures.loss.add_suppressed(groups.grouping.left_over.len() as u64);
+    let suppressed = &groups.grouping.left_over;
+    measures.loss.add_suppressed(suppressed.len() as u64);
+    if let Some(workload) = &mut measures.workload {
+        workload.add_suppressed(&blueprint.queries, table, suppressed);
+    }
+    if let Some(information) = &mut measures.information {
+        information.add_cell(table, groups.grouping.iter().map(|rows| (rows, shown(rows))), suppressed);
+    }
     if !blueprint.dependencies.list.is_empty() {
-        let withheld: Vec<bool> = blueprint.treatment.quasi.iter().map(|quasi| quasi.withheld).collect();
         measures.dependencies = Preserved::of(&blueprint.dependencies, table, groups.grouping, &withheld);
     }
     measures

@@ -10,6 +10,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNodeCore};
 
 use super::Blueprint;
+use super::identifiers::treat;
 use crate::error::Error;
 use crate::job::{Policy, Role, Treatment};
 
@@ -29,13 +30,17 @@ pub struct Anonymize {
 impl Anonymize {
     /// Anonymises the rows of `input`; they are surveyed when the plan runs.
     pub fn new(input: LogicalPlan, policy: Arc<Policy>) -> Result<Self> {
-        let schema = Arc::new(input.schema().as_arrow().clone());
-        let treatment = Treatment::new(policy, schema).map_err(Error::into_datafusion)?;
+        let (input, treatment) = treat(input, policy).map_err(Error::into_datafusion)?;
+        Self::treated(input, treatment)
+    }
+
+    /// Anonymises the rows of `input`, whose identifiers have been replaced; they are surveyed when the plan runs.
+    pub(crate) fn treated(input: LogicalPlan, treatment: Treatment) -> Result<Self> {
         let survey = survey_plan(&input, &treatment)?;
         Self::with(input, Some(survey), treatment, None)
     }
 
-    /// Anonymises the rows of `input`, which have been surveyed.
+    /// Anonymises the rows of `input`, whose identifiers have been replaced and which have been surveyed.
     pub fn surveyed(input: LogicalPlan, blueprint: Arc<Blueprint>) -> Result<Self> {
         let treatment = blueprint.treatment.as_ref().clone();
         Self::with(input, None, treatment, Some(blueprint))
@@ -66,10 +71,11 @@ impl Anonymize {
         LogicalPlan::Extension(datafusion::logical_expr::Extension { node: Arc::new(self) })
     }
 
-    /// Input columns that the node needs: everything but dropped identifiers. What the parents need of its output
-    /// makes no difference, because fewer columns would mean other groups.
+    /// Input columns that the node needs: everything but dropped identifiers, and the one that tells people apart. What
+    /// the parents need of its output makes no difference, because fewer columns would mean other groups.
     fn needed(&self) -> Vec<usize> {
-        (0..self.treatment.roles.len()).filter(|index| self.treatment.roles[*index] != Role::Identifier).collect()
+        let Treatment { roles, person, .. } = self.treatment.as_ref();
+        (0..roles.len()).filter(|index| roles[*index] != Role::Identifier || *person == Some(*index)).collect()
     }
 }
 

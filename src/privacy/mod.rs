@@ -2,13 +2,29 @@
 //!
 //! `k` is always there and is checked first, because it is cheap and because every method builds for it. The other
 //! rules are asked of a [`GroupView`], which hands out the group's rows, its cover and its sensitive codes.
+//!
+//! Most rules are about the values of one sensitive column. Such a [`SensitiveRule`] looks at nothing but how often
+//! each value occurs, so the same code judges a group while it is built and a class that is read back from the
+//! published files. Its type is also its form in the job file.
 
+pub mod alpha_k;
+pub mod attained;
+pub mod beta_likeness;
+pub mod delta_disclosure;
+pub mod guarding;
+pub mod k_e;
 pub mod l_diversity;
 pub mod max_loss;
+pub mod p_sensitive;
 pub mod range_diversity;
+mod sensitive_rule;
+pub mod t_closeness;
 
 use std::fmt;
 use std::sync::Arc;
+
+pub use attained::{Attained, Figures};
+pub use sensitive_rule::{Flaw, Histogram, Needs, OnColumn, RESERVE, SensitiveRule, Setting};
 
 use crate::domain::{Cover, Sensitive, Table};
 
@@ -36,6 +52,15 @@ impl<'a> GroupView<'a> {
     /// The cover of the group.
     pub fn cover(&self) -> Cover {
         self.table.cover(self.rows)
+    }
+
+    /// People in the group: its rows, when the table does not say whose each row is.
+    pub fn people(&self) -> usize {
+        let Some(persons) = &self.table.persons else { return self.rows.len() };
+        let mut seen: Vec<u32> = self.rows.iter().map(|&row| persons[row as usize]).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen.len()
     }
 
     /// How often each sensitive code occurs, ascending by code.
@@ -85,11 +110,7 @@ impl Rules {
         if group.rows.len() < self.k {
             return false;
         }
-        let Some(persons) = &group.table.persons else { return true };
-        let mut seen: Vec<u32> = group.rows.iter().map(|&row| persons[row as usize]).collect();
-        seen.sort_unstable();
-        seen.dedup();
-        seen.len() >= self.k
+        group.people() >= self.k
     }
 
     /// Whether the group fails a rule that no further row can mend.

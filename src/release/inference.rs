@@ -56,7 +56,7 @@ pub(super) async fn chase(rows: &DataFrame, treatment: &Treatment) -> Result<Opt
     let splitting = knowledge.splitting();
     let class =
         ScalarUDF::from(ChasedClass { signature: Signature::variadic_any(Volatility::Immutable), reader, knowledge });
-    let classes = class_sizes(&rows, vec![class.call(columns).alias("class")]).await?;
+    let classes = class_sizes(&rows, vec![class.call(columns).alias("class")], &|_| {}).await?;
     Ok(Some(Chased { classes, splitting }))
 }
 

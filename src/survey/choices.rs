@@ -5,23 +5,12 @@ use std::sync::Arc;
 
 use super::Tuned;
 use crate::domain::Table;
-use crate::job::{self, Diversity, Effort, MethodName, MethodSpec, Treatment, Variant};
+use crate::job::{Treatment, diversity_rules, range_rules};
 use crate::measure::dependency::Dependencies;
 use crate::method::Method;
-use crate::method::auto::{self, Auto};
-use crate::method::k_assemble::KAssemble;
-use crate::method::k_members::KMembers;
-use crate::method::mondrian::Mondrian;
-use crate::method::pair_enum::{self, PairEnum};
-use crate::method::toc::Toc;
-use crate::method::tune::{self, Tuning};
-use crate::method::upc::Upc;
-use crate::partition::Cut;
-use crate::partition::widest::{Ties, Widest, Width};
-use crate::privacy::l_diversity::{self, LDiversity};
+use crate::method::catalogue::Setting;
 use crate::privacy::max_loss::MaxLoss;
-use crate::privacy::range_diversity::RangeDiversity;
-use crate::privacy::{Rule, Rules};
+use crate::privacy::{OnColumn, Rule, Rules};
 
 /// The rules of a policy.
 pub(crate) fn rules(treatment: &Treatment) -> Rules {
@@ -30,102 +19,41 @@ pub(crate) fn rules(treatment: &Treatment) -> Rules {
     if let Some(bound) = privacy.max_loss {
         others.push(Arc::new(MaxLoss { bound }));
     }
-    for rule in &privacy.l_diversity {
-        others.push(Arc::new(LDiversity { column: rule.column.clone(), kind: diversity(rule) }));
+    for listed in treatment.rules(true) {
+        others.push(Arc::new(OnColumn { title: listed.title, rule: listed.rule }));
     }
-    others.extend(range_rules(treatment).into_iter().map(|rule| Arc::new(rule) as Arc<dyn Rule>));
     Rules { k: privacy.k as usize, others }
 }
 
-fn range_rules(treatment: &Treatment) -> Vec<RangeDiversity> {
-    let rules = &treatment.policy.privacy.range_diversity;
-    rules.iter().map(|rule| RangeDiversity { column: rule.column.clone(), bound: rule.p }).collect()
-}
-
-fn diversity(rule: &job::LDiversity) -> l_diversity::Diversity {
-    match rule.kind {
-        Diversity::Distinct => l_diversity::Diversity::Distinct { l: rule.l as usize },
-        Diversity::Entropy => l_diversity::Diversity::Entropy { l: rule.l },
-        Diversity::Recursive => l_diversity::Diversity::Recursive { c: rule.c.unwrap_or(1.0), l: rule.l as usize },
+/// What the method of a job is made from.
+fn setting<'a>(treatment: &'a Treatment, tuned: &Tuned) -> Setting<'a> {
+    let privacy = &treatment.policy.privacy;
+    Setting {
+        options: &treatment.policy.method.options,
+        k: privacy.k as usize,
+        max_loss: privacy.max_loss,
+        range_diversity: range_rules(privacy),
+        l_diversity: diversity_rules(privacy),
+        quasi: Some(treatment.quasi.iter().map(|column| column.name.clone()).collect()),
+        sensitive: Some(treatment.sensitive.iter().map(|column| column.name.clone()).collect()),
+        tuned: *tuned,
+        dependencies: Arc::default(),
     }
 }
-
-/// The threshold of `toc` when neither the job nor a sample has given one.
-const DELTA: f64 = 0.25;
 
 /// The method of a job. What the job leaves open is taken from the sample.
 pub(crate) fn method(treatment: &Treatment, tuned: &Tuned, dependencies: &Arc<Dependencies>) -> Arc<dyn Method> {
-    let spec = &treatment.policy.method;
-    let k = treatment.policy.privacy.k as usize;
-    let least = spec.s.map(|s| s as usize).or(tuned.s).unwrap_or(4 * k);
-    match spec.name {
-        MethodName::Auto => Arc::new(Auto::new(match spec.effort.unwrap_or_default() {
-            Effort::Fast => auto::Effort::Fast,
-            Effort::Balanced => auto::Effort::Balanced,
-            Effort::Thorough => auto::Effort::Thorough,
-        })),
-        MethodName::Mondrian => Arc::new(Mondrian { strict: spec.variant.unwrap_or_default() == Variant::Strict }),
-        MethodName::KMembers => Arc::new(KMembers::default()),
-        MethodName::PairEnum => Arc::new(PairEnum {
-            dependencies: Arc::clone(dependencies),
-            neighbours: Some(spec.neighbours.map_or(PairEnum::NEIGHBOURS, |q| q as usize)).filter(|&q| q > 0),
-            ties: match spec.ties.unwrap_or_default() {
-                job::Ties::Complete => pair_enum::Ties::Complete,
-                job::Ties::First => pair_enum::Ties::First,
-            },
-            least: spec.s.map_or(PairEnum::least_for(k), |s| s as usize),
-        }),
-        MethodName::KAssemble => Arc::new(KAssemble {
-            dependencies: Arc::clone(dependencies),
-            seeds: spec.seeds.map_or(KAssemble::SEEDS, |m| m as usize),
-            least: spec.s.map_or(KAssemble::LEAST, |s| s as usize),
-        }),
-        MethodName::Toc => Arc::new(toc(spec, spec.delta.or(tuned.delta).unwrap_or(DELTA), least)),
-        MethodName::Upc => Arc::new(upc(treatment, least)),
-    }
+    let setting = Setting { dependencies: Arc::clone(dependencies), ..setting(treatment, tuned) };
+    (treatment.policy.method.name.entry().make)(&setting)
 }
 
-fn toc(spec: &MethodSpec, delta: f64, least: usize) -> Toc {
-    let utility = match (spec.w_utility, spec.w_protection) {
-        (Some(utility), _) => utility,
-        (None, Some(protection)) => 1.0 - protection,
-        (None, None) => 0.5,
-    };
-    Toc { utility, split: cut(spec), ..Toc::new(delta, least) }
-}
-
-fn upc(treatment: &Treatment, least: usize) -> Upc {
-    let max_loss = treatment.policy.privacy.max_loss.unwrap_or(1.0);
-    Upc { split: cut(&treatment.policy.method), ..Upc::new(max_loss, range_rules(treatment), least) }
-}
-
-fn cut(spec: &MethodSpec) -> Cut {
-    let width = match spec.width.unwrap_or_default() {
-        job::Width::Normalised => Width::Normalised,
-        job::Width::Raw => Width::Raw,
-    };
-    if spec.split == Some(job::Split::Gain) {
-        return Cut::Gain;
-    }
-    let boundary = spec.split == Some(job::Split::WidestBoundary);
-    Cut::Widest(Widest { width, ties: if boundary { Ties::Boundary } else { Ties::Divide }, next: boundary })
+/// Whether the job leaves something open that a sample can tell.
+pub(super) fn open(treatment: &Treatment) -> bool {
+    (treatment.policy.method.name.entry().open)(&setting(treatment, &Tuned::default()))
 }
 
 /// Finds what the job leaves open by trying it out on a sample.
 pub(super) fn tune(treatment: &Treatment, sample: &Table) -> Tuned {
-    let spec = &treatment.policy.method;
-    let (rules, tuning) = (rules(treatment), Tuning::default());
-    match spec.name {
-        MethodName::Toc => {
-            let found = || tune::delta(sample, &rules, &toc(spec, DELTA, rules.k), &tuning);
-            let delta = spec.delta.or_else(found).unwrap_or(DELTA);
-            let s = spec.s.map(|s| s as usize);
-            let s = s.unwrap_or_else(|| tune::least(sample, &rules, &toc(spec, delta, rules.k), &tuning));
-            Tuned { delta: Some(delta), s: Some(s) }
-        }
-        MethodName::Upc => {
-            Tuned { delta: None, s: Some(tune::upc_least(sample, &rules, &upc(treatment, rules.k), &tuning)) }
-        }
-        _ => Tuned::default(),
-    }
+    let setting = setting(treatment, &Tuned::default());
+    (treatment.policy.method.name.entry().tune)(&setting, &rules(treatment), sample)
 }

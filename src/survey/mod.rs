@@ -19,7 +19,6 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
-use serde::{Deserialize, Serialize};
 
 pub(crate) use choices::{method, rules};
 pub use facts::Facts;
@@ -28,7 +27,8 @@ pub use sample::{SAMPLE_ROWS, Sample};
 use crate::domain::Table;
 use crate::encode::{Coder, SensitiveDomain, encode_sensitive, positions};
 use crate::error::{Error, Result};
-use crate::job::{Constant, MethodName, Treatment, Unknown};
+use crate::job::{Constant, Treatment, Unknown};
+pub use crate::method::tune::Tuned;
 use crate::partition::CellTree;
 use facts::{Collector, SensitiveCollector};
 use sample::Sampler;
@@ -58,15 +58,6 @@ impl fmt::Debug for Survey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Survey").field("rows", &self.rows).field("cells", &self.tree.cells()).finish_non_exhaustive()
     }
-}
-
-/// Parameters found from the sample.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tuned {
-    /// Threshold of `toc`.
-    pub delta: Option<f64>,
-    /// Subspace size of `toc` and `upc`.
-    pub s: Option<usize>,
 }
 
 /// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns.
@@ -110,7 +101,7 @@ impl Surveyor {
         Self {
             rows: 0,
             quasi: treatment.quasi.iter().map(Collector::new).collect(),
-            sensitive: vec![SensitiveCollector::default(); treatment.sensitive.len()],
+            sensitive: treatment.sensitive.iter().map(SensitiveCollector::new).collect(),
             sampler: Sampler::new(schema, treatment.policy.method.seed),
         }
     }
@@ -137,7 +128,9 @@ impl Surveyor {
     fn finish(self, treatment: &Treatment, cell_rows: usize) -> Result<Survey> {
         let mut facts: Vec<Facts> = self.quasi.into_iter().map(Collector::finish).collect();
         refuse_unusable(self.rows, &facts, treatment)?;
-        let sensitive: Vec<SensitiveDomain> = self.sensitive.into_iter().map(SensitiveCollector::finish).collect();
+        let collectors = self.sensitive.into_iter().zip(&treatment.sensitive);
+        let sensitive =
+            collectors.map(|(collector, column)| collector.finish(column)).collect::<Result<Vec<SensitiveDomain>>>()?;
         let sample = self.sampler.finish()?;
         for ((column, facts), array) in treatment.quasi.iter().zip(&mut facts).zip(sample.rows.columns()) {
             if let (Some(_), Facts::Line { quantiles, .. }) = (&column.quantiles, facts) {
@@ -244,13 +237,7 @@ fn frequencies(table: &Table, weights: &[u64]) -> Vec<Vec<u64>> {
 const TUNING_ROWS: usize = 1500;
 
 fn tune(treatment: &Treatment, coders: &[Coder], domains: &[SensitiveDomain], sample: &Sample) -> Result<Tuned> {
-    let spec = &treatment.policy.method;
-    let missing = match spec.name {
-        MethodName::Toc => spec.delta.is_none() || spec.s.is_none(),
-        MethodName::Upc => spec.s.is_none(),
-        _ => false,
-    };
-    if !missing {
+    if !choices::open(treatment) {
         return Ok(Tuned::default());
     }
     let rows = sample.expand(TUNING_ROWS)?;

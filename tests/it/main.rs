@@ -11,13 +11,28 @@
 mod adult;
 mod bad_input;
 mod commands;
+#[cfg(feature = "delta")]
+mod delta;
 mod dependencies;
 mod determinism;
 mod explain;
+mod identifiers;
 mod invariants;
+mod layout;
+mod manners;
+mod messages;
+mod methods;
+mod observing;
+mod oracle;
+mod people;
 mod pipelines;
 mod readings;
+mod rules;
+mod sources;
 mod stopping;
+mod stores;
 mod support;
 mod tables;
 mod tamper;
+#[cfg(feature = "otel")]
+mod tracing;

@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion_proto::protobuf;
 use prost::{Message, Oneof};
 
-use crate::encode::SensitiveDomain;
+use crate::encode::{Reference, SensitiveDomain};
 use crate::error::{Error, Result};
 use crate::job::{Policy, Treatment};
 use crate::operator::Blueprint;
@@ -124,6 +124,14 @@ struct DomainMessage {
     max: f64,
     #[prost(uint64, tag = "3")]
     distinct: u64,
+    #[prost(message, optional, tag = "4")]
+    reference: Option<ReferenceMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ReferenceMessage {
+    #[prost(btree_map = "fixed64, uint64", tag = "1")]
+    counts: BTreeMap<u64, u64>,
 }
 
 /// A cut of the cell tree; the first one is the root. Its sides lead to the cut of that index, or, where that is
@@ -273,13 +281,15 @@ impl TryFrom<FactsMessage> for Facts {
 
 impl From<&SensitiveDomain> for DomainMessage {
     fn from(domain: &SensitiveDomain) -> Self {
-        Self { min: domain.min, max: domain.max, distinct: domain.distinct }
+        let reference = domain.reference.clone().map(|known| ReferenceMessage { counts: known.into_counts() });
+        Self { min: domain.min, max: domain.max, distinct: domain.distinct, reference }
     }
 }
 
 impl From<&DomainMessage> for SensitiveDomain {
     fn from(message: &DomainMessage) -> Self {
-        Self { min: message.min, max: message.max, distinct: message.distinct }
+        let reference = message.reference.clone().map(|known| Reference::from_counts(known.counts));
+        Self { min: message.min, max: message.max, distinct: message.distinct, reference }
     }
 }
 
