@@ -88,7 +88,8 @@ fn people(rows: usize) -> Table {
     let mut table = Table::new(axes.collect::<Vec<_>>(), codes);
     let values = (0..rows).map(|_| (sensitive.f64() * sensitive.f64() * 40.0) as u32).collect();
     let shape = SensitiveShape::Set { values: 40 };
-    table.sensitive = vec![Sensitive { name: "s".into(), codes: values, shape, null: None, ranges: Vec::new(), shares: None }];
+    table.sensitive =
+        vec![Sensitive { name: "s".into(), codes: values, shape, null: None, ranges: Vec::new(), shares: None }];
     table
 }
 

@@ -22,7 +22,11 @@
 //! | [`operator`] | the DataFusion node, its planner, DataFrame and SQL |
 //! | [`release`] | stage, verify, commit |
 //! | [`attack`] | what an adversary could do with a release |
+//! | [`report`] | a release as one page |
+//! | [`profile`] | what an unknown dataset looks like, and a job for it |
 //! | [`generate`] | a synthetic census |
+//!
+//! Guides, from the first job to the threat model, are in [`guide`].
 //!
 //! # Example
 //!
@@ -60,6 +64,7 @@ pub mod domain;
 pub mod encode;
 pub mod error;
 pub mod generate;
+pub mod guide;
 pub mod hierarchy;
 pub mod job;
 pub mod measure;
@@ -67,6 +72,8 @@ pub mod method;
 pub mod operator;
 pub mod partition;
 pub mod privacy;
+pub mod profile;
 pub mod recode;
 pub mod release;
+pub mod report;
 pub mod survey;

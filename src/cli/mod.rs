@@ -3,18 +3,23 @@
 mod check;
 mod completions;
 mod generate;
+mod hierarchy;
 mod logging;
 mod metrics;
 #[cfg(feature = "otel")]
 mod otel;
 mod plan;
+mod profile;
 mod progress;
+mod recommend;
 mod releases;
+mod report;
 mod run;
 mod schema;
 mod sql;
 mod stores;
 mod summary;
+mod sweep;
 mod table;
 mod tally;
 mod verify;
@@ -73,6 +78,11 @@ enum Command {
     Check(check::Arguments),
     Plan(plan::Arguments),
     Verify(verify::Arguments),
+    Profile(profile::Arguments),
+    Report(report::Arguments),
+    Sweep(sweep::Arguments),
+    Recommend(recommend::Arguments),
+    Hierarchy(hierarchy::Arguments),
     Generate(generate::Arguments),
     Schema(schema::Arguments),
     Sql(sql::Arguments),
@@ -98,24 +108,35 @@ struct JobArguments {
 impl JobArguments {
     /// The job, and the folder that its relative paths start at.
     fn read(&self) -> Result<(Job, PathBuf)> {
-        let text = std::fs::read_to_string(&self.job)
-            .map_err(|error| Error::Job(format!("{} cannot be read: {}", self.job.display(), reason(&error))))?;
         let settings: Vec<(&str, &str)> =
             self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let mut job = Job::parse_with(&text, &self.job, &settings).map_err(|error| Error::Job(error.to_string()))?;
+        let (mut job, base) = read_job(&self.job, &settings)?;
         self.stores.lay_over(&mut job);
-        let folder = self.job.parent().filter(|folder| !folder.as_os_str().is_empty());
-        Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
+        Ok((job, base))
     }
 
     /// Names the job file in front of every problem with it.
     fn blame(&self, error: Error) -> Error {
-        let Error::Job(text) = error else { return error };
-        let file = self.job.display();
-        let help = |line: &str| line.starts_with(' ');
-        let named = |line: &str| if help(line) { line.to_owned() } else { format!("{file}: {line}") };
-        Error::Job(text.lines().map(named).collect::<Vec<_>>().join("\n"))
+        blame(&self.job, error)
     }
+}
+
+/// A job file with changes to it, and the folder that its relative paths start at.
+fn read_job(path: &Path, settings: &[(&str, &str)]) -> Result<(Job, PathBuf)> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Error::Job(format!("{} cannot be read: {}", path.display(), reason(&error))))?;
+    let job = Job::parse_with(&text, path, settings).map_err(|error| Error::Job(error.to_string()))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
+}
+
+/// Names a job file in front of every problem with it.
+fn blame(path: &Path, error: Error) -> Error {
+    let Error::Job(text) = error else { return error };
+    let file = path.display();
+    let help = |line: &str| line.starts_with(' ');
+    let named = |line: &str| if help(line) { line.to_owned() } else { format!("{file}: {line}") };
+    Error::Job(text.lines().map(named).collect::<Vec<_>>().join("\n"))
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
@@ -178,6 +199,11 @@ pub fn main() -> ExitCode {
             Command::Check(arguments) => check::run(arguments).await,
             Command::Plan(arguments) => plan::run(arguments).await,
             Command::Verify(arguments) => verify::run(arguments, cli.quiet).await,
+            Command::Profile(arguments) => profile::run(arguments, cli.quiet).await,
+            Command::Report(arguments) => report::run(arguments, cli.quiet).await,
+            Command::Sweep(arguments) => sweep::run(arguments, cli.quiet).await,
+            Command::Recommend(arguments) => recommend::run(arguments, cli.quiet).await,
+            Command::Hierarchy(arguments) => hierarchy::run(arguments, cli.quiet).await,
             Command::Generate(arguments) => generate::run(&arguments, cli.quiet),
             Command::Schema(arguments) => schema::run(&arguments),
             Command::Sql(arguments) => sql::run(arguments).await,

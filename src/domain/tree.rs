@@ -30,6 +30,11 @@ pub struct Tree {
     above: Vec<u32>,
     /// Loss of publishing a single leaf: 0 but for leaves that can only be published as the root.
     leaf_loss: Vec<f64>,
+    /// Depth of the deepest node that loses everything: the root, or the one below it when the root was added for leaves
+    /// that the hierarchy does not have.
+    top: u16,
+    /// Levels from a leaf to the top.
+    levels: u16,
 }
 
 impl Tree {
@@ -67,7 +72,10 @@ impl Tree {
             let parent = nodes[index].parent as usize;
             nodes[parent].steps = nodes[parent].steps.max(nodes[index].steps + 1);
         }
-        Self { nodes, above, leaf_loss: Vec::new() }
+        let deepest = |nodes: &mut dyn Iterator<Item = &Node>| nodes.map(|node| node.depth).max().unwrap_or(0);
+        let top = deepest(&mut nodes.iter().filter(|node| node.loss >= 1.0));
+        let levels = deepest(&mut nodes.iter()) - top + 1;
+        Self { nodes, above, leaf_loss: Vec::new(), top, levels }
     }
 
     /// Says how many generalisation steps above its leaves each node is, given the codes below it: a hierarchy may have
@@ -136,6 +144,16 @@ impl Tree {
         self.above[code as usize]
     }
 
+    /// Steps from a leaf to the top. Leaves of any depth are at the bottom.
+    pub fn levels(&self) -> u16 {
+        self.levels
+    }
+
+    /// Steps from a leaf to an inner node, counted from the top.
+    pub fn level(&self, node: u32) -> u16 {
+        self.levels - self.nodes[node as usize].depth.saturating_sub(self.top)
+    }
+
     /// The closest common ancestor of all codes between `lo` and `hi`, when they differ; none for a single leaf.
     pub fn ancestor(&self, lo: Code, hi: Code) -> Option<u32> {
         if lo == hi {
@@ -187,6 +205,17 @@ mod tests {
         );
         assert_eq!((tree.child(0, 1), tree.child(0, 5), tree.child(0, 7)), ((0, 3), (4, 5), (7, 7)));
         assert_eq!(tree.with_steps(|lo, hi| hi - lo).height(), 7);
+    }
+
+    #[test]
+    fn a_root_above_the_root_is_no_level() {
+        let tree = |codes| Tree::new(codes, [(0, 5, 1.0), (0, 3, 0.6), (0, 1, 0.2)]);
+        for codes in [6, 8] {
+            let tree = tree(codes);
+            assert_eq!(tree.levels(), 3);
+            let level = |lo, hi| tree.ancestor(lo, hi).map(|node| tree.level(node));
+            assert_eq!([level(0, 1), level(0, 3), level(0, 5), level(0, codes as Code - 1)], [1, 2, 3, 3].map(Some));
+        }
     }
 
     #[test]

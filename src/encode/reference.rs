@@ -2,6 +2,7 @@
 //! with. Exact, and so bounded: a column of more values has no distribution that a group could be close to.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use datafusion::arrow::array::ArrayRef;
 use serde::{Deserialize, Serialize};
@@ -20,22 +21,25 @@ const NULL: u64 = u64::MAX;
 
 /// Distinct values and how often each occurs. Values are kept as keys: numbers by an order-preserving form of their
 /// position, values of a hierarchy by their leaf, all others by a hash.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     counts: BTreeMap<u64, u64>,
 }
 
-impl Reference {
-    /// From how often each key occurs.
-    pub(crate) fn from_counts(counts: BTreeMap<u64, u64>) -> Self {
+/// Without the keys, which tell values.
+impl fmt::Debug for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reference").field("values", &self.counts.len()).finish_non_exhaustive()
+    }
+}
+
+impl From<BTreeMap<u64, u64>> for Reference {
+    fn from(counts: BTreeMap<u64, u64>) -> Self {
         Self { counts }
     }
+}
 
-    /// How often each key occurs.
-    pub(crate) fn into_counts(self) -> BTreeMap<u64, u64> {
-        self.counts
-    }
-
+impl Reference {
     /// Adds all values of an array.
     pub fn add(&mut self, column: &SensitiveColumn, array: &ArrayRef) -> Result<()> {
         self.add_weighted(column, array, |_| 1)
@@ -75,6 +79,11 @@ impl Reference {
              distribution of the whole table; guard it by l-diversity, k-e or range-diversity, or round its values in \
              the source"
         )))
+    }
+
+    /// How often each key occurs.
+    pub fn counts(&self) -> &BTreeMap<u64, u64> {
+        &self.counts
     }
 
     /// Keys and counts, ascending by key.

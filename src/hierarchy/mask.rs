@@ -46,6 +46,16 @@ impl Mask {
         Ok(Self { hides, fill, keep: keep.map(<[usize]>::to_vec) })
     }
 
+    /// The end that is hidden first.
+    pub fn hides(&self) -> End {
+        self.hides
+    }
+
+    /// The character that stands for a hidden one.
+    pub fn fill(&self) -> char {
+        self.fill
+    }
+
     /// What to sort values by so that those with a masked form in common are neighbours.
     pub fn order_key<'a>(&self, value: &'a str) -> Cow<'a, str> {
         match self.hides {

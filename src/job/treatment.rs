@@ -177,8 +177,8 @@ impl Policy {
         if problems.is_empty() { Self::of(&job, base) } else { Err(Error::Job(problems.join("\n"))) }
     }
 
-    /// A policy that was checked before, from its text and the contents of its hierarchy files. Keys of pseudonyms are
-    /// never sent: this machine must have them.
+    /// A policy that was checked before, from its text and the contents of its hierarchy files. Keys are not sent: they
+    /// are read where the policy is opened.
     pub(crate) fn reopen(text: &str, files: &BTreeMap<String, String>) -> Result<Self> {
         let job = job_of(toml::from_str(text).map_err(|error| Error::Job(error.to_string()))?)?;
         Self::with(&job, load::hierarchies_from(&job, files)?, identifier::keys(&job, Path::new("."))?)

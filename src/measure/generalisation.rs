@@ -19,11 +19,11 @@ pub fn level(axis: &Axis, cover: &Cover, a: usize) -> (u16, u16) {
     let (lo, hi) = (cover.lo[a], cover.hi[a]);
     match &axis.shape {
         Shape::Tree(tree) => {
-            let height = tree.nodes().iter().map(|node| node.depth).max().unwrap_or(0) + 1;
+            let height = tree.levels();
             let top = axis.null == Some(hi) && lo != hi;
             match tree.ancestor(lo, hi) {
                 _ if top => (height, height),
-                Some(node) => (height - tree.nodes()[node as usize].depth, height),
+                Some(node) => (tree.level(node), height),
                 None if tree.loss(lo, lo) > 0.0 => (height, height),
                 None => (0, height),
             }

@@ -11,10 +11,12 @@ pub mod classification;
 pub mod dependency;
 pub mod generalisation;
 pub mod information;
+pub mod interval;
 pub mod loss;
 pub mod people;
 pub mod protection;
 pub mod risk;
+pub mod wilcoxon;
 pub mod workload;
 
 pub use generalisation::Generalisation;

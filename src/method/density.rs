@@ -342,7 +342,8 @@ mod tests {
         let mut table = line(&[10, 11, 12, 13, 60, 61]);
         let shape = SensitiveShape::Set { values: 2 };
         let codes = vec![0, 1, 0, 1, 1, 1];
-        table.sensitive = vec![Sensitive { name: "class".into(), codes, shape, null: None, ranges: Vec::new(), shares: None }];
+        table.sensitive =
+            vec![Sensitive { name: "class".into(), codes, shape, null: None, ranges: Vec::new(), shares: None }];
         let cm = |penalty| Density { class: Some(Class { column: None, penalty }), ..Density::default() };
         assert_eq!(groups(&cm(0.0), &table, 2), groups(&Density::default(), &table, 2));
         assert_eq!(groups(&cm(1.0), &table, 2), [[1, 3], [4, 5], [2, 0]]);

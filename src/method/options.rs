@@ -79,6 +79,12 @@ impl Options {
         self
     }
 
+    /// The same options without one.
+    pub fn without(mut self, key: &Key) -> Self {
+        self.0.remove(key.name);
+        self
+    }
+
     /// Whether an option is set.
     pub fn has(&self, key: &Key) -> bool {
         self.0.contains_key(key.name)

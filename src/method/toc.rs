@@ -64,12 +64,14 @@ const DELTA: Key = Key::new(
     "The largest score at which a row may join a cluster; found from a sample when absent.",
     Kind::Share,
 );
-const W_UTILITY: Key = Key::new(
+/// Weight of utility.
+pub const W_UTILITY: Key = Key::new(
     "w-utility",
     "Weight of utility in the score; what the other weight leaves of 1 when absent, 0.5 when both are.",
     Kind::Share,
 );
-const W_PROTECTION: Key = Key::new(
+/// Weight of protection.
+pub const W_PROTECTION: Key = Key::new(
     "w-protection",
     "Weight of protection in the score; what the other weight leaves of 1 when absent, 0.5 when both are.",
     Kind::Share,

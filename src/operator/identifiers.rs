@@ -15,6 +15,9 @@ use crate::error::{Error, Result};
 use crate::job::{Policy, Treat, Treatment};
 use crate::recode::Pseudonymiser;
 
+/// Name of the function that makes pseudonyms.
+pub(super) const PSEUDONYM: &str = "pseudonym";
+
 /// Lays a policy over the rows of a plan: the rows with their identifiers replaced, and what happens to every column.
 pub(crate) fn treat(rows: LogicalPlan, policy: Arc<Policy>) -> Result<(LogicalPlan, Treatment)> {
     Treatment::refuse(&policy, rows.schema().as_arrow())?;
@@ -86,7 +89,7 @@ impl Hash for Function {
 
 impl ScalarUDFImpl for Function {
     fn name(&self) -> &str {
-        "pseudonym"
+        PSEUDONYM
     }
 
     fn signature(&self) -> &Signature {

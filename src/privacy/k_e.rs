@@ -39,7 +39,7 @@ impl SensitiveRule for KE {
     }
 
     fn describe(&self) -> String {
-        format!("(k, e) of {}, k = {}, e = {}", self.column, self.k, self.e)
+        format!("k-e of {}, k = {}, e = {}", self.column, self.k, self.e)
     }
 
     fn breach(&self) -> String {

@@ -115,7 +115,6 @@ pub fn hierarchical(histogram: Histogram<'_>, table: &Shares, tree: &Tree) -> f6
     }
     let rows = rows(histogram);
     let nodes = tree.nodes();
-    let height = f64::from(nodes.iter().map(|node| node.depth).max().unwrap_or(0)) + 1.0;
     // Deepest nodes first, so that a node comes after everything below it.
     let mut open: BTreeMap<(u16, u32), Children> = BTreeMap::new();
     for &(code, count) in histogram {
@@ -129,7 +128,7 @@ pub fn hierarchical(histogram: Histogram<'_>, table: &Shares, tree: &Tree) -> f6
         let share = table.between(u32::from(node.lo), u32::from(node.hi));
         // The group holds nothing of the other children.
         let lack = children.lack + (share - children.share).max(0.0);
-        work += children.surplus.min(lack) * (height - f64::from(depth)) / height;
+        work += children.surplus.min(lack) * f64::from(tree.level(index)) / f64::from(tree.height());
         if depth > 0 {
             let parent = nodes[node.parent as usize].depth;
             open.entry((parent, node.parent)).or_default().add(children.surplus - lack, share);
@@ -210,13 +209,16 @@ mod tests {
              colitis;colon;gut;*\ncolon cancer;colon;gut;*\n",
         )
         .unwrap();
-        let tree = levels.to_tree(false, false);
-        for (other, expected) in [("bronchitis", 1.0 / 3.0), ("embolism", 2.0 / 3.0), ("cancer", 1.0)] {
-            let mut counts = vec![0; 10];
-            counts[levels.leaf(other).unwrap() as usize] = 1;
-            let table = Shares::new(&counts);
-            let work = hierarchical(&[(levels.leaf("flu").unwrap(), 1)], &table, &tree);
-            assert!((work - expected).abs() < 1e-12, "{other}: {work}");
+        // Nulls and unknown values that a column might hold make no difference.
+        for more in [false, true] {
+            let tree = levels.to_tree(more, more);
+            for (other, expected) in [("bronchitis", 1.0 / 3.0), ("embolism", 2.0 / 3.0), ("cancer", 1.0)] {
+                let mut counts = vec![0; tree.codes()];
+                counts[levels.leaf(other).unwrap() as usize] = 1;
+                let table = Shares::new(&counts);
+                let work = hierarchical(&[(levels.leaf("flu").unwrap(), 1)], &table, &tree);
+                assert!((work - expected).abs() < 1e-12, "{other}: {work}");
+            }
         }
     }
 

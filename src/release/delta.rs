@@ -41,8 +41,18 @@ pub(super) fn failed(error: DeltaTableError) -> Error {
             Error::Input(format!("version {version} of the Delta log is damaged"))
         }
         DeltaTableError::Transaction { source: TransactionError::ObjectStore { source } } => source.into(),
+        DeltaTableError::Transaction {
+            source:
+                TransactionError::MaxCommitAttempts(_)
+                | TransactionError::CommitConflict(_)
+                | TransactionError::VersionAlreadyExists(_),
+        } => contended(),
         other => Error::Input(format!("the Delta table cannot be used: {other}")),
     }
+}
+
+fn contended() -> Error {
+    Error::Retry("the Delta log is contended: others commit at the same time; run again".into())
 }
 
 /// A failure to make an action.
@@ -177,42 +187,63 @@ pub(super) async fn no_roll_back(sink: &Location, run: &str) -> Error {
 
 /// Commits a release: its files come, those of the release before it go, and both in one version.
 pub(super) async fn commit(sink: &Location, manifest: &Manifest, shape: &Shape) -> Result<Commit> {
-    let mut last = None;
+    let mut last: Option<Error> = None;
     for _ in 0..ATTEMPTS {
-        let table = open(sink, None).await?;
-        if let Some(table) = &table
-            && is_done(table, &manifest.run).await?
-        {
-            let there = manifest_of(sink, &manifest.run).await?;
-            return Ok(if there.data == manifest.data { Commit::Won } else { Commit::Lost(Box::new(there)) });
-        }
-        let actions = actions(table.as_ref(), manifest, shape)?;
-        let carried = json!(manifest);
-        let properties = CommitProperties::default()
-            .with_metadata([(KEY.to_owned(), carried)])
-            .with_application_transaction(Transaction::new(transaction(&manifest.run), 1))
-            // Whatever was committed meanwhile must be removed too: it is for us to look at it.
-            .with_max_retries(0);
-        let operation = DeltaOperation::Write {
-            mode: SaveMode::Overwrite,
-            partition_by: (!shape.partition_by.is_empty()).then(|| shape.partition_by.clone()),
-            predicate: None,
+        let table = match standing(sink, manifest).await {
+            Ok(Standing::Committed(commit)) => return Ok(commit),
+            Ok(Standing::Open(table)) => table,
+            // An attempt that failed may have been done all the same: its files must stay.
+            Err(error) if last.is_some() => return Ok(Commit::Unsettled(error)),
+            Err(error) => return Err(error),
         };
-        let snapshot = table.as_ref().map(DeltaTable::snapshot).transpose().map_err(failed)?;
-        let snapshot = snapshot.map(|state| state as &dyn TableReference);
-        let commit = CommitBuilder::from(properties).with_actions(actions).build(snapshot, log_store(sink)?, operation);
-        match commit.await {
-            Ok(_) => return Ok(Commit::Won),
-            // It may be there all the same; the next round sees.
-            Err(error) => last = Some(failed(error)),
+        match attempt(sink, table.as_ref(), manifest, shape).await {
+            Ok(()) => return Ok(Commit::Won),
+            Err(error) => last = Some(error),
         }
     }
-    // The log was read in the last round, and this run was not in it; what was tried after that may have got through.
-    match open(sink, None).await {
-        Ok(Some(table)) if is_done(&table, &manifest.run).await? => Ok(Commit::Won),
-        Ok(_) => Err(last.unwrap_or_else(|| Error::Retry("the Delta log is contended; run again".into()))),
+    match standing(sink, manifest).await {
+        Ok(Standing::Committed(commit)) => Ok(commit),
+        Ok(Standing::Open(_)) => Err(last.unwrap_or_else(contended)),
         Err(error) => Ok(Commit::Unsettled(error)),
     }
+}
+
+/// What the log says of a run.
+enum Standing {
+    /// It has been committed, by this attempt or by another.
+    Committed(Commit),
+    /// It has not; the table as it is now, if there is one.
+    Open(Option<DeltaTable>),
+}
+
+async fn standing(sink: &Location, manifest: &Manifest) -> Result<Standing> {
+    let table = open(sink, None).await?;
+    let Some(table) = table else { return Ok(Standing::Open(None)) };
+    if !is_done(&table, &manifest.run).await? {
+        return Ok(Standing::Open(Some(table)));
+    }
+    let there = manifest_of(sink, &manifest.run).await?;
+    let ours = there.data == manifest.data;
+    Ok(Standing::Committed(if ours { Commit::Won } else { Commit::Lost(Box::new(there)) }))
+}
+
+/// One attempt at the next version. It fails when another commit comes first.
+async fn attempt(sink: &Location, table: Option<&DeltaTable>, manifest: &Manifest, shape: &Shape) -> Result<()> {
+    let actions = actions(table, manifest, shape)?;
+    let properties = CommitProperties::default()
+        .with_metadata([(KEY.to_owned(), json!(manifest))])
+        .with_application_transaction(Transaction::new(transaction(&manifest.run), 1))
+        // Whatever was committed meanwhile must be removed too: it is for us to look at it.
+        .with_max_retries(0);
+    let operation = DeltaOperation::Write {
+        mode: SaveMode::Overwrite,
+        partition_by: (!shape.partition_by.is_empty()).then(|| shape.partition_by.clone()),
+        predicate: None,
+    };
+    let snapshot = table.map(DeltaTable::snapshot).transpose().map_err(failed)?;
+    let snapshot = snapshot.map(|state| state as &dyn TableReference);
+    let commit = CommitBuilder::from(properties).with_actions(actions).build(snapshot, log_store(sink)?, operation);
+    commit.await.map(drop).map_err(failed)
 }
 
 /// What a release does to the table.

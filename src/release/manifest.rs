@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::Form;
+use crate::job::{Form, Role};
 use crate::measure::{Classes, Groups, Information, People, Workload, risk};
 use crate::privacy::Figures;
 
@@ -51,6 +51,9 @@ pub struct Manifest {
     pub schema: BTreeMap<String, String>,
     /// Published columns that make up a class.
     pub class_columns: Vec<String>,
+    /// Role of every column of the source.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, Role>,
     /// Rows read.
     pub rows_read: u64,
     /// Rows published.

@@ -209,6 +209,18 @@ impl Run {
         Ok((input, Arc::new(treatment)))
     }
 
+    /// The source as it is now, and what the job does to its columns.
+    pub async fn inspect(&self) -> Result<(DataFrame, Arc<Treatment>)> {
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        let (input, treatment) = self.open(&source).await?;
+        Ok((DataFrame::new(self.context.state(), input), treatment))
+    }
+
+    /// The session of the run.
+    pub fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
     /// Same policy, input, cells and version, same run: an identity that a scheduler need not invent.
     fn run_id(&self, source: &Source, treatment: &Treatment) -> String {
         self.options.run_id.clone().unwrap_or_else(|| {
@@ -381,6 +393,9 @@ impl Run {
             let counts = PeopleCounts::from(people);
             let (columns, k) = (treatment.class_columns(), treatment.policy.privacy.k);
             found.findings.extend(verify::verify_people(&table, &columns, &counts.classes, &counts.digest, k).await?);
+        } else if treatment.person.is_some() {
+            let message = "the people of the published classes were not counted".to_owned();
+            found.findings.push(Finding { rule: "person".into(), count: 1, message });
         }
         if suppressed > 0 {
             found.findings.iter_mut().for_each(|finding| explain_shift(treatment, suppressed, finding));
@@ -434,6 +449,13 @@ impl Run {
             files,
             schema: schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect(),
             class_columns: treatment.class_columns(),
+            roles: treatment
+                .input
+                .fields()
+                .iter()
+                .zip(&treatment.roles)
+                .map(|(f, role)| (f.name().clone(), *role))
+                .collect(),
             rows_read: blueprint.survey.rows,
             rows: measures.loss.rows(),
             suppressed: measures.loss.suppressed(),
@@ -566,7 +588,7 @@ pub async fn plan(run: &Run) -> Result<String> {
 }
 
 /// Measures of the anonymising node of a plan.
-fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
+pub(super) fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
     match plan.downcast_ref::<AnonymizeExec>() {
         Some(node) => node.measures(),
         None => plan.children().into_iter().find_map(measures),

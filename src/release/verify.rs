@@ -73,7 +73,7 @@ pub(super) fn folders(path: &str) -> Vec<String> {
 }
 
 /// Where the plan that reads all rows back is shown before it runs, for those who watch it.
-pub(super) type Watch<'a> = dyn Fn(&Arc<dyn ExecutionPlan>) + Send + Sync + 'a;
+pub(crate) type Watch<'a> = dyn Fn(&Arc<dyn ExecutionPlan>) + Send + Sync + 'a;
 
 /// A table over published files. Columns that are folder names have the type of `published`, where it is known.
 pub(super) async fn open(
@@ -119,7 +119,7 @@ async fn open_folders(
 }
 
 /// The rows of a release by which the rules are judged, and whether the tables of one that has two fit together.
-pub(super) async fn readable(
+pub(crate) async fn readable(
     context: &SessionContext,
     sink: &Location,
     files: &[OutputFile],
@@ -282,7 +282,7 @@ pub(super) async fn checksum(sink: &Location, path: &str) -> Result<Option<Strin
 }
 
 /// Sizes of the classes of equal published quasi-identifiers.
-async fn count_classes(rows: &DataFrame, columns: &[String], watch: &Watch<'_>) -> Result<Classes> {
+pub(crate) async fn count_classes(rows: &DataFrame, columns: &[String], watch: &Watch<'_>) -> Result<Classes> {
     class_sizes(rows, fingerprint(columns), watch).await
 }
 
@@ -443,7 +443,7 @@ async fn uncovered(
 }
 
 /// Two independent 64-bit hashes of some columns: together they tell combinations of values apart.
-pub(super) fn fingerprint(columns: &[String]) -> Vec<Expr> {
+pub(crate) fn fingerprint(columns: &[String]) -> Vec<Expr> {
     let part = |name: &str, seed: u64| {
         let function = ScalarUDF::from(Fingerprint { signature: Signature::variadic_any(Volatility::Immutable), seed });
         // Without columns, all rows are alike.

@@ -23,6 +23,7 @@ use futures::StreamExt;
 pub(crate) use choices::{method, rules};
 pub use facts::Facts;
 pub use sample::{SAMPLE_ROWS, Sample};
+pub(crate) use sketch::HashSketch;
 
 use crate::domain::Table;
 use crate::encode::{Coder, SensitiveDomain, encode_sensitive, positions};

@@ -8,7 +8,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use serde_json::{Value, json};
 
-use crate::support::{Desk, batch, multiset, read_parquet, throng, write_parquet};
+use crate::support::{Desk, batch, multiset, read_parquet, shell, throng, write_parquet};
 use crate::tables::{JOB, people};
 
 /// Writes a version of a Delta log.
@@ -194,4 +194,23 @@ fn tables_of_others_are_left_alone() {
     desk.run(&[]).ok();
     job(&desk, "source.url = \"in.parquet\"", SINK, JOB);
     desk.run(&["--run-id", "x"]).refused(7, &["not a release"]);
+}
+
+#[test]
+fn runs_that_race_leave_one_release() {
+    let desk = Desk::new();
+    write_parquet(&desk.path("in.parquet"), &batch(people(300)));
+    job(&desk, "source.url = \"in.parquet\"", SINK, JOB);
+    let race = |ids: [&str; 2]| {
+        let [one, two] = ids.map(|id| format!("$THRONG run job.toml --run-id {id}"));
+        shell(&desk.path("."), &format!("{one} & first=$!; {two}; second=$?; wait $first && exit $second")).ok();
+    };
+    let out = desk.path("out");
+    race(["same", "same"]);
+    assert_eq!(versions(&out).len(), 1, "one of them has made the release");
+    assert_eq!(rows(&out).num_rows(), 300);
+    race(["this", "that"]);
+    assert_eq!(versions(&out).len(), 3, "both have");
+    assert_eq!(rows(&out).num_rows(), 300, "readers see one release");
+    throng(&["verify", &desk.name("out")]).ok();
 }

@@ -10,14 +10,18 @@
 
 mod adult;
 mod bad_input;
+mod canary;
 mod commands;
 #[cfg(feature = "delta")]
 mod delta;
 mod dependencies;
 mod determinism;
 mod explain;
+mod exploring;
+mod guides;
 mod identifiers;
 mod invariants;
+mod journey;
 mod layout;
 mod manners;
 mod messages;

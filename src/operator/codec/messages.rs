@@ -128,6 +128,7 @@ struct DomainMessage {
     reference: Option<ReferenceMessage>,
 }
 
+/// How often each value of a sensitive column occurs, by its key.
 #[derive(Clone, PartialEq, Message)]
 struct ReferenceMessage {
     #[prost(btree_map = "fixed64, uint64", tag = "1")]
@@ -281,14 +282,15 @@ impl TryFrom<FactsMessage> for Facts {
 
 impl From<&SensitiveDomain> for DomainMessage {
     fn from(domain: &SensitiveDomain) -> Self {
-        let reference = domain.reference.clone().map(|known| ReferenceMessage { counts: known.into_counts() });
+        let counts = |reference: &Reference| ReferenceMessage { counts: reference.counts().clone() };
+        let reference = domain.reference.as_ref().map(counts);
         Self { min: domain.min, max: domain.max, distinct: domain.distinct, reference }
     }
 }
 
 impl From<&DomainMessage> for SensitiveDomain {
     fn from(message: &DomainMessage) -> Self {
-        let reference = message.reference.clone().map(|known| Reference::from_counts(known.counts));
+        let reference = message.reference.as_ref().map(|reference| Reference::from(reference.counts.clone()));
         Self { min: message.min, max: message.max, distinct: message.distinct, reference }
     }
 }

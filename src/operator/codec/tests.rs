@@ -52,7 +52,7 @@ impl LogicalExtensionCodec for Everything {
 const POLICY: &str = r#"
     privacy.k = 5
     privacy.l-diversity = { column = "illness", kind = "entropy", l = 1.5 }
-    privacy.t-closeness = { column = "illness", t = 0.4 }
+    privacy.t-closeness = { column = "illness", t = 0.5 }
     method = { name = "toc", seed = 7 }
     [columns]
     id = { role = "identifier" }

@@ -53,13 +53,22 @@ impl Source {
         let shown: Shown = Arc::new(move |column| {
             kept.iter().any(|name| name == column) || kept_by_default && !named.iter().any(|name| name == column)
         });
+        Self::open(stores, base, &job.source, shown).await
+    }
+
+    /// Finds the files at a location that no job speaks of yet.
+    pub async fn at(stores: &Stores, base: &LocalPath, url: &str) -> Result<Self> {
+        Self::open(stores, base, &job::Source::at(url), Arc::new(|_| false)).await
+    }
+
+    async fn open(stores: &Stores, base: &LocalPath, source: &job::Source, shown: Shown) -> Result<Self> {
         let mut tables = Vec::new();
-        for (key, spec) in job.source.located() {
+        for (key, spec) in source.located() {
             let name = key.rsplit('.').next().unwrap_or_default().to_owned();
             tables.push((name, Table::find(stores, base, &key, spec, Arc::clone(&shown)).await?));
         }
         let input = tables.iter().flat_map(|(_, table)| table.input()).collect();
-        Ok(Self { spec: job.source.clone(), tables, input })
+        Ok(Self { spec: source.clone(), tables, input })
     }
 
     /// Where the tables are.
@@ -122,7 +131,7 @@ impl Source {
             return self.masked(error);
         }
         for (_, table) in &self.tables {
-            let Table::Files(files) = table else { continue };
+            let Some(files) = table.files() else { continue };
             let Some(csv) = &files.csv else { continue };
             // Without a schema, the failure is about the header, and says so itself.
             let Ok(schema) = csv.schema(files, files.folder_columns()).await else { continue };
@@ -138,7 +147,7 @@ impl Source {
     /// A text that may name files, without values of folder columns that are not published.
     pub fn mask(&self, mut text: String) -> String {
         for (_, table) in &self.tables {
-            let Table::Files(files) = table else { continue };
+            let Some(files) = table.files() else { continue };
             for folder in files.hidden() {
                 if let Some((column, _)) = folder.split_once('=') {
                     text = text.replace(&format!("{folder}/"), &format!("{column}=*/"));
@@ -178,6 +187,15 @@ impl Table {
             Self::Files(files) => &files.location,
             #[cfg(feature = "delta")]
             Self::Delta(table) => table.location(),
+        }
+    }
+
+    /// The files of a table that is no more than files.
+    fn files(&self) -> Option<&Files> {
+        match self {
+            Self::Files(files) => Some(files),
+            #[cfg(feature = "delta")]
+            Self::Delta(_) => None,
         }
     }
 

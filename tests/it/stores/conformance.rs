@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use object_store::ObjectStoreExt;
 use throng::error::{Error, Result};
-use throng::release::{Outcome, Phase, collect_garbage, roll_back};
+use throng::release::{Outcome, Phase, Verified, collect_garbage, roll_back};
 
 use super::place::{Place, outcome};
 use super::s3::Server;
@@ -141,17 +141,17 @@ async fn lets_one_of_two_win(place: &Place) {
 
 async fn finds_damage(place: &Place) {
     let run = place.prepare("left", JOB);
-    let (manifest, _, findings) = run.verify_latest(Some("left")).await.unwrap();
+    let Verified { manifest, findings, .. } = run.verify_latest(Some("left")).await.unwrap();
     assert_eq!(findings, []);
     let file = &manifest.files[0].path;
     place.store.copy(&place.sink().at(&manifest.files[0].path), &place.sink().at("data/copy")).await.unwrap();
     place.put(file, b"PAR1 no longer what it was").await;
     assert!(run.verify_latest(Some("left")).await.is_err(), "what is not Parquet cannot be read");
     place.store.delete(&place.sink().at(file)).await.unwrap();
-    let (_, _, findings) = run.verify_latest(Some("left")).await.unwrap();
+    let findings = run.verify_latest(Some("left")).await.unwrap().findings;
     assert!(findings.iter().any(|finding| finding.rule == "files"), "{findings:?}");
     place.store.copy(&place.sink().at("data/copy"), &place.sink().at(file)).await.unwrap();
-    assert_eq!(run.verify_latest(Some("left")).await.unwrap().2, []);
+    assert_eq!(run.verify_latest(Some("left")).await.unwrap().findings, []);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
