@@ -15,6 +15,8 @@ use crate::release::{SessionOptions, Source, Stores};
 /// Make, check, draw and convert hierarchies
 ///
 /// A hierarchy file is a CSV of lines `value;level 1;...;*`, as ARX writes them.
+///
+/// Example: throng hierarchy draw pipelines/hierarchies/education.csv
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(subcommand)]

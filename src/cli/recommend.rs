@@ -18,8 +18,8 @@ use crate::release::{Setting, Trials};
 /// is told with it, and its upper end decides. A sample is sparser than the whole table and loses more, so the answer
 /// errs on the careful side; a larger --sample errs less.
 ///
-/// Examples: throng recommend job.toml --max-loss 0.1
-///           throng recommend job.toml --min-k 20
+/// Example: throng recommend job.toml --max-loss 0.1
+///          throng recommend job.toml --min-k 20
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, group = ArgGroup::new("wish").required(true).args(["max_loss", "min_k"]))]
 pub struct Arguments {

@@ -15,8 +15,8 @@ use crate::report::{Options, Report};
 /// The page needs no network and holds no value of fewer than k rows. Given a job file instead of a sink, it also
 /// compares the release with its source.
 ///
-/// Examples: throng report out/census
-///           throng report pipelines/census.toml -o census.html
+/// Example: throng report out/census
+///          throng report pipelines/census.toml -o census.html
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub struct Arguments {

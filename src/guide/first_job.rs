@@ -57,7 +57,7 @@
 //! use throng::generate::{Census, schema};
 //! use throng::job::Job;
 //! use throng::profile::{Draft, profile};
-//! use throng::release::{Outcome, Run, RunOptions, SessionOptions, Source};
+//! use throng::release::{Outcome, Run, RunOptions, SessionOptions, Source, Stores};
 //! use throng::report::{Options, Report};
 //!
 //! # #[tokio::main]
@@ -73,7 +73,7 @@
 //!
 //! // 1. Look at it, and draft a job.
 //! let (context, _spill) = SessionOptions::default().open()?;
-//! let source = Source::find(folder, "people.parquet").await?;
+//! let source = Source::at(&Stores::default(), folder, "people.parquet").await?;
 //! let (input, _) = source.scan(&context).await?;
 //! let found = profile(&context, input).await?;
 //! assert!(found.exposure.unique > 0.5, "most people of a census are alone with their values");

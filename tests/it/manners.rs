@@ -177,10 +177,10 @@ fn colours_are_for_terminals_that_want_them() {
 
 #[test]
 fn a_terminal_can_interrupt() {
-    let desk = Desk::with(people(60_000), JOB);
+    let desk = Desk::with(people(600_000), JOB);
     // Ctrl-C, as a terminal sends it, once the run has made its spill folder.
     let script = "THRONG_SPILL_DIR=spill $THRONG run job.toml --set method.effort=thorough --metrics-file m.prom & \
-                  run=$!; while ! ls spill/* >/dev/null 2>&1; do sleep 0.02; done; sleep 0.3; kill -INT $run; wait $run; \
+                  run=$!; while ! ls spill/* >/dev/null 2>&1; do sleep 0.02; done; sleep 0.1; kill -INT $run; wait $run; \
                   echo code $?";
     let ran = shell(&desk.path("."), script);
     assert!(ran.out.contains("code 130"), "{ran:?}");
