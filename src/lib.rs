@@ -21,6 +21,7 @@
 //! | [`measure`] | information loss, protection, risk |
 //! | [`operator`] | the DataFusion node, its planner, DataFrame and SQL |
 //! | [`release`] | stage, verify, commit |
+//! | [`attack`] | what an adversary could do with a release |
 //! | [`report`] | a release as one page |
 //! | [`profile`] | what an unknown dataset looks like, and a job for it |
 //! | [`generate`] | a synthetic census |
@@ -56,6 +57,7 @@
 //! # }
 //! ```
 
+pub mod attack;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod domain;

@@ -53,6 +53,7 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
         columns.add_row([name.clone(), format!("{loss:.4}")]);
     }
     text += &format!("{columns}\n\n");
+    text += &dependencies(manifest);
     if !manifest.tuned.is_empty() {
         let tuned: Vec<String> = manifest.tuned.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         text += &format!("found from a sample: {}\n", tuned.join(", "));
@@ -63,6 +64,33 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
         let laps: Vec<String> =
             times.iter().map(|(phase, time)| format!("{} {:.2} s", phase.name(), time.as_secs_f64())).collect();
         text += &format!("time:     {}\n", laps.join(", "));
+    }
+    text
+}
+
+/// How the dependencies of the policy fare; nothing without any.
+fn dependencies(manifest: &Manifest) -> String {
+    if manifest.dependencies.is_empty() {
+        return String::new();
+    }
+    let mut scores = table(&["dependency", "loss", "preserved", "instances", "violated by"]);
+    let share = |score: Option<f64>| score.map_or(String::new(), |score| format!("{score:.4}"));
+    for score in &manifest.dependencies {
+        let violations = format!("{:.4} %", score.violations * 100.0);
+        let cells = [share(score.loss), share(score.preserved), number(score.instances), violations];
+        scores.add_row([vec![score.name.clone()], cells.to_vec()].concat());
+    }
+    let mut text = format!("{scores}\n\n");
+    if let Some(inferred) = &manifest.verification.inference {
+        text += &format!(
+            "to a reader who knows the dependencies: {} classes of {} rows or more, {} rows in classes below k\n",
+            number(inferred.classes),
+            inferred.smallest,
+            number(inferred.exposed_rows)
+        );
+        if !inferred.withheld.is_empty() {
+            text += &format!("withheld: {}\n", inferred.withheld.join(", "));
+        }
     }
     text
 }

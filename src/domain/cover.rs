@@ -1,6 +1,6 @@
 //! What a group of rows covers on every axis: the smallest interval or set that holds all its codes.
 
-use super::{Axis, Code};
+use super::{Axis, Code, LARGEST_SET, Shape};
 
 /// The cover of a group; grows as rows join, never shrinks. An empty cover has `lo > hi`.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +55,20 @@ impl Cover {
                     self.sets[a].insert(at, *code);
                 }
             }
+        }
+    }
+
+    /// Widens the cover to everything on one axis.
+    pub fn widen(&mut self, axes: &[Axis], a: usize) {
+        let last = match &axes[a].shape {
+            Shape::Line { span } => axes[a].null.unwrap_or(*span),
+            Shape::Tree(tree) => tree.codes().saturating_sub(1) as Code,
+            Shape::Set { values } => values.saturating_sub(1) as Code,
+        };
+        (self.lo[a], self.hi[a]) = (0, last);
+        if axes[a].is_set() {
+            // More codes than a published set can list are everything.
+            self.sets[a] = (0..=last.min(LARGEST_SET as Code)).collect();
         }
     }
 
@@ -119,7 +133,18 @@ impl Cover {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Shape;
+
+    #[test]
+    fn a_widened_cover_loses_everything_on_its_axis() {
+        let tree = Shape::Tree(crate::domain::Tree::new(6, [(0, 2, 0.4)]));
+        let shapes = [Shape::Line { span: 30 }, tree, Shape::Set { values: 4 }, Shape::Set { values: 500 }];
+        for shape in shapes {
+            let axes = [Axis::new("other", Shape::Line { span: 30 }), Axis::new("widened", shape)];
+            let mut cover = Cover::of(&axes, [[3, 1].as_slice(), &[3, 1]]);
+            cover.widen(&axes, 1);
+            assert_eq!((cover.axis_loss(&axes, 0), cover.axis_loss(&axes, 1)), (0.0, 1.0));
+        }
+    }
 
     #[test]
     fn cover_with_a_row_equals_cover_after_adding_it() {

@@ -9,6 +9,7 @@
 
 mod axis;
 mod cover;
+mod dependency;
 mod sensitive;
 mod shares;
 mod table;
@@ -16,6 +17,7 @@ mod tree;
 
 pub use axis::{Axis, Code, LARGEST_SET, LINE_STEPS, NULL_ON_LINE, Shape};
 pub use cover::Cover;
+pub use dependency::{Attribute, Dependency};
 pub use sensitive::{Sensitive, SensitiveShape};
 pub use shares::Shares;
 pub use table::{Grouping, Table};

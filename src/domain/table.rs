@@ -18,6 +18,8 @@ pub struct Table {
     pub sensitive: Vec<Sensitive>,
     /// Who each row belongs to, when k counts people: equal numbers mean the same person.
     pub persons: Option<Vec<u32>>,
+    /// Columns published as they are that a dependency names. Equal numbers mean equal values, in every cell.
+    pub plain: Vec<Vec<u64>>,
 }
 
 impl Table {
@@ -25,7 +27,7 @@ impl Table {
     pub fn new(axes: impl Into<Arc<[Axis]>>, codes: Vec<Code>) -> Self {
         let axes = axes.into();
         debug_assert_eq!(codes.len() % axes.len().max(1), 0);
-        Self { axes, codes, sensitive: Vec::new(), persons: None }
+        Self { axes, codes, sensitive: Vec::new(), persons: None, plain: Vec::new() }
     }
 
     /// Number of rows.

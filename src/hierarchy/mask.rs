@@ -127,6 +127,16 @@ impl Mask {
         starts && value.chars().count() <= label.chars().count() && kept.len() < label.len()
     }
 
+    /// What a published form keeps, from the kept end on, and whether it hides nothing; none for the top.
+    pub fn kept_of(&self, label: &str) -> Option<(String, bool)> {
+        if label == TOP {
+            return None;
+        }
+        let label = self.order_key(label);
+        let kept = label.trim_end_matches(self.fill);
+        Some((kept.to_owned(), kept.len() == label.len()))
+    }
+
     /// The tree over the distinct values of a column, sorted by [`order_key`](Self::order_key): code = position; one
     /// more code for null when asked for. Loss is (values below - 1) / (all values - 1).
     pub fn to_tree(&self, values: &[impl AsRef<str>], null: bool) -> Tree {

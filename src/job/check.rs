@@ -8,6 +8,7 @@ use std::path::Path;
 use datafusion::arrow::datatypes::Schema;
 
 use super::columns::{self, Demands};
+use super::dependencies;
 use super::identifier;
 use super::locate::{is_url, local_path, names};
 use super::measures;
@@ -37,6 +38,7 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
     columns::check_options(job, &mut problems);
     identifier::check(job, base, &mut problems);
     rules::check_privacy(job, &trees, &mut problems);
+    dependencies::check(job, &mut problems);
     method::check(job, &mut problems);
     check_output(job, &mut problems);
     measures::check_measures(job, &mut problems);
@@ -46,7 +48,9 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
 /// Finds everything about the columns of a source that a policy cannot work with.
 pub(super) fn check_columns(policy: &Policy, schema: &Schema) -> Vec<Problem> {
     let demands = Demands { privacy: &policy.privacy, defaults: policy.defaults.as_ref(), columns: &policy.columns };
-    demands.check(schema)
+    let mut problems = demands.check(schema);
+    problems.extend(dependencies::missing(&policy.dependencies, schema));
+    problems
 }
 
 fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
@@ -235,7 +239,8 @@ mod tests {
             [
                 "method.delta: is an option of `toc`, the method is `auto`\n  help: remove it, or change method.name",
                 "method.s: is an option of `toc`, `upc`, `k-members`, `k-members-p`, `top-down`, `density`, \
-                 `density-cm` and `kl-redinfo`, the method is `auto`\n  help: remove it, or change method.name",
+                 `density-cm`, `pair-enum`, `k-assemble` and `kl-redinfo`, the method is `auto`\n  help: remove it, or \
+                 change method.name",
                 "method.variant: is an option of `mondrian`, the method is `auto`\n  help: remove it, or change \
                  method.name",
             ]

@@ -45,12 +45,13 @@ pub(super) fn check_options(job: &Job, problems: &mut Vec<Problem>) {
 }
 
 fn check_column(key: &str, column: &Column, problems: &mut Vec<Problem>) {
-    let options: [(&str, bool, &[Role]); 7] = [
+    let options: [(&str, bool, &[Role]); 8] = [
         ("hierarchy", column.hierarchy.is_some(), &[Role::Quasi, Role::Sensitive]),
         ("unknown", column.unknown.is_some(), &[Role::Quasi, Role::Sensitive]),
         ("constant", column.constant.is_some(), &[Role::Quasi]),
         ("publish", column.publish.is_some(), &[Role::Quasi]),
         ("priority", column.priority.is_some(), &[Role::Quasi]),
+        ("withhold", column.withhold, &[Role::Quasi]),
         ("domain", column.domain.is_some(), &[Role::Quasi, Role::Sensitive]),
         ("treat", column.treat.is_some(), &[Role::Identifier]),
     ];
@@ -203,6 +204,7 @@ impl Kind {
 pub fn check_schema(job: &Job, schema: &Schema) -> Vec<Problem> {
     let demands = Demands { privacy: &job.privacy, defaults: job.defaults.as_ref(), columns: &job.columns };
     let mut problems = demands.check(schema);
+    problems.extend(super::dependencies::missing(&job.dependencies, schema));
     problems.extend(check_layout(job, schema));
     problems
 }

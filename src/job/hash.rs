@@ -26,7 +26,7 @@ impl Job {
                 columns[name.as_str()]["treat"] = json!({ "pseudonym": key });
             }
         }
-        let policy: Value = json!({
+        let mut policy: Value = json!({
             "version": self.version,
             "privacy": self.privacy,
             "defaults": self.defaults,
@@ -34,6 +34,9 @@ impl Job {
             "method": self.method,
             "output": self.output,
         });
+        if !self.dependencies.is_empty() {
+            policy["dependencies"] = json!(self.dependencies);
+        }
         blake3::hash(policy.to_string().as_bytes()).to_hex().to_string()
     }
 }
@@ -68,6 +71,7 @@ mod tests {
             hash(&JOB.replace("quasi", "sensitive"), "x;*\ny;*\n"),
             hash(&format!("{JOB}method = {{ seed = 7 }}\n"), "x;*\ny;*\n"),
             hash(&format!("{JOB}output = {{ level = 7 }}\n"), "x;*\ny;*\n"),
+            hash(&format!("{JOB}dependencies = [{{ from = [\"a\"], to = [\"b\"] }}]\n"), "x;*\ny;*\n"),
         ] {
             assert_ne!(plain, other);
         }

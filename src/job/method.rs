@@ -322,6 +322,7 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
         quasi: named(Role::Quasi),
         sensitive: named(Role::Sensitive),
         tuned: Tuned::default(),
+        dependencies: std::sync::Arc::default(),
     };
     for remark in (entry.check)(&setting) {
         let problem = match remark.error {
@@ -351,6 +352,10 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
         for (name, _) in job.columns.iter().filter(|(_, column)| column.publish.is_some()) {
             let problem = Problem::error(format!("columns.{name}.publish"), "has no meaning in the form `anatomy`");
             problems.push(problem.help("remove it: quasi-identifiers are published as they are"));
+        }
+        for (name, _) in job.columns.iter().filter(|(_, column)| column.withhold) {
+            let problem = Problem::error(format!("columns.{name}.withhold"), "cannot be kept in the form `anatomy`");
+            problems.push(problem.help("quasi-identifiers are published as they are: give it another role"));
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod check;
 mod columns;
+mod dependencies;
 mod forms;
 mod hash;
 mod identifier;
@@ -27,6 +28,7 @@ mod treatment;
 
 pub use check::check;
 pub use columns::{check_layout, check_schema};
+pub use dependencies::{Dependency, Inference, Laid};
 pub use forms::Several;
 pub use identifier::{Encoding, Pseudonym, Treat};
 pub use load::OpenError;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::dependencies::Dependency;
 use super::forms;
 use super::identifier::Treat;
 use super::measures::MeasureSpec;
@@ -37,6 +38,9 @@ pub struct Job {
     /// Every column of the source by name.
     #[serde(default)]
     pub columns: BTreeMap<String, Column>,
+    /// Functional dependencies that hold between the columns and that readers of the release may know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<Dependency>,
     /// How rows are grouped.
     #[serde(default)]
     pub method: MethodSpec,
@@ -245,6 +249,9 @@ pub struct Column {
     /// Weight of a quasi-identifier in the search for groups: the higher, the less it is generalised. 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
+    /// Publishes nothing of a quasi-identifier: its column stays, every value in it is the top of its domain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withhold: bool,
     /// Smallest and largest value of a numeric domain, when they are not those of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<[f64; 2]>,
@@ -263,6 +270,7 @@ impl Column {
             constant: None,
             publish: None,
             priority: None,
+            withhold: false,
             domain: None,
             treat: None,
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::dependencies::Inference;
 use super::forms::Several;
 use super::model::{DEFAULT_MAX_SUPPRESSION, LDiversity, RangeDiversity};
 use crate::privacy::SensitiveRule;
@@ -43,6 +44,10 @@ macro_rules! privacy {
             #[serde(default, skip_serializing_if = "Option::is_none")]
             #[schemars(range(min = 0.0, max = 1.0))]
             pub max_loss: Option<f64>,
+            /// What to do when a reader who knows the dependencies can tell rows of a class apart, so that fewer than k
+            /// are left.
+            #[serde(default, skip_serializing_if = "Inference::is_default")]
+            pub inference: Inference,
             $(
                 $(#[$doc])*
                 #[serde(default, skip_serializing_if = "Several::is_empty")]

@@ -14,7 +14,7 @@ use super::method::{COUNT, GROUP};
 use super::model::{
     Column, Constant, Defaults, Form, HierarchySpec, Job, Listed, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
 };
-use super::{MeasureSpec, check, load};
+use super::{Dependency, MeasureSpec, check, load};
 use crate::encode::{is_number, is_time};
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
@@ -30,6 +30,8 @@ pub struct Policy {
     pub defaults: Option<Defaults>,
     /// Columns by name.
     pub columns: BTreeMap<String, Column>,
+    /// Functional dependencies between columns.
+    pub dependencies: Vec<Dependency>,
     /// How rows are grouped.
     pub method: MethodSpec,
     /// What to measure beside what is always measured.
@@ -68,6 +70,8 @@ pub struct QuasiColumn {
     pub publish: Publish,
     /// Weight in the search.
     pub weight: f64,
+    /// Whether every value is published as the top of the domain.
+    pub withheld: bool,
     /// Declared ends of a numeric domain.
     pub domain: Option<[f64; 2]>,
 }
@@ -138,6 +142,7 @@ impl Policy {
             privacy: job.privacy.clone(),
             defaults: job.defaults.clone(),
             columns: job.columns.clone(),
+            dependencies: job.dependencies.clone(),
             method: job.method.clone(),
             measures: job.measures.clone(),
             hierarchies: loaded.hierarchies,
@@ -177,6 +182,16 @@ impl Policy {
     pub(crate) fn reopen(text: &str, files: &BTreeMap<String, String>) -> Result<Self> {
         let job = job_of(toml::from_str(text).map_err(|error| Error::Job(error.to_string()))?)?;
         Self::with(&job, load::hierarchies_from(&job, files)?, identifier::keys(&job, Path::new("."))?)
+    }
+
+    /// The same policy with some more quasi-identifiers withheld. Its identity is another one.
+    pub(crate) fn withholding<'a>(&self, columns: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let mut job = job_of(toml::from_str(&self.text).map_err(|error| Error::Job(error.to_string()))?)?;
+        for column in columns {
+            let column = job.columns.entry(column.to_owned()).or_insert_with(|| Column::new(Role::Quasi));
+            column.withhold = true;
+        }
+        Self::with(&job, load::hierarchies_from(&job, &self.files)?, self.keys.clone())
     }
 
     /// The sensitive-range policy of a column, when a rule names one.
@@ -339,6 +354,7 @@ impl Treatment {
             constant: column.constant.unwrap_or_default(),
             publish: column.publish.unwrap_or(default),
             weight: column.priority.unwrap_or(1.0),
+            withheld: column.withhold,
             domain: column.domain,
         }
     }

@@ -124,13 +124,17 @@ impl Information {
         Self { rows: 0, columns: vec![Column::default(); columns], joint: Sum::default() }
     }
 
-    /// Adds the groups of a cell, and the rows that are suppressed.
-    pub fn add_cell<'a>(&mut self, table: &Table, groups: impl Iterator<Item = &'a [u32]>, suppressed: &[u32]) {
+    /// Adds the groups of a cell with the covers they are published by, and the rows that are suppressed.
+    pub fn add_cell<'a>(
+        &mut self,
+        table: &Table,
+        groups: impl Iterator<Item = (&'a [u32], Cover)>,
+        suppressed: &[u32],
+    ) {
         let axes = &table.axes;
         let mut boxes: Vec<(Vec<Piece>, f64)> = Vec::new();
         let mut points: BTreeMap<&[Code], u64> = BTreeMap::new();
-        for rows in groups {
-            let cover = table.cover(rows);
+        for (rows, cover) in groups {
             let pieces: Vec<Piece> = (0..axes.len()).map(|a| Piece::of(&axes[a], &cover, a)).collect();
             for &row in rows {
                 *points.entry(table.row(row)).or_default() += 1;
@@ -225,7 +229,7 @@ mod tests {
 
     fn measure(table: &Table, groups: &[&[u32]], suppressed: &[u32]) -> Divergence {
         let mut information = Information::new(table.axes.len());
-        information.add_cell(table, groups.iter().copied(), suppressed);
+        information.add_cell(table, groups.iter().map(|&rows| (rows, table.cover(rows))), suppressed);
         information.divergence().unwrap()
     }
 
@@ -292,7 +296,7 @@ mod tests {
         let table = Table::new([Axis::new("x", Shape::Line { span: 9 })], vec![0, 4, 7, 7, 9, 2, 2, 5]);
         let of = |groups: &[&[u32]], suppressed: &[u32]| {
             let mut information = Information::new(1);
-            information.add_cell(&table, groups.iter().copied(), suppressed);
+            information.add_cell(&table, groups.iter().map(|&rows| (rows, table.cover(rows))), suppressed);
             information
         };
         let (mut left, right) = (of(&[&[0, 1], &[5, 6]], &[]), of(&[&[2, 3]], &[4, 7]));

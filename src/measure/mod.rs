@@ -8,6 +8,7 @@
 //! values are recoded. Class measures ([`loss::Classes`]) come from counting equal rows of the published files.
 
 pub mod classification;
+pub mod dependency;
 pub mod generalisation;
 pub mod information;
 pub mod interval;
@@ -64,6 +65,8 @@ pub struct Groups {
     pub information: Option<Information>,
     /// Answers of queries, when asked for.
     pub workload: Option<Workload>,
+    /// How well they preserve each dependency of the policy.
+    pub dependencies: Vec<dependency::Preserved>,
 }
 
 impl Groups {
@@ -76,6 +79,7 @@ impl Groups {
             generalisation: Generalisation::default(),
             information: None,
             workload: None,
+            dependencies: Vec::new(),
         }
     }
 
@@ -96,6 +100,8 @@ impl Groups {
         self.generalisation.merge(&other.generalisation);
         merge_or_take(&mut self.information, other.information.as_ref(), Information::merge);
         merge_or_take(&mut self.workload, other.workload.as_ref(), Workload::merge);
+        self.dependencies.resize_with(self.dependencies.len().max(other.dependencies.len()), Default::default);
+        self.dependencies.iter_mut().zip(&other.dependencies).for_each(|(mine, theirs)| mine.merge(theirs));
     }
 }
 

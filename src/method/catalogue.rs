@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use super::options::{Key, Options};
 use super::tune::Tuned;
-use super::{Method, anatomy, auto, density, g_anatomy, k_members, k_members_p, kl_redinfo, l_mondrian, mondrian};
-use super::{toc, top_down, upc};
+use super::{Method, anatomy, auto, density, g_anatomy, k_assemble, k_members, k_members_p, kl_redinfo, l_mondrian};
+use super::{mondrian, pair_enum, toc, top_down, upc};
 use crate::domain::Table;
+use crate::measure::dependency::Dependencies;
 use crate::privacy::Rules;
 use crate::privacy::l_diversity::{Diversity, LDiversity};
 use crate::privacy::range_diversity::RangeDiversity;
@@ -26,6 +27,8 @@ pub static METHODS: &[Entry] = &[
     top_down::ENTRY,
     density::DENSITY,
     density::DENSITY_CM,
+    pair_enum::ENTRY,
+    k_assemble::ENTRY,
     kl_redinfo::ENTRY,
     g_anatomy::ENTRY,
     anatomy::ENTRY,
@@ -54,6 +57,8 @@ pub struct Entry {
     pub form: Form,
     /// Whether it fills groups with different sensitive values, so that their counts tell beforehand what it can do.
     pub buckets: bool,
+    /// Whether it preserves the dependencies of the job, so that there must be some.
+    pub preserves: bool,
     /// Makes the method for a policy.
     pub make: fn(&Setting<'_>) -> Arc<dyn Method>,
     /// What is wrong, or worth knowing, about a policy with this method.
@@ -73,6 +78,7 @@ impl Entry {
             options: &[],
             form: Form::Generalise,
             buckets: false,
+            preserves: false,
             make,
             check: |_| Vec::new(),
             open: |_| false,
@@ -100,6 +106,11 @@ impl Entry {
         Self { buckets: true, ..self }
     }
 
+    /// That preserves the dependencies of the job.
+    pub const fn of_dependencies(self) -> Self {
+        Self { preserves: true, ..self }
+    }
+
     /// With another published form.
     pub const fn form(self, form: Form) -> Self {
         Self { form, ..self }
@@ -125,6 +136,8 @@ pub struct Setting<'a> {
     pub sensitive: Option<Vec<String>>,
     /// What a sample has told.
     pub tuned: Tuned,
+    /// What is to be preserved between columns, once the table is known.
+    pub dependencies: Arc<Dependencies>,
 }
 
 impl<'a> Setting<'a> {
@@ -139,6 +152,7 @@ impl<'a> Setting<'a> {
             quasi: None,
             sensitive: None,
             tuned: Tuned::default(),
+            dependencies: Arc::default(),
         }
     }
 
@@ -264,6 +278,7 @@ mod tests {
                 setting.max_loss = Some(0.6);
                 setting.range_diversity = vec![RangeDiversity { column: "s".into(), bound: 0.7 }];
                 setting.l_diversity = vec![LDiversity { column: "s".into(), kind: Diversity::Distinct { l: 3 } }];
+                setting.dependencies = settle::tests::first_axis();
                 let method = (entry.make)(&setting);
                 let grouped = method.group(&table, &rules, 1);
                 let mut seen: Vec<u32> = grouped.rows().iter().chain(&grouped.left_over).copied().collect();

@@ -1,10 +1,13 @@
-//! Tables for tests: those printed in the theses of Loukides and Tinabo, and random ones.
+//! Tables for tests: those printed in the theses of Loukides, Tinabo and Gorla, and random ones.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::domain::{Axis, Code, NULL_ON_LINE, Sensitive, SensitiveShape, Shape, Shares, Table, Tree};
+use crate::domain::{
+    Attribute, Axis, Code, Dependency, NULL_ON_LINE, Sensitive, SensitiveShape, Shape, Shares, Table, Tree,
+};
+use crate::measure::dependency::Dependencies;
 
 /// A numeric sensitive column over the domain 0..=99, with intervals of values as sensitive ranges; a value in none of
 /// them is its own range.
@@ -203,5 +206,52 @@ pub(crate) fn tables() -> impl Strategy<Value = Table> {
                 table
             },
         )
+    })
+}
+
+/// Table 3 of Gorla's thesis: postal code, province and medication, and the diagnosis published as it is; postal code ->
+/// province, diagnosis -> medication.
+pub(crate) fn gorla() -> (Table, Dependencies) {
+    // J5B K2H | R7A V6J; QC ON | AB MB | NS NB BC; the NSAIDs ibuprofen, addaprin, naproxen | five others.
+    let postal = Tree::new(4, [(0, 1, 0.4)]);
+    let province = Tree::new(7, [(0, 1, 0.2), (2, 3, 0.2)]);
+    let medication = Tree::new(8, [(0, 2, 0.3), (0, 4, 0.6)]);
+    let axis = |name: &str, tree: Tree| Axis::new(name, Shape::Tree(tree));
+    let axes = [axis("PC", postal), axis("PRV", province), axis("MED", medication)];
+    let (v6j, j5b, k2h, r7a) = ([3, 6], [0, 0], [1, 1], [2, 3]);
+    let places = [v6j, v6j, j5b, k2h, k2h, j5b, r7a, r7a];
+    let treatments: [Code; 8] = [0, 0, 0, 0, 7, 7, 7, 7];
+    let codes =
+        places.iter().zip(treatments).flat_map(|(place, medication)| [place[0], place[1], medication]).collect();
+    let mut table = Table::new(axes, codes);
+    table.plain = vec![vec![1, 1, 1, 1, 2, 2, 2, 2]];
+    use Attribute::{Plain, Quasi};
+    let list = vec![
+        Dependency { from: vec![Quasi(0)], to: vec![Quasi(1)] },
+        Dependency { from: vec![Plain(0)], to: vec![Quasi(2)] },
+    ];
+    let dependencies = Dependencies::of_table(list, &table);
+    (table, dependencies)
+}
+
+/// Random tables with random dependencies, which need not hold.
+pub(crate) fn dependent_tables() -> impl Strategy<Value = (Table, Vec<Dependency>)> {
+    (tables(), 1..4_usize, any::<u64>()).prop_map(|(mut table, dependencies, seed)| {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let rows = table.rows().min(40);
+        let width = table.axes.len();
+        table.codes.truncate(rows * width);
+        table.sensitive.clear();
+        table.persons = None;
+        table.plain = (0..2).map(|_| (0..rows).map(|_| rng.u64(..4)).collect()).collect();
+        let list = (0..dependencies).map(|_| {
+            let mut columns: Vec<Attribute> =
+                (0..width).map(Attribute::Quasi).chain((0..2).map(Attribute::Plain)).collect();
+            rng.shuffle(&mut columns);
+            columns.truncate(rng.usize(2..=3.min(width + 2)));
+            let to = columns.split_off(1);
+            Dependency { from: columns, to }
+        });
+        (table.clone(), list.collect())
     })
 }

@@ -21,6 +21,7 @@ use super::catalogue::{Entry, Remark, Setting};
 use super::cutting::{self, S};
 use super::options::{Key, Kind};
 use super::placing::Placing;
+use super::ties::{self, TIES};
 use super::{Method, in_subspaces};
 use crate::domain::{Code, Cover, Grouping, Sensitive, Shape, Table};
 use crate::partition::widest::Widest;
@@ -59,6 +60,7 @@ pub const ENTRY: Entry = Entry::new(
         let message = "is an option of systematic incorporation";
         remarks.push(Remark::error("method.objective", message, "remove it, or set incorporation = \"systematic\""));
     }
+    remarks.extend(ties::check(setting, ["place", "loss"]));
     remarks
 });
 
@@ -87,15 +89,6 @@ const NEAREST: Key = Key::new(
     "Whether buckets are filled with the nearest rows rather than the next; false when absent.",
     Kind::Switch,
 );
-const TIES: Key = Key::new(
-    "ties",
-    "Which of equally frequent sensitive values a bucket takes; `place` when absent.",
-    Kind::Word(&[
-        ("place", "Those whose next row comes first: cheap."),
-        ("loss", "Those with which the bucket loses least."),
-    ]),
-);
-
 /// What is wrong with a policy for a method of buckets.
 pub(super) fn check(setting: &Setting<'_>) -> Vec<Remark> {
     let mut remarks = cutting::check(setting);

@@ -284,11 +284,14 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::{Axis, Shape};
+    use crate::domain::{Attribute, Axis, Dependency, Shape};
     use crate::hierarchy::LevelTree;
+    use crate::measure::dependency::Dependencies;
     use crate::method::auto::{Auto, Effort};
+    use crate::method::k_assemble::KAssemble;
     use crate::method::k_members::KMembers;
     use crate::method::mondrian::Mondrian;
+    use crate::method::pair_enum::PairEnum;
     use crate::method::toc::{LeftOvers, Toc};
     use crate::method::upc::Upc;
     use crate::method::{Method, fixtures};
@@ -439,6 +442,12 @@ pub(super) mod tests {
         (2..13_usize, prop::collection::vec(rule(), 0..3)).prop_map(|(k, others)| Rules { k, others })
     }
 
+    /// Each value of the first axis is an instance.
+    pub(crate) fn first_axis() -> Arc<Dependencies> {
+        let alone = Dependency { from: vec![Attribute::Quasi(0)], to: Vec::new() };
+        Arc::new(Dependencies::new(vec![alone], &vec![vec![1; 50]; 6]))
+    }
+
     fn methods() -> impl Strategy<Value = Box<dyn Method>> {
         let split = (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(raw, boundary, next)| {
             Cut::Widest(Widest {
@@ -464,6 +473,11 @@ pub(super) mod tests {
             any::<bool>().prop_map(|strict| Box::new(Mondrian { strict }) as _),
             Just(()).prop_map(|()| Box::new(Auto::new(Effort::Fast)) as _),
             least().prop_map(|least| Box::new(KMembers { least }) as _),
+            least().prop_map(|least| Box::new(KAssemble { dependencies: first_axis(), seeds: 2, least }) as _),
+            (2..24_usize, prop::option::of(1..4_usize)).prop_map(|(least, neighbours)| {
+                let ties = Default::default();
+                Box::new(PairEnum { dependencies: first_axis(), neighbours, ties, least }) as _
+            }),
             prop::collection::vec(0..30_usize, 1..9).prop_map(|sizes| Box::new(AsTheyCome { sizes }) as _),
         ]
     }

@@ -11,7 +11,8 @@ use super::memory::cell_rows;
 use crate::domain::Axis;
 use crate::encode::Coder;
 use crate::error::{Error, Result};
-use crate::job::Treatment;
+use crate::job::{Inference, Treatment};
+use crate::measure::dependency::Dependencies;
 use crate::measure::workload::{self, Demand, Query};
 use crate::measure::{Groups as Measures, Information, Workload};
 use crate::method::Method;
@@ -32,6 +33,10 @@ pub struct Blueprint {
     pub method: Arc<dyn Method>,
     /// What every group must satisfy.
     pub rules: Rules,
+    /// What is to be preserved between columns.
+    pub dependencies: Arc<Dependencies>,
+    /// Places of the columns that are published as they are and that a dependency names.
+    pub plain: Vec<usize>,
     /// Queries whose answers are measured.
     pub queries: Vec<Query>,
 }
@@ -45,12 +50,21 @@ impl fmt::Debug for Blueprint {
 }
 
 impl Blueprint {
-    /// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns.
+    /// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns, for a query: one
+    /// that sees its rows go by and cannot take them back.
     pub(super) async fn survey(
         plan: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
         treatment: Arc<Treatment>,
     ) -> Result<Self> {
+        let inference = treatment.policy.privacy.inference;
+        if inference != Inference::Warn {
+            return Err(Error::Privacy(format!(
+                "privacy.inference = \"{}\" needs a look at the whole release, which a query does not get; run the job \
+                 with `throng run`, or remove it",
+                inference.as_str()
+            )));
+        }
         let limit = match context.memory_pool().memory_limit() {
             MemoryLimit::Finite(limit) => Some(limit),
             _ => None,
@@ -69,7 +83,12 @@ impl Blueprint {
             .map(|(column, facts)| Coder::new(column, facts))
             .collect::<Result<Vec<_>>>()?;
         let axes: Arc<[Axis]> = coders.iter().map(|coder| coder.axis().clone()).collect();
-        let method = method(&treatment, &survey.tuned);
+        let laid = treatment.dependencies();
+        let mut frequencies = survey.frequencies.clone();
+        frequencies.resize(coders.len(), Vec::new());
+        let dependencies = Arc::new(Dependencies::new(laid.list, &frequencies));
+        let plain = laid.plain.into_iter().map(|(index, _)| index).collect();
+        let method = method(&treatment, &survey.tuned, &dependencies);
         let rules = rules(&treatment);
         let queries = treatment.policy.measures.queries.as_ref().map(|queries| {
             let demand = Demand {
@@ -80,7 +99,8 @@ impl Blueprint {
             };
             workload::draw(&axes, &demand)
         });
-        Ok(Self { treatment, survey, coders, axes, method, rules, queries: queries.unwrap_or_default() })
+        let queries = queries.unwrap_or_default();
+        Ok(Self { treatment, survey, coders, axes, method, rules, dependencies, plain, queries })
     }
 
     /// No groups yet, with room for everything that is measured.

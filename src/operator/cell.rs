@@ -15,6 +15,7 @@ use crate::domain::{Grouping, Table};
 use crate::encode::{class_hashes, encode_sensitive, row_hashes};
 use crate::error::Result;
 use crate::job::{Form, Role};
+use crate::measure::dependency::Preserved;
 use crate::measure::{Groups as Measures, People};
 use crate::method::settle;
 use crate::privacy::GroupView;
@@ -96,6 +97,10 @@ fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Ta
         let mut sensitive = encode_sensitive(column, domain, rows.column(column.index))?;
         sensitive.codes = order.iter().map(|&row| sensitive.codes[row as usize]).collect();
         table.sensitive.push(sensitive);
+    }
+    for &column in &blueprint.plain {
+        let hashes = row_hashes(std::slice::from_ref(rows.column(column)), rows.num_rows(), 0)?;
+        table.plain.push(order.iter().map(|&row| hashes[row as usize]).collect());
     }
     if let Some(hashes) = person_hashes(blueprint, rows)? {
         let mut numbers: HashMap<u64, u32> = HashMap::new();
@@ -209,6 +214,13 @@ fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, published: &Recor
 
 fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[Vec<f64>]) -> Measures {
     let mut measures = blueprint.measures();
+    let withheld: Vec<bool> = blueprint.treatment.quasi.iter().map(|quasi| quasi.withheld).collect();
+    // What a reader sees of a group: everything is possible on an axis that is withheld.
+    let shown = |rows: &[u32]| {
+        let mut cover = table.cover(rows);
+        (0..withheld.len()).filter(|&a| withheld[a]).for_each(|a| cover.widen(&table.axes, a));
+        cover
+    };
     let mut of_group = vec![0.0; losses.len()];
     let (mut spreads, mut disclosures) = (Vec::new(), Vec::new());
     for (group, rows) in groups.grouping.iter().enumerate() {
@@ -222,9 +234,10 @@ fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[
             disclosures.push(range_diversity(&histogram, sensitive));
         }
         measures.add_group(rows.len() as u64, &of_group, &spreads, &disclosures);
-        measures.generalisation.add_group(&table.axes, &view.cover());
+        let cover = shown(rows);
+        measures.generalisation.add_group(&table.axes, &cover);
         if let Some(workload) = &mut measures.workload {
-            workload.add_group(&blueprint.queries, table, rows);
+            workload.add_group(&blueprint.queries, table, rows, &cover);
         }
     }
     let suppressed = &groups.grouping.left_over;
@@ -233,7 +246,10 @@ fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[
         workload.add_suppressed(&blueprint.queries, table, suppressed);
     }
     if let Some(information) = &mut measures.information {
-        information.add_cell(table, groups.grouping.iter(), suppressed);
+        information.add_cell(table, groups.grouping.iter().map(|rows| (rows, shown(rows))), suppressed);
+    }
+    if !blueprint.dependencies.list.is_empty() {
+        measures.dependencies = Preserved::of(&blueprint.dependencies, table, groups.grouping, &withheld);
     }
     measures
 }

@@ -8,6 +8,7 @@ mod categories;
 mod line;
 mod pseudonym;
 mod steps;
+mod withheld;
 
 use std::sync::Arc;
 
@@ -72,6 +73,7 @@ impl<'a> Groups<'a> {
 /// Publishes one quasi-identifier: `axis` is its place among the axes, `original` its column of the batch.
 pub fn publish(coder: &Coder, axis: usize, original: &ArrayRef, groups: &Groups<'_>) -> Result<Published> {
     let (per_group, losses) = match (coder.column().publish, coder.hierarchy()) {
+        _ if coder.column().withheld => withheld::tops(coder, groups)?,
         (Publish::Centroid, _) if coder.column().on_a_line() => line::centroid(coder, original, groups)?,
         (Publish::Centroid, _) => categories::commonest(axis, original, groups)?,
         (_, None) if coder.column().on_a_line() => line::ranges(coder, original, groups)?,

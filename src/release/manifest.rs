@@ -64,8 +64,45 @@ pub struct Manifest {
     pub cells: usize,
     /// How much was lost and how well people are protected.
     pub scores: Scores,
+    /// The dependencies of the policy: how well they hold in the source, and what the release preserves of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<DependencyScore>,
     /// What the verification of the written files has found.
     pub verification: Verification,
+}
+
+/// How a functional dependency fares.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DependencyScore {
+    /// `from -> to`.
+    pub name: String,
+    /// Share of the source's rows that must go for it to hold.
+    pub violations: f64,
+    /// Distinct combinations of its values in the source.
+    pub instances: u64,
+    /// Dependency loss of an instance, on average: 0 when some row publishes it as it was, 1 when all of it is lost.
+    pub loss: Option<f64>,
+    /// Share of instances that some row publishes without loss.
+    pub preserved: Option<f64>,
+    /// Instances that were looked at, when there are too many to keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<u64>,
+}
+
+/// What a reader who knows the dependencies makes of a release.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inferred {
+    /// Size of the smallest class once the dependencies have been applied.
+    pub smallest: u64,
+    /// Number of classes then.
+    pub classes: u64,
+    /// Classes with fewer than k rows.
+    pub small_classes: u64,
+    /// Rows in them.
+    pub exposed_rows: u64,
+    /// Quasi-identifiers that were withheld so that there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
 }
 
 impl Manifest {
@@ -197,6 +234,9 @@ pub struct Verification {
     pub rules: Vec<String>,
     /// Published classes.
     pub classes: ClassCounts,
+    /// The same to a reader who knows the dependencies of the policy, when it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inference: Option<Inferred>,
     /// The same counted in people, when k does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub people: Option<PeopleCounts>,

@@ -18,8 +18,11 @@ mod commit;
 mod cover;
 #[cfg(feature = "delta")]
 mod delta;
+mod dependencies;
 mod feasibility;
+mod inference;
 mod judge;
+mod known;
 mod ledger;
 mod location;
 mod manifest;
@@ -40,7 +43,10 @@ pub(crate) use cover::Published;
 pub use feasibility::Report;
 pub use ledger::{collect_garbage, latest_run, releases, roll_back};
 pub use location::Location;
-pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
+pub use manifest::{
+    ClassCounts, DependencyScore, Inferred, InputFile, Manifest, OutputFile, PeopleCounts, QueryScores, Scores,
+    Verification,
+};
 pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
 pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, Run, RunOptions, Verified, plan};

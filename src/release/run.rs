@@ -18,7 +18,9 @@ use object_store::path::Path;
 
 use super::anatomy::Tables;
 use super::commit::{self, Commit};
+use super::dependencies;
 use super::feasibility::Report;
+use super::inference::{self, Verdict};
 use super::judge::{Look, classification};
 use super::ledger::{self, Ledger};
 use super::location::Location;
@@ -117,6 +119,8 @@ impl Run {
         let mut times = vec![phase.done()];
 
         let phase = Phase::Survey.begin();
+        let source_rows = DataFrame::new(self.context.state(), input.clone());
+        let held = dependencies::check(&source_rows, &treatment).await?;
         let blueprint = self.survey(&input, treatment, observer).await?;
         phase.count("rows", blueprint.survey.rows);
         phase.count("cells", blueprint.survey.tree.cells() as u64);
@@ -125,14 +129,31 @@ impl Run {
         let folder = sink.at(&folder_name);
         self.stage(Some((sink.clone(), folder.clone())));
         let staged = async {
-            let target = self.target(&sink, &folder, &run, &blueprint)?;
+            let mut blueprint = blueprint;
             let phase = Phase::Group.begin();
-            let (files, measures, cells) = self.group(input, &blueprint, target, observer, &phase).await?;
+            let (files, measures, cells, inferred) = loop {
+                let target = self.target(&sink, &folder, &run, &blueprint)?;
+                let (files, measures, cells) = self.group(input.clone(), &blueprint, target, observer, &phase).await?;
+                if self.policy.dependencies.is_empty() {
+                    break (files, measures, cells, None);
+                }
+                let rows =
+                    verify::open_written(&self.context, &sink, &folder_name, &files, &blueprint.treatment).await?;
+                match inference::weigh(&rows, &blueprint.treatment).await? {
+                    Verdict::Publish(inferred) => break (files, measures, cells, inferred),
+                    Verdict::Withhold(treatment) => {
+                        commit::discard(&sink, &folder).await;
+                        blueprint = Arc::new(Blueprint::new(Arc::new(*treatment), blueprint.survey.clone())?);
+                    }
+                }
+            };
             times.push(phase.done());
             let phase = Phase::Verify.begin();
             observer(Phase::Verify, None, blueprint.survey.rows);
-            let manifest =
+            let mut manifest =
                 self.verify(&sink, &run, folder_name, source, &blueprint, files, &measures, cells, observer).await?;
+            manifest.dependencies = dependencies::score(held, &measures.dependencies);
+            manifest.verification.inference = inferred;
             phase.count("rows", manifest.rows);
             phase.count("classes", manifest.verification.classes.count);
             phase.count("smallest_class", manifest.verification.classes.smallest);
@@ -354,9 +375,7 @@ impl Run {
     ) -> Result<Manifest> {
         let mut files = Vec::new();
         for file in written {
-            let folder = sink.at(&data);
-            let below = file.path.strip_prefix(folder.as_ref()).unwrap_or(&file.path);
-            let path = format!("{data}{below}");
+            let path = verify::released_path(sink, &data, &file);
             let blake3 = verify::checksum(sink, &path).await?;
             let blake3 = blake3.ok_or_else(|| Error::Retry(format!("`{path}` was written but is not there")))?;
             files.push(OutputFile { path, rows: file.rows, size: file.size, blake3 });
@@ -442,9 +461,11 @@ impl Run {
             suppressed: measures.loss.suppressed(),
             cells,
             scores: Scores::new(measures, classes, k, &columns),
+            dependencies: Vec::new(),
             verification: Verification {
                 rules: [format!("k = {k}{people}")].into_iter().chain(rules).collect(),
                 classes: classes.into(),
+                inference: None,
                 people: measures.people.as_ref().map(PeopleCounts::from),
                 attained: found.figures,
             },
@@ -475,6 +496,9 @@ impl Run {
         let found = verify::verify_rows(&published, &treatment, None, manifest.rows, Look::All, &|_| {}).await?;
         let known: Vec<Finding> = findings.clone();
         findings.extend(found.findings.into_iter().filter(|finding| !known.contains(finding)));
+        if let Some(chased) = inference::chase(&published, &treatment).await? {
+            findings.extend(inference::judge(&inference::report(&chased, &treatment), &treatment));
+        }
         if treatment.person.is_some() && manifest.verification.people.is_none() {
             let message = "nobody has counted the people of this release".to_owned();
             findings.push(Finding { rule: "person".into(), count: 1, message });

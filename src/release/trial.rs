@@ -24,7 +24,7 @@ use super::stores::Stores;
 use super::verify::fingerprint;
 use crate::encode::row_hashes;
 use crate::error::{Error, Result};
-use crate::job::{Job, MethodName, MethodSpec, Policy};
+use crate::job::{Inference, Job, MethodName, MethodSpec, Policy};
 use crate::measure::{Classes, Groups};
 use crate::method::options::Value;
 use crate::method::toc;
@@ -50,11 +50,13 @@ impl Setting {
         }
     }
 
-    /// The job with this setting in it. Suppression is measured rather than refused.
+    /// The job with this setting in it. Suppression is measured rather than refused, and what dependencies give away is
+    /// left to the run: a trial has no files to follow them through.
     fn apply(&self, job: &Job) -> Job {
         let mut job = job.clone();
         job.privacy.k = self.k;
         job.privacy.max_suppression = 1.0;
+        job.privacy.inference = Inference::Warn;
         if job.method.name != self.method {
             // Options of one method mean nothing to another.
             job.method = MethodSpec { name: self.method, seed: job.method.seed, ..MethodSpec::default() };

@@ -29,6 +29,7 @@ use super::location::Location;
 use super::manifest::{ClassCounts, Manifest, OutputFile};
 use super::source::partitions::Partitions;
 use super::source::table::FilesTable;
+use super::write::Written;
 use crate::encode::{CLASS_SEEDS, SensitiveDomain, row_hashes};
 use crate::error::{Error, Result};
 use crate::job::{Form, Role, Treatment, published_fields};
@@ -129,6 +130,29 @@ pub(crate) async fn readable(
         Some(tables) => Ok((tables.rows()?, tables.check_links().await?)),
         None => Ok((open(context, sink, files, published).await?, Vec::new())),
     }
+}
+
+/// A table over files that have just been written.
+pub(super) async fn open_written(
+    context: &SessionContext,
+    sink: &Location,
+    data: &str,
+    written: &[Written],
+    treatment: &Treatment,
+) -> Result<DataFrame> {
+    let file = |file: &Written| {
+        let path = released_path(sink, data, file);
+        OutputFile { path, rows: file.rows, size: file.size, blake3: String::new() }
+    };
+    let files: Vec<OutputFile> = written.iter().map(file).collect();
+    open(context, sink, &files, Some(&treatment.output)).await
+}
+
+/// Path below the sink of a file that was written to the folder `data`.
+pub(super) fn released_path(sink: &Location, data: &str, file: &Written) -> String {
+    let folder = sink.at(data);
+    let below = file.path.strip_prefix(folder.as_ref()).unwrap_or(&file.path);
+    format!("{data}{below}")
 }
 
 /// What was found in the published rows.
@@ -259,9 +283,14 @@ pub(super) async fn checksum(sink: &Location, path: &str) -> Result<Option<Strin
 
 /// Sizes of the classes of equal published quasi-identifiers.
 pub(crate) async fn count_classes(rows: &DataFrame, columns: &[String], watch: &Watch<'_>) -> Result<Classes> {
+    class_sizes(rows, fingerprint(columns), watch).await
+}
+
+/// Sizes of the classes of rows with equal keys.
+pub(super) async fn class_sizes(rows: &DataFrame, keys: Vec<Expr>, watch: &Watch<'_>) -> Result<Classes> {
     let sizes = rows
         .clone()
-        .aggregate(fingerprint(columns), vec![count(lit(1)).alias("size")])?
+        .aggregate(keys, vec![count(lit(1)).alias("size")])?
         .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes")])?;
     read_sizes(sizes, watch).await
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Tuned;
 use crate::domain::Table;
 use crate::job::{Treatment, diversity_rules, range_rules};
+use crate::measure::dependency::Dependencies;
 use crate::method::Method;
 use crate::method::catalogue::Setting;
 use crate::privacy::max_loss::MaxLoss;
@@ -36,12 +37,14 @@ fn setting<'a>(treatment: &'a Treatment, tuned: &Tuned) -> Setting<'a> {
         quasi: Some(treatment.quasi.iter().map(|column| column.name.clone()).collect()),
         sensitive: Some(treatment.sensitive.iter().map(|column| column.name.clone()).collect()),
         tuned: *tuned,
+        dependencies: Arc::default(),
     }
 }
 
 /// The method of a job. What the job leaves open is taken from the sample.
-pub(crate) fn method(treatment: &Treatment, tuned: &Tuned) -> Arc<dyn Method> {
-    (treatment.policy.method.name.entry().make)(&setting(treatment, tuned))
+pub(crate) fn method(treatment: &Treatment, tuned: &Tuned, dependencies: &Arc<Dependencies>) -> Arc<dyn Method> {
+    let setting = Setting { dependencies: Arc::clone(dependencies), ..setting(treatment, tuned) };
+    (treatment.policy.method.name.entry().make)(&setting)
 }
 
 /// Whether the job leaves something open that a sample can tell.

@@ -50,6 +50,8 @@ pub struct Survey {
     pub tree: CellTree,
     /// Parameters that the job left to us.
     pub tuned: Tuned,
+    /// How often each code of every quasi-identifier occurs in the sample, when the policy has dependencies.
+    pub frequencies: Vec<Vec<u64>>,
 }
 
 /// Plans are logged in their debug form, and values of the input must not be.
@@ -146,7 +148,9 @@ impl Surveyor {
         let weights: Vec<f64> = sample.counts.iter().map(|&count| count as f64).collect();
         let tree = CellTree::build(&table, &weights, cell_rows as f64 / self.rows.max(1) as f64);
         let tuned = tune(treatment, &coders, &sensitive, &sample)?;
-        Ok(Survey { rows: self.rows, facts, sensitive, tree, tuned })
+        let counts =
+            if treatment.policy.dependencies.is_empty() { Vec::new() } else { frequencies(&table, &sample.counts) };
+        Ok(Survey { rows: self.rows, facts, sensitive, tree, tuned, frequencies: counts })
     }
 }
 
@@ -217,6 +221,17 @@ fn encode_sample(coders: &[Coder], rows: &RecordBatch) -> Result<Table> {
         coder.encode(array, |row, code| codes[row * width + axis] = code)?;
     }
     Ok(Table::new(axes, codes))
+}
+
+/// How often each code occurs on every axis, in weighted rows.
+fn frequencies(table: &Table, weights: &[u64]) -> Vec<Vec<u64>> {
+    let mut frequencies = vec![Vec::new(); table.axes.len()];
+    for (row, &weight) in (0..table.rows() as u32).zip(weights) {
+        for (counts, &code) in frequencies.iter_mut().zip(table.row(row)) {
+            crate::measure::dependency::count(counts, code, weight);
+        }
+    }
+    frequencies
 }
 
 /// Rows on which parameters are tried out: the runs are quadratic in it.

@@ -14,6 +14,7 @@ mod canary;
 mod commands;
 #[cfg(feature = "delta")]
 mod delta;
+mod dependencies;
 mod determinism;
 mod explain;
 mod exploring;

@@ -55,6 +55,15 @@ struct SurveyMessage {
     delta: Option<f64>,
     #[prost(uint64, optional, tag = "6")]
     s: Option<u64>,
+    /// How often each code occurs, per quasi-identifier; empty without dependencies.
+    #[prost(message, repeated, tag = "7")]
+    frequencies: Vec<CountsMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CountsMessage {
+    #[prost(uint64, repeated, tag = "1")]
+    counts: Vec<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -212,6 +221,7 @@ impl From<&Survey> for SurveyMessage {
             cuts: survey.tree.nodes.iter().map(CutMessage::from).collect(),
             delta: survey.tuned.delta,
             s: survey.tuned.s.map(|s| s as u64),
+            frequencies: survey.frequencies.iter().map(|counts| CountsMessage { counts: counts.clone() }).collect(),
         }
     }
 }
@@ -238,6 +248,7 @@ impl TryFrom<SurveyMessage> for Survey {
             sensitive: message.sensitive.iter().map(SensitiveDomain::from).collect(),
             tree: CellTree { root, nodes },
             tuned: Tuned { delta: message.delta, s: message.s.map(|s| s as usize) },
+            frequencies: message.frequencies.into_iter().map(|message| message.counts).collect(),
         })
     }
 }

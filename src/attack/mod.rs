@@ -1,0 +1,3 @@
+//! What an adversary could do with a release.
+
+pub mod chase;
