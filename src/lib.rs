@@ -19,6 +19,7 @@
 //! | [`privacy`] | rules, behind one trait |
 //! | [`recode`] | groups to published columns |
 //! | [`measure`] | information loss, protection, risk |
+//! | [`attack`] | what an adversary learns from a release |
 //! | [`operator`] | the DataFusion node, its planner, DataFrame and SQL |
 //! | [`release`] | stage, verify, commit |
 //! | [`generate`] | a synthetic census |
@@ -52,6 +53,7 @@
 //! # }
 //! ```
 
+pub mod attack;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod domain;
