@@ -9,12 +9,16 @@
 
 mod axis;
 mod cover;
+mod levels;
+mod region;
 mod sensitive;
 mod table;
 mod tree;
 
 pub use axis::{Axis, Code, LARGEST_SET, LINE_STEPS, NULL_ON_LINE, Shape};
 pub use cover::Cover;
+pub use levels::{Levels, lattice};
+pub use region::Region;
 pub use sensitive::{Sensitive, SensitiveShape};
 pub use table::{Grouping, Table};
 pub use tree::{Node, Tree};

@@ -18,6 +18,9 @@ pub struct Table {
     pub sensitive: Vec<Sensitive>,
     /// Who each row belongs to, when k counts people: equal numbers mean the same person.
     pub persons: Option<Vec<u32>>,
+    /// Which rows are in the private table, when the others are public rows that it must hide among: only these are
+    /// published. All of them when absent.
+    pub members: Option<Vec<bool>>,
 }
 
 impl Table {
@@ -25,7 +28,7 @@ impl Table {
     pub fn new(axes: impl Into<Arc<[Axis]>>, codes: Vec<Code>) -> Self {
         let axes = axes.into();
         debug_assert_eq!(codes.len() % axes.len().max(1), 0);
-        Self { axes, codes, sensitive: Vec::new(), persons: None }
+        Self { axes, codes, sensitive: Vec::new(), persons: None, members: None }
     }
 
     /// Number of rows.
@@ -37,6 +40,11 @@ impl Table {
     pub fn row(&self, row: u32) -> &[Code] {
         let width = self.axes.len();
         &self.codes[row as usize * width..][..width]
+    }
+
+    /// Whether a row is published.
+    pub fn is_member(&self, row: u32) -> bool {
+        self.members.as_ref().is_none_or(|members| members[row as usize])
     }
 
     /// Cover of some rows.

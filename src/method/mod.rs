@@ -3,10 +3,14 @@
 //! A method sees one cell. It splits the cell into subspaces as it likes, clusters them, and returns groups and
 //! left-overs; [`settle()`] then makes every group meet every rule, whatever the method did.
 
+pub mod apart;
 pub mod auto;
+pub mod combined;
 pub mod k_members;
 pub mod mondrian;
+pub mod mpalm;
 pub mod settle;
+pub mod spalm;
 pub mod toc;
 pub mod tune;
 pub mod upc;

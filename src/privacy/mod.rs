@@ -5,6 +5,7 @@
 
 pub mod l_diversity;
 pub mod max_loss;
+pub mod presence;
 pub mod range_diversity;
 
 use std::fmt;
@@ -38,9 +39,18 @@ impl<'a> GroupView<'a> {
         self.table.cover(self.rows)
     }
 
-    /// How often each sensitive code occurs, ascending by code.
+    /// How many rows of the group are published.
+    pub fn members(&self) -> usize {
+        match &self.table.members {
+            None => self.rows.len(),
+            Some(members) => self.rows.iter().filter(|&&row| members[row as usize]).count(),
+        }
+    }
+
+    /// How often each sensitive code is published, ascending by code.
     pub fn histogram(&self, sensitive: &Sensitive) -> Vec<(u32, u32)> {
-        let mut codes: Vec<u32> = self.rows.iter().map(|&row| sensitive.codes[row as usize]).collect();
+        let published = self.rows.iter().filter(|&&row| self.table.is_member(row));
+        let mut codes: Vec<u32> = published.map(|&row| sensitive.codes[row as usize]).collect();
         codes.sort_unstable();
         codes.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect()
     }
@@ -56,6 +66,11 @@ pub trait Rule: fmt::Debug + Send + Sync {
 
     /// Whether the group fails and would still fail if more rows joined, so that only fewer rows can help.
     fn beyond_growth(&self, _group: &GroupView<'_>) -> bool {
+        false
+    }
+
+    /// Whether the rule is also about groups of public rows of which nothing is published.
+    fn guards_the_absent(&self) -> bool {
         false
     }
 }
@@ -77,16 +92,17 @@ impl Rules {
 
     /// Whether the group size is all that is asked, so that a method can count rows and skip every other check.
     pub fn only_rows(&self, table: &Table) -> bool {
-        self.others.is_empty() && table.persons.is_none()
+        self.others.is_empty() && table.persons.is_none() && table.members.is_none()
     }
 
     /// Whether the group is large enough.
     pub fn large_enough(&self, group: &GroupView<'_>) -> bool {
-        if group.rows.len() < self.k {
+        if group.members() < self.k {
             return false;
         }
         let Some(persons) = &group.table.persons else { return true };
-        let mut seen: Vec<u32> = group.rows.iter().map(|&row| persons[row as usize]).collect();
+        let published = group.rows.iter().filter(|&&row| group.table.is_member(row));
+        let mut seen: Vec<u32> = published.map(|&row| persons[row as usize]).collect();
         seen.sort_unstable();
         seen.dedup();
         seen.len() >= self.k
@@ -97,8 +113,11 @@ impl Rules {
         self.others.iter().any(|rule| rule.beyond_growth(group))
     }
 
-    /// Whether the group meets every rule.
+    /// Whether the group meets every rule; of a group that publishes nothing, those that guard the absent.
     pub fn hold(&self, group: &GroupView<'_>) -> bool {
+        if group.table.members.is_some() && group.members() == 0 {
+            return self.others.iter().filter(|rule| rule.guards_the_absent()).all(|rule| rule.holds(group));
+        }
         self.large_enough(group) && self.others.iter().all(|rule| rule.holds(group))
     }
 }
