@@ -17,6 +17,7 @@
 //! | [`partition`] | median splits: cells and subspaces |
 //! | [`method`] | grouping methods, behind one trait |
 //! | [`privacy`] | rules, behind one trait |
+//! | [`permutation`] | published forms that permute instead of generalising |
 //! | [`recode`] | groups to published columns |
 //! | [`measure`] | information loss, protection, risk |
 //! | [`attack`] | what an adversary learns from a release |
@@ -66,6 +67,7 @@ pub mod measure;
 pub mod method;
 pub mod operator;
 pub mod partition;
+pub mod permutation;
 pub mod privacy;
 pub mod recode;
 pub mod release;
