@@ -22,7 +22,10 @@ impl Region {
     pub fn of(axes: &[Axis], cover: &Cover) -> Self {
         let extent = |(a, axis): (usize, &Axis)| {
             let (lo, hi) = (cover.lo[a], cover.hi[a]);
-            if axis.null == Some(hi) && lo < hi {
+            // Several values may share a code of an inexact axis. On a tree the node above is published then, or a higher
+            // one when the code lies on a border; a set may turn out too large to list.
+            let blurred = !axis.exact && !matches!(axis.shape, Shape::Line { .. });
+            if blurred || axis.null == Some(hi) && lo < hi {
                 return Extent::Span(0, Code::MAX);
             }
             match &axis.shape {

@@ -12,7 +12,7 @@
 //! and what is published covers all of them. And values must not overlap, or the shares mean nothing: an attribute with
 //! a hierarchy is always cut into the children of its node (half of them would be published as the node itself), nulls
 //! part from values before anything else does, and no side of a cut through a set is larger than what is published as a
-//! set.
+//! set. A column with a hierarchy or of text, whose values are too many for their codes, is not cut at all.
 //!
 //! A table whose own share of members is out of bounds cannot be mended: [`Mpalm::feasible`] tells.
 
@@ -64,25 +64,22 @@ impl Mpalm {
     /// Cuts rows into parts that all meet the rules: reorders them and returns where the parts end; none when there is
     /// no such cut.
     fn cut(&self, cell: &Table, rows: &mut [u32], rules: &Rules) -> Option<Vec<usize>> {
+        // The counts of a candidate say all that k and the bounds ask for.
+        let counted = cell.persons.is_none() && rules.others.iter().all(|rule| rule.guards_the_absent());
         for axis in Widest::BOUNDARY.order(cell, rows) {
             let values = values(cell, rows, axis);
             if values.len() < 2 {
                 continue;
             }
             for cuts in self.candidates(&cell.axes[axis], &values, rules) {
-                // The part of a row is the number of cuts below its code.
-                let part = |row: u32| cuts.partition_point(|&last| last < cell.row(row)[axis]);
-                let mut tried = rows.to_vec();
-                tried.sort_by_key(|&row| part(row));
-                let mut ends: Vec<usize> =
-                    (0..cuts.len()).map(|cut| tried.partition_point(|&row| part(row) <= cut)).collect();
-                ends.push(tried.len());
+                let (tried, ends) = parted(cell, rows, axis, &cuts);
                 let mut start = 0;
-                let hold = ends.iter().all(|&end| {
-                    let view = GroupView::new(cell, &tried[start..end]);
-                    start = end;
-                    rules.hold(&view)
-                });
+                let hold = counted
+                    || ends.iter().all(|&end| {
+                        let view = GroupView::new(cell, &tried[start..end]);
+                        start = end;
+                        rules.hold(&view)
+                    });
                 if hold {
                     rows.copy_from_slice(&tried);
                     return Some(ends);
@@ -109,6 +106,7 @@ impl Mpalm {
         };
         let mixed = axis.null.is_some() && axis.null == values.last().map(|value| value.code);
         let all: Vec<Vec<Code>> = match (&axis.shape, self.reading) {
+            (Shape::Tree(_) | Shape::Set { .. }, _) if !axis.exact => Vec::new(),
             (Shape::Tree(tree), _) => tree_cut(tree, values).into_iter().collect(),
             (_, Reading::Multiway) => vec![values[..values.len() - 1].iter().map(|value| value.code).collect()],
             (_, Reading::Binary) if mixed => vec![vec![values[values.len() - 2].code]],
@@ -166,9 +164,46 @@ fn tree_cut(tree: &crate::domain::Tree, values: &[Value]) -> Option<Vec<Code>> {
     Some(cuts)
 }
 
+/// Rows in the order of the parts that cuts make of them, and where each part ends.
+fn parted(cell: &Table, rows: &[u32], axis: usize, cuts: &[Code]) -> (Vec<u32>, Vec<usize>) {
+    let part = |row: u32| cuts.partition_point(|&last| last < cell.row(row)[axis]);
+    let mut ends = vec![0; cuts.len() + 1];
+    rows.iter().for_each(|&row| ends[part(row)] += 1);
+    let mut next = Vec::with_capacity(ends.len());
+    let mut sum = 0;
+    for end in &mut ends {
+        next.push(sum);
+        sum += *end;
+        *end = sum;
+    }
+    let mut parted = vec![0; rows.len()];
+    for &row in rows {
+        let place = &mut next[part(row)];
+        parted[*place] = row;
+        *place += 1;
+    }
+    (parted, ends)
+}
+
 /// The values of some rows on an axis, ascending.
 fn values(cell: &Table, rows: &[u32], axis: usize) -> Vec<Value> {
-    let mut codes: Vec<(Code, bool)> = rows.iter().map(|&row| (cell.row(row)[axis], cell.is_member(row))).collect();
+    let code = |row: u32| cell.row(row)[axis];
+    let (lo, hi) = rows.iter().fold((Code::MAX, 0), |(lo, hi), &row| (lo.min(code(row)), hi.max(code(row))));
+    if lo >= hi {
+        return Vec::new();
+    }
+    // Counted in place when codes are not much more than rows, else sorted.
+    if usize::from(hi - lo) < 4 * rows.len() {
+        let mut counts = vec![(0_u64, 0_u64); usize::from(hi - lo) + 1];
+        for &row in rows {
+            let (all, members) = &mut counts[usize::from(code(row) - lo)];
+            *all += 1;
+            *members += u64::from(cell.is_member(row));
+        }
+        let value = |(code, (rows, members))| Value { code, rows, members };
+        return (lo..=hi).zip(counts).filter(|(_, (rows, _))| *rows > 0).map(value).collect();
+    }
+    let mut codes: Vec<(Code, bool)> = rows.iter().map(|&row| (code(row), cell.is_member(row))).collect();
     codes.sort_unstable();
     codes
         .chunk_by(|a, b| a.0 == b.0)
