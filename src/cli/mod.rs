@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand. Results go to standard output, everything else to standard error.
 
+mod attack;
 mod check;
 mod generate;
 mod plan;
@@ -48,6 +49,7 @@ enum Command {
     Check(check::Arguments),
     Plan(plan::Arguments),
     Verify(verify::Arguments),
+    Attack(attack::Arguments),
     Generate(generate::Arguments),
     Schema(schema::Arguments),
     Sql(sql::Arguments),
@@ -141,6 +143,7 @@ pub fn main() -> ExitCode {
             Command::Check(arguments) => check::run(arguments).await,
             Command::Plan(arguments) => plan::run(arguments).await,
             Command::Verify(arguments) => verify::run(arguments, cli.quiet).await,
+            Command::Attack(arguments) => attack::run(arguments).await,
             Command::Generate(arguments) => generate::run(&arguments, cli.quiet),
             Command::Schema(arguments) => schema::run(&arguments),
             Command::Sql(arguments) => sql::run(arguments).await,

@@ -80,7 +80,7 @@ fn class_sizes(manifest: &Manifest) -> Table {
     sizes
 }
 
-fn table(header: &[&str]) -> Table {
+pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
     if let Some(values) = table.column_mut(1) {
@@ -90,7 +90,7 @@ fn table(header: &[&str]) -> Table {
 }
 
 /// A number with its thousands apart.
-fn number(value: u64) -> String {
+pub(super) fn number(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

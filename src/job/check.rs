@@ -10,6 +10,7 @@ use datafusion::arrow::datatypes::Schema;
 use super::columns::{self, Demands};
 use super::locate::{is_url, local_path, names};
 use super::model::{Compression, Job, MethodName, Role, Split};
+use super::presence;
 use super::problem::Problem;
 use super::rules;
 use super::treatment::Policy;
@@ -28,6 +29,7 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
         problems.push(Problem::error("version", format!("must be {VERSION}, is {}", job.version)));
     }
     check_locations(job, base, &mut problems);
+    presence::check_presence(job, base, &mut problems);
     let trees = columns::open_hierarchies(job, base, &mut problems);
     columns::check_options(job, &mut problems);
     rules::check_privacy(job, &trees, &mut problems);
@@ -80,7 +82,7 @@ fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
     }
 }
 
-fn check_location(key: &str, location: &str) -> Option<Problem> {
+pub(super) fn check_location(key: &str, location: &str) -> Option<Problem> {
     if location.trim().is_empty() {
         return Some(Problem::error(key, "is empty"));
     }
@@ -102,9 +104,9 @@ fn check_location(key: &str, location: &str) -> Option<Problem> {
 }
 
 fn check_method(job: &Job, problems: &mut Vec<Problem>) {
-    use MethodName::{Auto, Mondrian, Toc, Upc};
+    use MethodName::{Auto, Mondrian, Mpalm, Spalm, Toc, Upc};
     let method = &job.method;
-    let options: [(&str, bool, &[MethodName]); 8] = [
+    let options: [(&str, bool, &[MethodName]); 10] = [
         ("effort", method.effort.is_some(), &[Auto]),
         ("variant", method.variant.is_some(), &[Mondrian]),
         ("delta", method.delta.is_some(), &[Toc]),
@@ -113,6 +115,8 @@ fn check_method(job: &Job, problems: &mut Vec<Problem>) {
         ("w-protection", method.w_protection.is_some(), &[Toc]),
         ("split", method.split.is_some(), &[Toc, Upc]),
         ("width", method.width.is_some(), &[Toc, Upc]),
+        ("cuts", method.cuts.is_some(), &[Mpalm]),
+        ("cost", method.cost.is_some(), &[Spalm]),
     ];
     for (option, set, methods) in options {
         if set && !methods.contains(&method.name) {
@@ -149,6 +153,11 @@ fn check_method(job: &Job, problems: &mut Vec<Problem>) {
     }
     if method.width.is_some() && method.split == Some(Split::Gain) {
         problems.push(Problem::error("method.width", "is an option of widest splits, the split is `gain`"));
+    }
+    if matches!(method.name, Mpalm | Spalm) && job.privacy.presence.is_none() {
+        let message = format!("is missing: method `{}` groups under its bounds", method.name.as_str());
+        let problem = Problem::error("privacy.presence", message);
+        problems.push(problem.help("add presence = { public = \"...\", min = 0.05, max = 0.9 }"));
     }
     if method.name == Upc {
         if job.privacy.range_diversity.is_empty() {

@@ -77,6 +77,31 @@ pub struct Privacy {
     #[serde(default, deserialize_with = "forms::one_or_many", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "forms::one_or_many_schema::<LDiversity>")]
     pub l_diversity: Vec<LDiversity>,
+    /// Hides who is in the source at all from readers who hold a public table of people (delta-presence).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub presence: Option<Presence>,
+}
+
+/// delta-presence: from the release and a public table, nobody's chance to be in the source may be told better than
+/// between two bounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Presence {
+    /// Parquet with everybody who might be in the source, and everybody who is: a file, a folder, a glob or an
+    /// object-store prefix, with the quasi-identifiers as columns of the same names. A relative path starts at the job
+    /// file's folder.
+    pub public: String,
+    /// The least chance that anybody may seem to have; above 0 it also hides who is not in the source.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub min: f64,
+    /// The largest chance that anybody may seem to have.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max: f64,
+    /// Columns of both tables that tell people apart: every person of the source must be in the public table. When
+    /// absent, the quasi-identifiers of the source must occur there often enough.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key: Vec<String>,
 }
 
 /// The share of rows that may be suppressed when the job does not say.
@@ -389,6 +414,12 @@ pub struct MethodSpec {
     /// How the width of an attribute is measured when splitting; `normalised` when absent. Only for `toc` and `upc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<Width>,
+    /// How an attribute without a hierarchy is cut; `binary` when absent. Only for `mpalm`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuts: Option<Cuts>,
+    /// What the chosen generalisation has least of; `loss` when absent. Only for `spalm`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 /// The seed when the job does not set one.
@@ -411,6 +442,8 @@ impl Default for MethodSpec {
             w_protection: None,
             split: None,
             width: None,
+            cuts: None,
+            cost: None,
         }
     }
 }
@@ -442,6 +475,10 @@ pub enum MethodName {
     Mondrian,
     /// Greedy clusters of exactly k.
     KMembers,
+    /// Cuts that keep everybody's chance to be in the source within the bounds of `presence`.
+    Mpalm,
+    /// The best generalisation of whole columns that does.
+    Spalm,
 }
 
 impl MethodName {
@@ -453,8 +490,34 @@ impl MethodName {
             Self::Upc => "upc",
             Self::Mondrian => "mondrian",
             Self::KMembers => "k-members",
+            Self::Mpalm => "mpalm",
+            Self::Spalm => "spalm",
         }
     }
+}
+
+/// How `mpalm` cuts an attribute without a hierarchy; one with a hierarchy is always cut into the children of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cuts {
+    /// In two, as near to the median as the bounds allow.
+    #[default]
+    Binary,
+    /// Into all its values.
+    Multiway,
+}
+
+/// What the generalisation chosen by `spalm` has least of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cost {
+    /// Mean loss of the published values.
+    #[default]
+    Loss,
+    /// Sum of squared class sizes.
+    Discernibility,
+    /// Sum of the levels that columns are raised by.
+    Height,
 }
 
 /// How long `auto` searches.

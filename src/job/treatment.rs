@@ -105,7 +105,12 @@ pub struct Treatment {
     pub quasi: Vec<QuasiColumn>,
     /// The sensitive columns, in input order.
     pub sensitive: Vec<SensitiveColumn>,
+    /// Place of the column that tells rows of the source from public rows, when there are any.
+    pub member: Option<usize>,
 }
+
+/// Name of the column that tells rows of the source (true) from rows of the public table (false). It is never published.
+pub const MEMBER_COLUMN: &str = "__throng_member";
 
 impl Policy {
     /// The policy of a job; hierarchy files are read relative to `base`.
@@ -166,7 +171,14 @@ impl Policy {
 impl Treatment {
     /// Lays a policy over a schema; all problems are reported together.
     pub fn new(policy: Arc<Policy>, input: SchemaRef) -> Result<Self> {
-        let problems: Vec<String> = check::check_columns(&policy, &input)
+        let named: Vec<_> = input.fields().iter().filter(|field| field.name() != MEMBER_COLUMN).cloned().collect();
+        if policy.privacy.presence.is_some() && named.len() == input.fields().len() {
+            return Err(Error::Job(
+                "privacy.presence: the public table is read by a job (`throng run`); inside a query, leave it out"
+                    .into(),
+            ));
+        }
+        let problems: Vec<String> = check::check_columns(&policy, &Schema::new(named))
             .into_iter()
             .filter(|problem| problem.is_error())
             .map(|problem| problem.to_string())
@@ -184,11 +196,17 @@ impl Treatment {
             roles: Vec::with_capacity(input.fields().len()),
             quasi: Vec::new(),
             sensitive: Vec::new(),
+            member: None,
             policy,
             input: Arc::clone(&input),
         };
         let mut published: Vec<Field> = Vec::new();
         for (index, field) in input.fields().iter().enumerate() {
+            if field.name() == MEMBER_COLUMN {
+                treatment.member = Some(index);
+                treatment.roles.push(Role::Identifier);
+                continue;
+            }
             let column = treatment.column(field.name())?;
             treatment.roles.push(column.role);
             match column.role {
@@ -294,6 +312,9 @@ impl Treatment {
         }
         for rule in &privacy.l_diversity {
             text += &format!(", l-diversity({})={}", rule.column, rule.l);
+        }
+        if let Some(rule) = &privacy.presence {
+            text += &format!(", presence={}..{}", rule.min, rule.max);
         }
         text += &format!(", quasi=[{}]", names(self.quasi.iter().map(|column| column.name.as_str()).collect()));
         text += &format!(", sensitive=[{}]", names(self.sensitive.iter().map(|column| column.name.as_str()).collect()));

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::take;
 
-use super::Blueprint;
+use super::{Blueprint, members};
 use crate::domain::{Grouping, Table};
 use crate::encode::{encode_sensitive, row_hashes};
 use crate::error::Result;
@@ -41,6 +41,10 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     let started = Instant::now();
     let order = canonical_order(blueprint, rows)?;
     let table = encode(blueprint, rows, &order)?;
+    let (table, order) = match blueprint.treatment.member {
+        Some(_) => members::without_doubles(table, order)?,
+        None => (table, order),
+    };
     let encoded = Instant::now();
     let grouping = blueprint.method.group(&table, &blueprint.rules, cell_seed(blueprint, cell));
     let grouping = settle(&table, grouping, &blueprint.rules);
@@ -69,8 +73,9 @@ fn canonical_order(blueprint: &Blueprint, rows: &RecordBatch) -> Result<Vec<u32>
         .columns()
         .iter()
         .zip(&treatment.roles)
-        .filter(|(_, role)| **role != Role::Identifier)
-        .map(|(column, _)| column.clone())
+        .enumerate()
+        .filter(|(index, (_, role))| **role != Role::Identifier || treatment.member == Some(*index))
+        .map(|(_, (column, _))| column.clone())
         .collect();
     let hashes = row_hashes(&published, rows.num_rows(), treatment.policy.method.seed)?;
     let mut order: Vec<(u64, u32)> = hashes.into_iter().zip(0..).collect();
@@ -93,6 +98,10 @@ fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Ta
         let mut sensitive = encode_sensitive(column, domain, rows.column(column.index))?;
         sensitive.codes = order.iter().map(|&row| sensitive.codes[row as usize]).collect();
         table.sensitive.push(sensitive);
+    }
+    if let Some(member) = treatment.member {
+        let member = rows.column(member).as_boolean();
+        table.members = Some(order.iter().map(|&row| member.value(row as usize)).collect());
     }
     Ok(table)
 }
@@ -124,7 +133,8 @@ fn publish(blueprint: &Blueprint, rows: &RecordBatch, groups: &Groups<'_>) -> Re
 /// of each group in it. Where a class of this cell breaks a rule, its groups are given up, the last first, until it does
 /// not; none: every class is as good as its groups. Classes that reach beyond the cell are seen by the verification.
 fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, published: &RecordBatch) -> Result<Option<Grouping>> {
-    if blueprint.rules.others.is_empty() {
+    // Groups among public rows lie apart, so each is a class of its own.
+    if blueprint.rules.others.is_empty() || groups.table.members.is_some() {
         return Ok(None);
     }
     let class_columns = blueprint.treatment.class_columns();
@@ -171,14 +181,19 @@ fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[
         spreads.clear();
         disclosures.clear();
         let view = GroupView::new(table, rows);
+        let published = view.members() as u64;
+        if published == 0 {
+            continue;
+        }
         for sensitive in &table.sensitive {
             let histogram = view.histogram(sensitive);
             spreads.push(1.0 - crate::measure::protection::s_diversity(&histogram, sensitive));
             disclosures.push(range_diversity(&histogram, sensitive));
         }
-        measures.add_group(rows.len() as u64, &of_group, &spreads, &disclosures);
+        measures.add_group(published, &of_group, &spreads, &disclosures);
     }
-    measures.loss.add_suppressed(groups.grouping.left_over.len() as u64);
+    let left_over = GroupView::new(table, &groups.grouping.left_over);
+    measures.loss.add_suppressed(left_over.members() as u64);
     measures
 }
 

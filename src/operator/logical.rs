@@ -69,13 +69,15 @@ impl Anonymize {
     /// Input columns that the node needs: everything but dropped identifiers. What the parents need of its output
     /// makes no difference, because fewer columns would mean other groups.
     fn needed(&self) -> Vec<usize> {
-        (0..self.treatment.roles.len()).filter(|index| self.treatment.roles[*index] != Role::Identifier).collect()
+        let Treatment { roles, member, .. } = self.treatment.as_ref();
+        (0..roles.len()).filter(|index| roles[*index] != Role::Identifier || *member == Some(*index)).collect()
     }
 }
 
-/// The columns that the survey reads: quasi-identifiers, then sensitive columns.
+/// The columns that the survey reads: quasi-identifiers, then sensitive columns, then who is a member if that is asked.
 pub(crate) fn survey_plan(input: &LogicalPlan, treatment: &Treatment) -> Result<LogicalPlan> {
     let indices = treatment.quasi.iter().map(|column| column.index).chain(treatment.sensitive.iter().map(|c| c.index));
+    let indices = indices.chain(treatment.member);
     let columns = indices.map(|index| Expr::from(input.schema().qualified_field(index)));
     LogicalPlanBuilder::from(input.clone()).project(columns)?.build()
 }

@@ -18,6 +18,7 @@ mod cell;
 mod dataframe;
 mod exec;
 mod logical;
+mod members;
 mod memory;
 mod planner;
 mod sql;

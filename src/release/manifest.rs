@@ -34,6 +34,9 @@ pub struct Manifest {
     pub tuned: BTreeMap<String, f64>,
     /// What was read.
     pub input: Vec<InputFile>,
+    /// The public table that people of the source hide among, when the policy names one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub public: Vec<InputFile>,
     /// Folder of the released files below the sink.
     pub data: String,
     /// The released files.

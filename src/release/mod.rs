@@ -11,19 +11,26 @@
 //! Between staging and commit the files are read back and checked against the policy by a code path that shares
 //! nothing with the grouping; a release that fails the check is removed and never seen.
 
+mod attack;
+mod boxes;
 mod commit;
 mod cover;
 mod location;
 mod manifest;
+mod matching;
+mod presence;
+mod public;
 mod run;
 mod session;
 mod source;
 mod verify;
 mod write;
 
+pub use attack::{Attack, Membership, Population, Risks};
 pub use commit::{Latest, collect_garbage, latest_run, releases, roll_back};
 pub use location::Location;
 pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, Scores, Verification};
+pub use matching::Matching;
 pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, Phase, Run, RunOptions, plan};
 pub use session::{SessionOptions, SpillFolder};

@@ -1,5 +1,6 @@
 //! A run from start to end: open, survey, group and write, verify, commit.
 
+use std::collections::BTreeMap;
 use std::path::{Path as LocalPath, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,9 +16,13 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
 
+use super::attack::{self, Attack, Membership, Risks};
 use super::commit::{self, Commit};
 use super::location::Location;
-use super::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
+use super::manifest::{FORMAT, InputFile, Manifest, OutputFile, Scores, Verification};
+use super::matching::Matching;
+use super::presence;
+use super::public::Public;
 use super::session::{SessionOptions, SpillFolder, unique_name};
 use super::source::Source;
 use super::verify::{self, Finding};
@@ -90,17 +95,20 @@ impl Run {
     /// Runs the job.
     pub async fn execute(&self, observer: &Observer<'_>) -> Result<Outcome> {
         let source = Source::find(&self.base, &self.job.source.url).await?;
-        let (input, treatment) = self.open(&source).await?;
+        let Opened { input, treatment, public, source_rows } = self.open(&source).await?;
         let sink = Location::open(&self.base, &self.job.sink.url)?;
-        let run = self.run_id(&source, &treatment);
+        let run = self.run_id(&source, public.as_ref(), &treatment);
         if let Some(done) = commit::committed(&sink, &run).await? {
-            let outcome = self.already(done, &source)?;
+            let outcome = self.already(done, &source, public.as_ref())?;
             if let Outcome::AlreadyDone(manifest) = &outcome {
                 commit::settle(&sink, manifest).await?;
             }
             return Ok(outcome);
         }
         refuse_foreign(&sink).await?;
+        if let (Some(public), Some(rule)) = (&public, &self.policy.privacy.presence) {
+            public.hold_everybody(&DataFrame::new(self.context.state(), source_rows), rule).await?;
+        }
 
         let mut times = Vec::new();
         let mut clock = std::time::Instant::now();
@@ -117,9 +125,13 @@ impl Run {
             let (files, measures, cells) = self.group(input, &blueprint, target, observer).await?;
             lap(Phase::Group);
             observer(Phase::Verify, None, blueprint.survey.rows);
-            let manifest = self.verify(&sink, &run, folder_name, &source, &blueprint, files, &measures, cells).await?;
+            let read = (&source, public.as_ref());
+            let manifest = self.verify(&sink, &run, folder_name, read, &blueprint, files, &measures, cells).await?;
             lap(Phase::Verify);
             source.confirm().await?;
+            if let Some(public) = &public {
+                public.source.confirm().await?;
+            }
             observer(Phase::Commit, None, 0);
             self.stage(None);
             commit::commit(&sink, &manifest).await.map(|commit| (commit, manifest))
@@ -132,7 +144,7 @@ impl Run {
             Ok((Commit::Unsettled(error), _)) => Err(error),
             Ok((Commit::Lost(other), _)) => {
                 commit::discard(&sink, &folder).await;
-                self.already(*other, &source)
+                self.already(*other, &source, public.as_ref())
             }
             Err(error) => {
                 commit::discard(&sink, &folder).await;
@@ -155,20 +167,28 @@ impl Run {
         }
     }
 
-    /// The source as a plan, and what will happen to its columns.
-    async fn open(&self, source: &Source) -> Result<(LogicalPlan, Arc<Treatment>)> {
-        let (input, schema) = source.scan(&self.context).await?;
-        Ok((input, Arc::new(Treatment::new(Arc::clone(&self.policy), schema)?)))
+    /// The source as a plan, beside the public table if there is one, and what will happen to its columns.
+    async fn open(&self, source: &Source) -> Result<Opened> {
+        let (source_rows, schema) = source.scan(&self.context).await?;
+        let Some(rule) = &self.policy.privacy.presence else {
+            let treatment = Arc::new(Treatment::new(Arc::clone(&self.policy), schema)?);
+            return Ok(Opened { input: source_rows.clone(), treatment, public: None, source_rows });
+        };
+        let public = Public::open(&self.base, &self.context, &rule.public).await?;
+        let input = public.beside(&source_rows, &self.policy)?;
+        let schema = Arc::new(input.schema().as_arrow().clone());
+        let treatment = Arc::new(Treatment::new(Arc::clone(&self.policy), schema)?);
+        Ok(Opened { input, treatment, public: Some(public), source_rows })
     }
 
     /// Same policy, input, cells and version, same run: an identity that a scheduler need not invent.
-    fn run_id(&self, source: &Source, treatment: &Treatment) -> String {
+    fn run_id(&self, source: &Source, public: Option<&Public>, treatment: &Treatment) -> String {
         self.options.run_id.clone().unwrap_or_else(|| {
             let mut hasher = blake3::Hasher::new();
             hasher.update(self.policy.hash.as_bytes());
             hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
             hasher.update(&self.cell_rows(treatment).to_le_bytes());
-            for file in source.files() {
+            for file in source.files().iter().chain(public_files(public)) {
                 let tag = file.etag.as_deref().unwrap_or(&file.modified);
                 hasher.update(format!("{}\0{}\0{tag}\n", file.path, file.size).as_bytes());
             }
@@ -183,14 +203,14 @@ impl Run {
     }
 
     /// A committed manifest of this run id: the same work, or another's.
-    fn already(&self, done: Manifest, source: &Source) -> Result<Outcome> {
+    fn already(&self, done: Manifest, source: &Source, public: Option<&Public>) -> Result<Outcome> {
         if done.policy != self.policy.hash {
             return Err(Error::Conflict(format!(
                 "run `{}` has been released under another policy; choose another --run-id",
                 done.run
             )));
         }
-        if done.input != source.files() {
+        if done.input != source.files() || done.public != public_files(public) {
             return Err(Error::Conflict(format!(
                 "run `{}` has been released from another input; choose another --run-id",
                 done.run
@@ -260,7 +280,7 @@ impl Run {
         sink: &Location,
         run: &str,
         data: String,
-        source: &Source,
+        read: (&Source, Option<&Public>),
         blueprint: &Blueprint,
         written: Vec<Written>,
         measures: &Groups,
@@ -276,12 +296,15 @@ impl Run {
         }
         let treatment = &blueprint.treatment;
         let suppressed = measures.loss.suppressed();
-        let rows = blueprint.survey.rows.saturating_sub(suppressed);
+        let rows = blueprint.survey.source_rows().saturating_sub(suppressed);
         let table = verify::open(&self.context, sink, &files).await?;
         let domains = Some(blueprint.survey.sensitive.as_slice());
-        let (classes, findings) = verify::verify_rows(&table, treatment, domains, rows).await?;
+        let (classes, mut findings) = verify::verify_rows(&table, treatment, domains, rows).await?;
+        if let Some(public) = read.1 {
+            findings.extend(presence::verify(&table, public, &self.context, treatment).await?);
+        }
         Finding::refuse(&findings)?;
-        self.manifest(run, data, source, blueprint, files, measures, &classes, cells)
+        self.manifest(run, data, read, blueprint, files, measures, &classes, cells)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the manifest gathers what every phase has found")]
@@ -289,7 +312,7 @@ impl Run {
         &self,
         run: &str,
         data: String,
-        source: &Source,
+        (source, public): (&Source, Option<&Public>),
         blueprint: &Blueprint,
         files: Vec<OutputFile>,
         measures: &Groups,
@@ -315,11 +338,12 @@ impl Run {
             seed: self.policy.method.seed,
             tuned: delta.into_iter().chain(s).collect(),
             input: source.files().to_vec(),
+            public: public_files(public).to_vec(),
             data,
             files,
             schema: schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect(),
             class_columns: treatment.class_columns(),
-            rows_read: blueprint.survey.rows,
+            rows_read: blueprint.survey.source_rows(),
             rows: measures.loss.rows(),
             suppressed: measures.loss.suppressed(),
             cells,
@@ -337,7 +361,7 @@ impl Run {
         let manifest = find_release(&sink, release).await?;
         let (classes, mut findings) = verify::verify_release(&self.context, &sink, &manifest).await?;
         let source = Source::find(&self.base, &self.job.source.url).await?;
-        let (input, treatment) = self.open(&source).await?;
+        let Opened { treatment, public, source_rows, .. } = self.open(&source).await?;
         let present = existing(&sink, &manifest.files).await?;
         if present.is_empty() {
             return Ok((manifest, classes, findings));
@@ -352,8 +376,11 @@ impl Run {
         }
         let (_, found) = verify::verify_rows(&published, &treatment, None, manifest.rows).await?;
         findings.extend(found.into_iter().filter(|finding| finding.rule != "rows" && finding.rule != "k"));
+        if let Some(public) = &public {
+            findings.extend(presence::verify(&published, public, &self.context, &treatment).await?);
+        }
         if manifest.input == source.files() {
-            let source = DataFrame::new(self.context.state(), input);
+            let source = DataFrame::new(self.context.state(), source_rows);
             findings.extend(verify::verify_against_source(&published, &source, &treatment, manifest.suppressed).await?);
         } else {
             findings.push(Finding {
@@ -364,6 +391,62 @@ impl Run {
         }
         Ok((manifest, classes, findings))
     }
+}
+
+impl Run {
+    /// What an adversary learns from a release of the job's sink, with a public table (the job's when none is given) and
+    /// the number of people in the whole population, as far as they are known.
+    pub async fn attack(&self, release: Option<&str>, public: Option<&str>, population: Option<u64>) -> Result<Attack> {
+        let sink = Location::open(&self.base, &self.job.sink.url)?;
+        let manifest = find_release(&sink, release).await?;
+        let source = Source::find(&self.base, &self.job.source.url).await?;
+        let Opened { treatment, public: of_job, source_rows, .. } = self.open(&source).await?;
+        let public = match public {
+            Some(url) => Some(Public::open(LocalPath::new("."), &self.context, url).await?),
+            None => of_job,
+        };
+        let published = verify::open(&self.context, &sink, &manifest.files).await?;
+        let classes = verify::count_classes(&published, &treatment.class_columns()).await?;
+        let matching = match &public {
+            Some(public) => Some(presence::matching(&published, public, &self.context, &treatment).await?),
+            None => None,
+        };
+        let linkage = matching.as_ref().map(Matching::linkage);
+        let mut sensitive = BTreeMap::new();
+        for column in &treatment.sensitive {
+            sensitive.insert(column.name.clone(), attack::disclosure(&published, &treatment, column).await?);
+        }
+        let population = match population {
+            Some(people) => {
+                let source = DataFrame::new(self.context.state(), source_rows);
+                Some(attack::population(people, &source, &classes, &treatment).await?)
+            }
+            None => None,
+        };
+        Ok(Attack {
+            run: manifest.run,
+            rows: classes.rows(),
+            classes: classes.classes(),
+            membership: matching.map(|matching| Membership::new(matching.tally())),
+            linkage: Risks::new(&classes, linkage.as_ref()),
+            sensitive,
+            population,
+        })
+    }
+}
+
+/// What a run reads.
+struct Opened {
+    /// Rows to anonymise, with those of the public table if there is one.
+    input: LogicalPlan,
+    treatment: Arc<Treatment>,
+    public: Option<Public>,
+    /// Rows of the source alone.
+    source_rows: LogicalPlan,
+}
+
+fn public_files(public: Option<&Public>) -> &[InputFile] {
+    public.map_or(&[], |public| public.source.files())
 }
 
 /// A release of a sink by run id, or the newest one.
@@ -394,7 +477,7 @@ async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFil
 /// The plan of a job as text; reads the schema of the source and nothing else.
 pub async fn plan(run: &Run) -> Result<String> {
     let source = Source::find(&run.base, &run.job.source.url).await?;
-    let (input, _) = run.open(&source).await?;
+    let Opened { input, .. } = run.open(&source).await?;
     let logical = Anonymize::new(input, Arc::clone(&run.policy))?.into_plan();
     let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
     Ok(displayable(plan.as_ref()).indent(false).to_string())

@@ -153,7 +153,7 @@ pub(super) async fn checksum(sink: &Location, path: &str) -> Result<Option<Strin
 }
 
 /// Sizes of the classes of equal published quasi-identifiers.
-async fn count_classes(rows: &DataFrame, columns: &[String]) -> Result<Classes> {
+pub(super) async fn count_classes(rows: &DataFrame, columns: &[String]) -> Result<Classes> {
     let sizes = rows
         .clone()
         .aggregate(fingerprint(columns), vec![count(lit(1)).alias("size")])?
@@ -167,7 +167,7 @@ async fn count_classes(rows: &DataFrame, columns: &[String]) -> Result<Classes> 
 }
 
 /// Smallest and largest value of a sensitive column, as published.
-async fn domain_of(rows: &DataFrame, column: &SensitiveColumn) -> Result<SensitiveDomain> {
+pub(super) async fn domain_of(rows: &DataFrame, column: &SensitiveColumn) -> Result<SensitiveDomain> {
     let value = ident(&column.name);
     if !(is_number(&column.data_type) || is_time(&column.data_type)) {
         let distinct = rows.clone().aggregate(vec![value], vec![])?.count().await?;
@@ -230,13 +230,13 @@ async fn check_sensitive(
     Ok(findings)
 }
 
-fn class(batch: &RecordBatch, row: usize) -> (u64, u64) {
+pub(super) fn class(batch: &RecordBatch, row: usize) -> (u64, u64) {
     let part = |index: usize| batch.column(index).as_primitive::<UInt64Type>().value(row);
     (part(0), part(1))
 }
 
 /// Where the last class of a chunk begins: it may go on in the next one.
-fn last_class(chunk: &RecordBatch) -> usize {
+pub(super) fn last_class(chunk: &RecordBatch) -> usize {
     let Some(last) = chunk.num_rows().checked_sub(1) else { return 0 };
     let of_last = class(chunk, last);
     (0..=last).rev().take_while(|row| class(chunk, *row) == of_last).last().unwrap_or(0)
@@ -401,7 +401,7 @@ async fn uncovered(
 }
 
 /// Two independent 64-bit hashes of some columns: together they tell combinations of values apart.
-fn fingerprint(columns: &[String]) -> Vec<Expr> {
+pub(super) fn fingerprint(columns: &[String]) -> Vec<Expr> {
     let part = |name: &str, seed: u64| {
         let function = ScalarUDF::from(Fingerprint { signature: Signature::variadic_any(Volatility::Immutable), seed });
         // Without columns, all rows are alike.

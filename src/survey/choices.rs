@@ -4,12 +4,15 @@
 use std::sync::Arc;
 
 use super::Tuned;
+use crate::attack::Bounds;
 use crate::domain::Table;
 use crate::job::{self, Diversity, Effort, MethodName, MethodSpec, Treatment, Variant};
 use crate::method::Method;
 use crate::method::auto::{self, Auto};
 use crate::method::k_members::KMembers;
 use crate::method::mondrian::Mondrian;
+use crate::method::mpalm::{Mpalm, Reading};
+use crate::method::spalm::{self, Spalm};
 use crate::method::toc::Toc;
 use crate::method::tune::{self, Tuning};
 use crate::method::upc::Upc;
@@ -17,6 +20,7 @@ use crate::partition::Cut;
 use crate::partition::widest::{Ties, Widest, Width};
 use crate::privacy::l_diversity::{self, LDiversity};
 use crate::privacy::max_loss::MaxLoss;
+use crate::privacy::presence::Presence;
 use crate::privacy::range_diversity::RangeDiversity;
 use crate::privacy::{Rule, Rules};
 
@@ -31,7 +35,13 @@ pub(crate) fn rules(treatment: &Treatment) -> Rules {
         others.push(Arc::new(LDiversity { column: rule.column.clone(), kind: diversity(rule) }));
     }
     others.extend(range_rules(treatment).into_iter().map(|rule| Arc::new(rule) as Arc<dyn Rule>));
+    others.extend(presence(treatment).map(|rule| Arc::new(rule) as Arc<dyn Rule>));
     Rules { k: privacy.k as usize, others }
+}
+
+/// The bounds on everybody's chance to be in the source, when the policy has some.
+pub(crate) fn presence(treatment: &Treatment) -> Option<Presence> {
+    treatment.policy.privacy.presence.as_ref().map(|rule| Presence::new(rule.min, rule.max))
 }
 
 fn range_rules(treatment: &Treatment) -> Vec<RangeDiversity> {
@@ -65,6 +75,20 @@ pub(crate) fn method(treatment: &Treatment, tuned: &Tuned) -> Arc<dyn Method> {
         MethodName::KMembers => Arc::new(KMembers::default()),
         MethodName::Toc => Arc::new(toc(spec, spec.delta.or(tuned.delta).unwrap_or(DELTA), least)),
         MethodName::Upc => Arc::new(upc(treatment, least)),
+        MethodName::Mpalm => Arc::new(Mpalm {
+            bounds: presence(treatment).map_or_else(|| Bounds::new(0.0, 1.0), |rule| rule.bounds),
+            reading: match spec.cuts.unwrap_or_default() {
+                job::Cuts::Binary => Reading::Binary,
+                job::Cuts::Multiway => Reading::Multiway,
+            },
+        }),
+        MethodName::Spalm => Arc::new(Spalm {
+            cost: match spec.cost.unwrap_or_default() {
+                job::Cost::Loss => spalm::Cost::Loss,
+                job::Cost::Discernibility => spalm::Cost::Discernibility,
+                job::Cost::Height => spalm::Cost::Height,
+            },
+        }),
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod choices;
 mod facts;
+mod members;
 mod sample;
 mod sketch;
 
@@ -38,8 +39,10 @@ pub const CELL_ROWS: usize = 1 << 17;
 /// What pass 1 has found. Small; no row of the input is in it.
 #[derive(Debug, Clone)]
 pub struct Survey {
-    /// Rows of the table.
+    /// Rows of the table, and of the public table if there is one.
     pub rows: u64,
+    /// How many of them are of the source, when the others are public.
+    pub members: Option<u64>,
     /// Facts of every quasi-identifier.
     pub facts: Vec<Facts>,
     /// Domain of every sensitive column.
@@ -48,6 +51,13 @@ pub struct Survey {
     pub tree: CellTree,
     /// Parameters that the job left to us.
     pub tuned: Tuned,
+}
+
+impl Survey {
+    /// Rows of the source.
+    pub fn source_rows(&self) -> u64 {
+        self.members.unwrap_or(self.rows)
+    }
 }
 
 /// Parameters found from the sample.
@@ -90,6 +100,7 @@ pub async fn survey(
 /// What one partition has contributed so far.
 struct Surveyor {
     rows: u64,
+    members: u64,
     quasi: Vec<Collector>,
     sensitive: Vec<SensitiveCollector>,
     sampler: Sampler,
@@ -99,6 +110,7 @@ impl Surveyor {
     fn new(treatment: &Treatment, schema: SchemaRef) -> Self {
         Self {
             rows: 0,
+            members: 0,
             quasi: treatment.quasi.iter().map(Collector::new).collect(),
             sensitive: vec![SensitiveCollector::default(); treatment.sensitive.len()],
             sampler: Sampler::new(schema, treatment.policy.method.seed),
@@ -107,6 +119,7 @@ impl Surveyor {
 
     fn add(&mut self, treatment: &Treatment, batch: &RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
+        self.members += members::count(treatment, batch);
         let (quasi, sensitive) = batch.columns().split_at(treatment.quasi.len());
         for ((collector, column), array) in self.quasi.iter_mut().zip(&treatment.quasi).zip(quasi) {
             collector.add(column, array)?;
@@ -119,6 +132,7 @@ impl Surveyor {
 
     fn merge(&mut self, other: Self) -> Result<()> {
         self.rows += other.rows;
+        self.members += other.members;
         self.quasi.iter_mut().zip(other.quasi).for_each(|(mine, theirs)| mine.merge(theirs));
         self.sensitive.iter_mut().zip(other.sensitive).for_each(|(mine, theirs)| mine.merge(theirs));
         self.sampler.merge(other.sampler)
@@ -127,6 +141,8 @@ impl Surveyor {
     fn finish(self, treatment: &Treatment, cell_rows: usize) -> Result<Survey> {
         let mut facts: Vec<Facts> = self.quasi.into_iter().map(Collector::finish).collect();
         refuse_unusable(self.rows, &facts, treatment)?;
+        let members = treatment.member.map(|_| self.members);
+        members::refuse_infeasible(self.rows, members, treatment)?;
         let sensitive: Vec<SensitiveDomain> = self.sensitive.into_iter().map(SensitiveCollector::finish).collect();
         let sample = self.sampler.finish()?;
         for ((column, facts), array) in treatment.quasi.iter().zip(&mut facts).zip(sample.rows.columns()) {
@@ -142,9 +158,17 @@ impl Surveyor {
             .collect::<Result<Vec<_>>>()?;
         let table = encode_sample(&coders, &sample.rows)?;
         let weights: Vec<f64> = sample.counts.iter().map(|&count| count as f64).collect();
-        let tree = CellTree::build(&table, &weights, cell_rows as f64 / self.rows.max(1) as f64);
+        let share = cell_rows as f64 / self.rows.max(1) as f64;
+        let tree = match choices::presence(treatment) {
+            Some(presence) => {
+                let flags = members::flags(&sample.rows);
+                let allowed = members::allowed_cuts(&table, &weights, &flags, &presence.bounds);
+                CellTree::build_where(&table, &weights, share, &allowed)
+            }
+            None => CellTree::build(&table, &weights, share),
+        };
         let tuned = tune(treatment, &coders, &sensitive, &sample)?;
-        Ok(Survey { rows: self.rows, facts, sensitive, tree, tuned })
+        Ok(Survey { rows: self.rows, members, facts, sensitive, tree, tuned })
     }
 }
 

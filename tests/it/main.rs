@@ -15,6 +15,7 @@ mod determinism;
 mod explain;
 mod invariants;
 mod pipelines;
+mod presence;
 mod readings;
 mod stopping;
 mod support;
