@@ -31,6 +31,7 @@ impl Region {
             match &axis.shape {
                 Shape::Line { .. } => Extent::Span(lo, hi),
                 Shape::Tree(tree) => match tree.ancestor(lo, hi) {
+                    Some(node) if axis.is_top(tree, node) => Extent::Span(0, Code::MAX),
                     Some(node) => Extent::Span(tree.nodes()[node as usize].lo, tree.nodes()[node as usize].hi),
                     None if tree.loss(lo, hi) > 0.0 => Extent::Span(0, Code::MAX),
                     None => Extent::Span(lo, hi),
@@ -72,6 +73,22 @@ impl Extent {
 mod tests {
     use super::*;
     use crate::domain::{NULL_ON_LINE, Tree};
+
+    #[test]
+    fn a_node_over_all_values_is_published_as_everything() {
+        let mut axis = Axis::new("tree", Shape::Tree(Tree::new(5, [(0, 3, 1.0), (0, 1, 0.3), (2, 3, 0.3)])));
+        let region = |axis: &Axis, rows: &[Code]| {
+            let axes = std::slice::from_ref(axis);
+            Region::of(axes, &Cover::of(axes, rows.iter().map(std::slice::from_ref)))
+        };
+        assert!(!region(&axis, &[0, 3]).meets(&region(&axis, &[4])), "4 is a value like others");
+        axis.null = Some(4);
+        assert!(
+            region(&axis, &[0, 3]).meets(&region(&axis, &[4])),
+            "all values together are told apart from null by nothing"
+        );
+        assert!(!region(&axis, &[0, 1]).meets(&region(&axis, &[4])));
+    }
 
     #[test]
     fn nodes_and_nulls_cover_more_than_their_rows() {

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 
 use super::Method;
 use crate::attack::Bounds;
-use crate::domain::{Axis, Code, Grouping, LARGEST_SET, Shape, Table};
+use crate::domain::{Axis, Code, Grouping, LARGEST_SET, Shape, Table, Tree};
 use crate::partition::widest::Widest;
 use crate::privacy::{GroupView, Rules};
 
@@ -107,7 +107,7 @@ impl Mpalm {
         let mixed = axis.null.is_some() && axis.null == values.last().map(|value| value.code);
         let all: Vec<Vec<Code>> = match (&axis.shape, self.reading) {
             (Shape::Tree(_) | Shape::Set { .. }, _) if !axis.exact => Vec::new(),
-            (Shape::Tree(tree), _) => tree_cut(tree, values).into_iter().collect(),
+            (Shape::Tree(tree), _) => tree_cut(axis, tree, values).into_iter().collect(),
             (_, Reading::Multiway) => vec![values[..values.len() - 1].iter().map(|value| value.code).collect()],
             (_, Reading::Binary) if mixed => vec![vec![values[values.len() - 2].code]],
             (shape, Reading::Binary) => {
@@ -141,19 +141,20 @@ impl Mpalm {
 }
 
 /// The cut into the children of the node that covers all values; none when a value is published as the root.
-fn tree_cut(tree: &crate::domain::Tree, values: &[Value]) -> Option<Vec<Code>> {
+fn tree_cut(axis: &Axis, tree: &Tree, values: &[Value]) -> Option<Vec<Code>> {
     if values.iter().any(|value| tree.loss(value.code, value.code) > 0.0) {
         return None;
     }
     let (first, last) = (values.first()?.code, values.last()?.code);
     let top = tree.ancestor(first, last)?;
-    // The largest leaf below the same child of `top`.
+    // The largest leaf below the same child of `top`, or below the same child of a node that is published as the top.
+    let stop = |node: u32| node == top || axis.is_top(tree, node);
     let end = |code: Code| {
         let mut node = tree.above(code);
-        if node == top {
+        if stop(node) {
             return code;
         }
-        while tree.nodes()[node as usize].parent != top {
+        while !stop(tree.nodes()[node as usize].parent) {
             node = tree.nodes()[node as usize].parent;
         }
         tree.nodes()[node as usize].hi
@@ -297,6 +298,17 @@ mod tests {
         }
     }
 
+    /// Nulls part from values only when no group is left that is published as everything.
+    #[test]
+    fn nulls_part_together_with_the_children_of_the_top() {
+        let mut axis = Axis::new("tree", Shape::Tree(Tree::new(5, [(0, 3, 1.0), (0, 1, 0.3), (2, 3, 0.3)])));
+        axis.null = Some(4);
+        let mut table = Table::new([axis], vec![0, 1, 0, 1, 2, 3, 2, 3, 4, 4, 4, 4]);
+        table.members = Some([true, false].repeat(6));
+        let found = groups(&mpalm(0.5, 0.5, Reading::Binary), &table, &rules(2, 0.5, 0.5));
+        assert_eq!(found, [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9, 10, 11]]);
+    }
+
     #[test]
     fn an_infeasible_table_is_told() {
         let table = fixtures::p1_t1();
@@ -332,7 +344,7 @@ mod tests {
         #[test]
         fn toth_lemma_1_permutation_adds_nothing(codes in prop::collection::vec(0..3_u16, 2..24), flags in any::<u16>()) {
             let rows = codes.len() / 2;
-            let axes = ["a", "b"].map(|name| Axis::new(name, Shape::Tree(crate::domain::Tree::new(3, []))));
+            let axes = ["a", "b"].map(|name| Axis::new(name, Shape::Tree(Tree::new(3, []))));
             let mut table = Table::new(axes, codes[..rows * 2].to_vec());
             table.members = Some((0..rows).map(|row| flags >> row & 1 == 1).collect());
             let bounds = Bounds::new(0.2, 0.8);
