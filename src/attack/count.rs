@@ -140,10 +140,7 @@ impl Open {
                 return None;
             }
             let mut changed = false;
-            for class in 0..self.values.len() {
-                if beliefs[class].is_some() {
-                    continue;
-                }
+            for (class, belief) in beliefs.iter_mut().enumerate().filter(|(_, belief)| belief.is_none()) {
                 let out = self.values[class].iter().any(|&value| self.need[value] == 0);
                 let all = self.values[class].iter().any(|&value| self.need[value] == self.supply[value]);
                 if out || all {
@@ -155,7 +152,7 @@ impl Open {
                             self.need[value] = self.need[value].checked_sub(people)?;
                         }
                     }
-                    beliefs[class] = Some(Belief::Exact(if out { Share::none() } else { Share::all() }));
+                    *belief = Some(Belief::Exact(if out { Share::none() } else { Share::all() }));
                 }
             }
             if !changed {
