@@ -8,38 +8,16 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use bytesize::ByteSize;
 use datafusion::prelude::ParquetReadOptions;
-use support::{peak_memory, timed};
-use throng::job::Job;
-use throng::release::{Outcome, Run, RunOptions, SessionOptions};
+use support::{census, peak_memory, timed};
+use throng::release::SessionOptions;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-const JOB: &str = r#"
-version = 1
-source.url = "SOURCE"
-sink.url = "SINK"
-privacy.k = 10
-defaults.role = "kept"
-columns.person_id.role = "identifier"
-columns.name.role = "identifier"
-columns.age.role = "quasi"
-columns.sex.role = "quasi"
-columns.region = { role = "quasi", hierarchy = "HIERARCHIES/region.csv" }
-columns.postcode = { role = "quasi", hierarchy = { mask = "right" } }
-columns.education = { role = "quasi", hierarchy = "HIERARCHIES/education.csv" }
-columns.occupation = { role = "quasi", hierarchy = "HIERARCHIES/occupation.csv" }
-columns.marital_status = { role = "quasi", hierarchy = "HIERARCHIES/marital_status.csv" }
-columns.arrival = { role = "quasi", hierarchy = { calendar = ["month", "quarter", "year", "decade"] } }
-columns.diagnosis.role = "sensitive"
-columns.income.role = "sensitive"
-"#;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
@@ -49,17 +27,8 @@ fn main() {
     if methods.is_empty() {
         methods = vec!["balanced", "fast", "mondrian"];
     }
-    let folder = std::env::temp_dir().join("throng-bench");
-    let data = folder.join(format!("census-{rows}"));
-    if !data.exists() {
-        let files = (rows / 2_500_000).max(2);
-        std::fs::create_dir_all(&folder).expect("the bench folder");
-        let made = Command::new(env!("CARGO_BIN_EXE_throng"))
-            .args(["generate", "--rows", &rows.to_string(), "--files", &files.to_string()])
-            .arg(&data)
-            .status();
-        assert!(made.expect("throng generate").success());
-    }
+    let folder = census::folder();
+    let data = census::data(rows);
     let session = SessionOptions { memory_limit: Some(memory.0 as usize), ..SessionOptions::default() };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
 
@@ -109,25 +78,12 @@ async fn sorted_copy(session: &SessionOptions, data: &Path, copy: &Path) {
 }
 
 async fn anonymise(session: &SessionOptions, data: &Path, sink: &Path, method: &str) -> Option<f64> {
-    let hierarchies = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("pipelines/hierarchies");
-    let text = JOB
-        .replace("SOURCE", &data.to_string_lossy())
-        .replace("SINK", &sink.to_string_lossy())
-        .replace("HIERARCHIES", &hierarchies.to_string_lossy());
     let method = match method {
         "fast" | "balanced" | "thorough" => format!("method.effort = \"{method}\"\n"),
         name => format!("method.name = \"{name}\"\n"),
     };
-    let job = Job::parse(&(text + &method), Path::new("bench.toml")).expect("a job");
-    let options = RunOptions { session: session.clone(), ..RunOptions::default() };
-    let run = Run::new(job, Path::new("."), options).expect("a run");
-    match run.execute(&|_, _, _| {}).await.expect("a release") {
-        Outcome::Released(manifest, times) => {
-            let laps: Vec<String> =
-                times.iter().map(|(phase, time)| format!("{phase:?} {:.1}", time.as_secs_f64())).collect();
-            println!("    {} cells; {}", manifest.cells, laps.join(", "));
-            manifest.scores.gcp
-        }
-        Outcome::AlreadyDone(_) => None,
-    }
+    let (manifest, times) = census::run(session, data, sink, 10, &census::QUASI, &method).await;
+    let laps: Vec<String> = times.iter().map(|(phase, time)| format!("{phase:?} {:.1}", time.as_secs_f64())).collect();
+    println!("    {} cells; {}", manifest.cells, laps.join(", "));
+    manifest.scores.gcp
 }

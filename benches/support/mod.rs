@@ -1,5 +1,8 @@
 //! What the benches share: CPU time and peak memory of this process, as the system counts them.
 
+#[allow(dead_code, clippy::expect_used, clippy::panic, reason = "a bench, and not every one needs the census")]
+pub mod census;
+
 use std::time::{Duration, Instant};
 
 /// CPU time of all threads so far.

@@ -22,12 +22,24 @@ pub(super) struct Loaded {
 
 /// Opens and validates all hierarchies of a job. `base` is the folder of the job file.
 pub(super) fn hierarchies(job: &Job, base: &Path) -> Result<Loaded> {
+    hierarchies_with(job, |path| read(base, path))
+}
+
+/// Opens and validates all hierarchies of a job from files that were read before.
+pub(super) fn hierarchies_from(job: &Job, files: &BTreeMap<String, String>) -> Result<Loaded> {
+    hierarchies_with(job, |path| {
+        let missing = || OpenError::Read { path: path.to_owned(), reason: io::ErrorKind::NotFound.into() };
+        files.get(path).cloned().ok_or_else(missing)
+    })
+}
+
+fn hierarchies_with(job: &Job, read: impl Fn(&str) -> Result<String, OpenError>) -> Result<Loaded> {
     let mut loaded = Loaded { hierarchies: BTreeMap::new(), contents: BTreeMap::new() };
     for (name, column) in &job.columns {
         let Some(spec) = &column.hierarchy else { continue };
         // Read once: what is hashed is what is used.
         let opened = spec.open_with(|path| {
-            let text = read(base, path)?;
+            let text = read(path)?;
             loaded.contents.insert(path.to_owned(), text.clone());
             Ok(text)
         });

@@ -30,6 +30,8 @@ pub struct Policy {
     pub method: MethodSpec,
     /// Hierarchies by column name.
     pub hierarchies: BTreeMap<String, Arc<Hierarchy>>,
+    /// The policy as the text of a job file without source and sink, so that it can be sent elsewhere.
+    pub text: String,
     /// Contents of the hierarchy files, by the path that the columns name them by.
     pub files: BTreeMap<String, String>,
     /// Identity of the policy: changes with any rule, column, method parameter or line of a hierarchy.
@@ -115,9 +117,15 @@ pub const MEMBER_COLUMN: &str = "__throng_member";
 impl Policy {
     /// The policy of a job; hierarchy files are read relative to `base`.
     pub fn of(job: &Job, base: &Path) -> Result<Self> {
-        let loaded = load::hierarchies(job, base)?;
+        Self::with(job, load::hierarchies(job, base)?)
+    }
+
+    fn with(job: &Job, loaded: load::Loaded) -> Result<Self> {
         let hash = job.policy_hash(&loaded.contents);
+        let mut table = toml::Table::try_from(job).map_err(|error| Error::Job(error.to_string()))?;
+        table.retain(|key, _| key != "source" && key != "sink");
         Ok(Self {
+            text: toml::to_string(&table).map_err(|error| Error::Job(error.to_string()))?,
             privacy: job.privacy.clone(),
             defaults: job.defaults.clone(),
             columns: job.columns.clone(),
@@ -140,13 +148,8 @@ impl Policy {
 
     /// A policy from the tables of a job file; `source`, `sink` and `version` may be missing. Hierarchy files are read
     /// relative to `base`.
-    pub fn from_table(mut table: toml::Table, base: &Path) -> Result<Self> {
-        let nowhere = || toml::Value::Table(toml::Table::from_iter([("url".to_owned(), toml::Value::from("."))]));
-        table.insert("source".to_owned(), nowhere());
-        table.insert("sink".to_owned(), nowhere());
-        table.entry("version").or_insert(toml::Value::Integer(1));
-        let text = toml::to_string(&table).map_err(|error| Error::Job(error.to_string()))?;
-        let job = Job::parse(&text, Path::new("policy")).map_err(|error| Error::Job(error.to_string()))?;
+    pub fn from_table(table: toml::Table, base: &Path) -> Result<Self> {
+        let job = job_of(table)?;
         let problems: Vec<String> = check::check(&job, base)
             .into_iter()
             .filter(|problem| {
@@ -155,6 +158,12 @@ impl Policy {
             .map(|problem| problem.to_string())
             .collect();
         if problems.is_empty() { Self::of(&job, base) } else { Err(Error::Job(problems.join("\n"))) }
+    }
+
+    /// A policy that was checked before, from its text and the contents of its hierarchy files.
+    pub(crate) fn reopen(text: &str, files: &BTreeMap<String, String>) -> Result<Self> {
+        let job = job_of(toml::from_str(text).map_err(|error| Error::Job(error.to_string()))?)?;
+        Self::with(&job, load::hierarchies_from(&job, files)?)
     }
 
     /// The sensitive-range policy of a column, when a rule names one.
@@ -166,6 +175,16 @@ impl Policy {
             .map(|rule| rule.ranges.clone())
             .unwrap_or_default()
     }
+}
+
+/// A job that has the policy of a table and comes from and goes nowhere.
+fn job_of(mut table: toml::Table) -> Result<Job> {
+    let nowhere = || toml::Value::Table(toml::Table::from_iter([("url".to_owned(), toml::Value::from("."))]));
+    table.insert("source".to_owned(), nowhere());
+    table.insert("sink".to_owned(), nowhere());
+    table.entry("version").or_insert(toml::Value::Integer(1));
+    let text = toml::to_string(&table).map_err(|error| Error::Job(error.to_string()))?;
+    Job::parse(&text, Path::new("policy")).map_err(|error| Error::Job(error.to_string()))
 }
 
 impl Treatment {

@@ -13,6 +13,9 @@ use super::Blueprint;
 use crate::domain::Code;
 use crate::error::Error;
 
+/// Name of the function.
+pub(super) const ASSIGN_CELL: &str = "assign_cell";
+
 /// The function; its blueprint is filled in when the survey has run, which is before its first row arrives.
 #[derive(Debug)]
 pub(super) struct AssignCell {
@@ -23,6 +26,16 @@ pub(super) struct AssignCell {
 impl AssignCell {
     pub(super) fn new(blueprint: Arc<OnceCell<Arc<Blueprint>>>) -> Self {
         Self { signature: Signature::variadic_any(Volatility::Immutable), blueprint }
+    }
+
+    /// The function over a table that has been surveyed.
+    pub(super) fn surveyed(blueprint: Arc<Blueprint>) -> Self {
+        Self::new(Arc::new(OnceCell::new_with(Some(blueprint))))
+    }
+
+    /// The blueprint, once the survey has run.
+    pub(super) fn blueprint(&self) -> Option<&Arc<Blueprint>> {
+        self.blueprint.get()
     }
 }
 
@@ -42,7 +55,7 @@ impl Hash for AssignCell {
 
 impl ScalarUDFImpl for AssignCell {
     fn name(&self) -> &str {
-        "assign_cell"
+        ASSIGN_CELL
     }
 
     fn signature(&self) -> &Signature {

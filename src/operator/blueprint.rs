@@ -1,7 +1,13 @@
 //! Everything that is decided before pass 2: coders, cells, method and rules, made from a treatment and its survey.
 
+use std::fmt;
 use std::sync::Arc;
 
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::MemoryLimit;
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::memory::cell_rows;
 use crate::domain::Axis;
 use crate::encode::Coder;
 use crate::error::{Error, Result};
@@ -9,10 +15,9 @@ use crate::job::Treatment;
 use crate::measure::Groups as Measures;
 use crate::method::Method;
 use crate::privacy::{Rules, within};
-use crate::survey::{Survey, method, rules};
+use crate::survey::{Survey, method, rules, survey};
 
 /// What every partition of pass 2 works by. Immutable.
-#[derive(Debug)]
 pub struct Blueprint {
     /// What happens to every column.
     pub treatment: Arc<Treatment>,
@@ -28,7 +33,30 @@ pub struct Blueprint {
     pub rules: Rules,
 }
 
+/// Without the coders: they hold values of the input, and plans are logged in their debug form.
+impl fmt::Debug for Blueprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut form = f.debug_struct("Blueprint");
+        form.field("treatment", &self.treatment.summary()).field("survey", &self.survey).finish_non_exhaustive()
+    }
+}
+
 impl Blueprint {
+    /// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns.
+    pub(super) async fn survey(
+        plan: Arc<dyn ExecutionPlan>,
+        context: Arc<TaskContext>,
+        treatment: Arc<Treatment>,
+    ) -> Result<Self> {
+        let limit = match context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(limit) => Some(limit),
+            _ => None,
+        };
+        let cell_rows = cell_rows(&treatment.input, limit);
+        let survey = survey(plan, context, Arc::clone(&treatment), cell_rows).await?;
+        Self::new(treatment, survey)
+    }
+
     /// Lays a survey over a treatment.
     pub fn new(treatment: Arc<Treatment>, survey: Survey) -> Result<Self> {
         let coders = treatment

@@ -31,14 +31,13 @@ use datafusion::physical_plan::{
 use futures::TryStreamExt;
 use tokio::sync::OnceCell;
 
-use super::assign_cell::AssignCell;
-use super::memory::{cell_memory, cell_rows};
+use super::assign_cell::{ASSIGN_CELL, AssignCell};
+use super::memory::cell_memory;
 use super::stream::{CellStream, Metrics, Tally};
 use super::{Blueprint, CELL_COLUMN};
 use crate::error::Error;
 use crate::job::Treatment;
 use crate::measure::Groups as Measures;
-use crate::survey::survey;
 
 /// Anonymises its input cell by cell.
 #[derive(Debug)]
@@ -76,7 +75,7 @@ impl AnonymizeExec {
             |index: usize| -> Arc<dyn PhysicalExpr> { Arc::new(Column::new(schema.field(index).name(), index)) };
         let function = Arc::new(ScalarUDF::from(AssignCell::new(Arc::clone(&blueprint))));
         let cell: Arc<dyn PhysicalExpr> = Arc::new(ScalarFunctionExpr::new(
-            "assign_cell",
+            ASSIGN_CELL,
             function,
             treatment.quasi.iter().map(|quasi| column(quasi.index)).collect(),
             Arc::new(Field::new(CELL_COLUMN, DataType::UInt32, false)),
@@ -87,6 +86,12 @@ impl AnonymizeExec {
             .chain([ProjectionExpr::new(cell, CELL_COLUMN.to_owned())]);
         let input = Arc::new(ProjectionExec::try_new(columns, Arc::clone(&rows))?);
         Ok(Self::new(input, survey, treatment, blueprint))
+    }
+
+    /// The operator over rows that carry their cell, by a blueprint that was made elsewhere.
+    pub(super) fn surveyed(input: Arc<dyn ExecutionPlan>, blueprint: Arc<Blueprint>) -> Self {
+        let treatment = Arc::clone(&blueprint.treatment);
+        Self::new(input, None, treatment, Arc::new(OnceCell::new_with(Some(blueprint))))
     }
 
     fn new(
@@ -126,14 +131,6 @@ impl AnonymizeExec {
 
     fn cell_column(&self) -> Arc<dyn PhysicalExpr> {
         Arc::new(Column::new(CELL_COLUMN, self.input.schema().fields().len() - 1))
-    }
-}
-
-/// The memory limit of a task, when it has one.
-fn finite(context: &TaskContext) -> Option<usize> {
-    match context.memory_pool().memory_limit() {
-        MemoryLimit::Finite(limit) => Some(limit),
-        _ => None,
     }
 }
 
@@ -219,16 +216,15 @@ impl ExecutionPlan for AnonymizeExec {
                     let Some(plan) = survey_plan else {
                         return Err(Error::Internal("AnonymizeExec has no survey".into()));
                     };
-                    let cell_rows = cell_rows(&treatment.input, finite(&context));
-                    let survey = survey(plan, Arc::clone(&context), Arc::clone(&treatment), cell_rows).await?;
-                    Blueprint::new(treatment, survey).map(Arc::new)
+                    Blueprint::survey(plan, Arc::clone(&context), treatment).await.map(Arc::new)
                 })
                 .await
                 .map_err(Error::into_datafusion)?;
+            metrics.splits.set(if partition == 0 { blueprint.survey.tree.nodes.len() } else { 0 });
             // Set memory aside before the sort below can take all of it: a sort can spill, a cell cannot.
             let reservation =
                 MemoryConsumer::new(format!("AnonymizeExec[{partition}]")).register(context.memory_pool());
-            if finite(&context).is_some() {
+            if matches!(context.memory_pool().memory_limit(), MemoryLimit::Finite(_)) {
                 let rows = (blueprint.survey.rows / blueprint.survey.tree.cells().max(1) as u64) as usize;
                 reservation.try_grow(cell_memory(&rows_schema, rows))?;
             }

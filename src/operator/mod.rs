@@ -15,6 +15,7 @@
 mod assign_cell;
 mod blueprint;
 mod cell;
+mod codec;
 mod dataframe;
 mod exec;
 mod logical;
@@ -27,6 +28,7 @@ mod stream;
 mod tests;
 
 pub use blueprint::Blueprint;
+pub use codec::AnonymizeCodec;
 pub use dataframe::{AnonymizeExt, register};
 pub use exec::AnonymizeExec;
 pub use logical::Anonymize;

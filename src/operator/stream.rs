@@ -31,6 +31,8 @@ pub(super) struct Metrics {
     cells: Count,
     groups: Count,
     suppressed: Count,
+    /// Cuts of the tree of cells.
+    pub(super) splits: Gauge,
     largest_cell: Gauge,
     encoding: Time,
     grouping: Time,
@@ -45,6 +47,7 @@ impl Metrics {
             cells: MetricBuilder::new(set).counter("cells", partition),
             groups: MetricBuilder::new(set).counter("groups", partition),
             suppressed: MetricBuilder::new(set).counter("suppressed_rows", partition),
+            splits: MetricBuilder::new(set).gauge("splits", partition),
             largest_cell: MetricBuilder::new(set).gauge("largest_cell", partition),
             encoding: time("encode_time"),
             grouping: time("group_time"),

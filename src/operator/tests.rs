@@ -81,7 +81,7 @@ async fn the_plan_distributes_and_sorts_by_cell_and_reads_nothing() {
     assert!(at("SortExec") < at("RepartitionExec: partitioning=Hash([__throng_cell"));
     assert!(at("RepartitionExec") < at("assign_cell(age"));
     let metrics = show(&context, &format!("EXPLAIN ANALYZE SELECT * FROM {RELEASED}")).await;
-    for metric in ["groups=", "cells=", "suppressed_rows=0", "group_time=", "recode_time="] {
+    for metric in ["groups=", "cells=", "splits=", "spill_count=", "suppressed_rows=0", "group_time=", "recode_time="] {
         assert!(metrics.contains(metric), "no {metric} in\n{metrics}");
     }
 }

@@ -10,6 +10,7 @@ mod members;
 mod sample;
 mod sketch;
 
+use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -36,8 +37,8 @@ use sample::Sampler;
 /// Rows of a cell when nothing asks for smaller ones: so many that its borders cost no measurable quality.
 pub const CELL_ROWS: usize = 1 << 17;
 
-/// What pass 1 has found. Small; no row of the input is in it.
-#[derive(Debug, Clone)]
+/// What pass 1 has found. Small; no row of the input is in it, but values of single columns are.
+#[derive(Clone)]
 pub struct Survey {
     /// Rows of the table, and of the public table if there is one.
     pub rows: u64,
@@ -57,6 +58,13 @@ impl Survey {
     /// Rows of the source.
     pub fn source_rows(&self) -> u64 {
         self.members.unwrap_or(self.rows)
+    }
+}
+
+/// Plans are logged in their debug form, and values of the input must not be.
+impl fmt::Debug for Survey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Survey").field("rows", &self.rows).field("cells", &self.tree.cells()).finish_non_exhaustive()
     }
 }
 
