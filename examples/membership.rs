@@ -120,7 +120,7 @@ fn axis(name: &str, values: &[String]) -> (Axis, Vec<Code>) {
 async fn load() -> Vec<Vec<String>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/data/adult.parquet");
     let context = SessionContext::new();
-    let frame = context.read_parquet(file.to_string_lossy(), ParquetReadOptions::default()).await.unwrap();
+    let frame = context.read_parquet(file.to_string_lossy().into_owned(), ParquetReadOptions::default()).await.unwrap();
     let mut columns = vec![Vec::new(); ATTRIBUTES.len()];
     for batch in frame.sort(vec![datafusion::prelude::ident("id").sort(true, true)]).unwrap().collect().await.unwrap() {
         for (name, values) in ATTRIBUTES.iter().zip(&mut columns) {
