@@ -17,13 +17,21 @@ use throng::release::{Manifest, Outcome, Run, RunOptions};
 type Settings = &'static [(&'static str, &'static str)];
 
 /// Name, settings, and the GCP that the method must not exceed at k = 2, 5, 10, 25, 50, where one was set.
-const METHODS: [(&str, Settings, Option<[f64; 5]>); 6] = [
+const METHODS: [(&str, Settings, Option<[f64; 5]>); 14] = [
     ("auto thorough", &[("method.effort", "thorough")], Some([0.0150, 0.0426, 0.0701, 0.118, 0.167])),
     ("auto balanced", &[("method.effort", "balanced")], Some([0.0153, 0.0435, 0.0724, 0.122, 0.174])),
     ("auto fast", &[("method.effort", "fast")], None),
     ("k-members", &[("method.name", "k-members")], None),
     ("mondrian strict", &[("method.name", "mondrian")], None),
     ("mondrian relaxed", &[("method.name", "mondrian"), ("method.variant", "relaxed")], None),
+    ("l-mondrian", &[("method.name", "l-mondrian")], None),
+    ("top-down", &[("method.name", "top-down")], None),
+    ("density", &[("method.name", "density")], None),
+    ("density-cm", &[("method.name", "density-cm")], None),
+    ("kl-redinfo", &[("method.name", "kl-redinfo")], None),
+    ("kl-redinfo near", &[("method.name", "kl-redinfo"), ("method.nearest", "true")], None),
+    ("g-anatomy", &[("method.name", "g-anatomy")], None),
+    ("k-members-p", &[("method.name", "k-members-p")], None),
 ];
 
 const KS: [u32; 5] = [2, 5, 10, 25, 50];

@@ -1,7 +1,9 @@
 //! How fast the grouping methods are, on one core and in memory, and what they lose.
 //!
 //! One million rows with eight quasi-identifiers, correlated and skewed, are grouped at k = 10 by `auto` at its three
-//! efforts and by strict Mondrian, the usual yardstick. Each line is the best of three runs: rows per second of
+//! efforts, by strict Mondrian, the usual yardstick, and by methods of the literature that compare rows with each other
+//! in subspaces; those also on a quarter of the rows, to see that their cost grows with the rows and not with their
+//! square. Each line is the best of three runs: rows per second of
 //! processor time, the mean loss, and the largest memory of the process so far per row, the codes included.
 
 #![allow(missing_docs, clippy::print_stdout, reason = "a bench")]
@@ -9,9 +11,12 @@
 mod support;
 
 use support::{cpu_time, peak_memory};
-use throng::domain::{Axis, Code, Grouping, Shape, Table, Tree};
+use throng::domain::{Axis, Code, Grouping, Sensitive, SensitiveShape, Shape, Table, Tree};
 use throng::method::Method;
 use throng::method::auto::{Auto, Effort};
+use throng::method::buckets::Draw;
+use throng::method::density::Density;
+use throng::method::kl_redinfo::KlRedInfo;
 use throng::method::mondrian::Mondrian;
 use throng::privacy::Rules;
 
@@ -27,19 +32,33 @@ fn main() {
     }
     methods.push(("mondrian strict".into(), Box::new(Mondrian { strict: true })));
     println!("{ROWS} rows, {} quasi-identifiers, k = {K}", table.axes.len());
-    for (name, method) in methods {
-        let mut best = f64::INFINITY;
-        let mut grouping = Grouping::default();
-        for _ in 0..RUNS {
-            let start = cpu_time();
-            grouping = method.group(&table, &Rules::k(K), 1);
-            best = best.min((cpu_time() - start).as_secs_f64());
-        }
-        let speed = ROWS as f64 / best / 1e3;
-        let loss = mean_loss(&table, &grouping);
-        let memory = peak_memory() / ROWS as u64;
-        println!("{name:16} {speed:7.0} thousand rows/s/core   loss {loss:.4}   {memory} bytes/row");
+    for (name, method) in &methods {
+        measure(name, method.as_ref(), &table, RUNS);
     }
+    let nearest = KlRedInfo { draw: Draw::Nearest, least: 2048, ..KlRedInfo::new(None, 1) };
+    let compared: [(&str, &dyn Method); 3] =
+        [("density", &Density::default()), ("kl-redinfo", &KlRedInfo::new(None, 1)), ("kl-redinfo, near", &nearest)];
+    for table in [people(ROWS / 4), table] {
+        println!("{} rows", table.rows());
+        for (name, method) in compared {
+            measure(name, method, &table, 1);
+        }
+    }
+}
+
+/// Prints the best of some runs of a method.
+fn measure(name: &str, method: &dyn Method, table: &Table, runs: usize) {
+    let mut best = f64::INFINITY;
+    let mut grouping = Grouping::default();
+    for _ in 0..runs {
+        let start = cpu_time();
+        grouping = method.group(table, &Rules::k(K), 1);
+        best = best.min((cpu_time() - start).as_secs_f64());
+    }
+    let speed = table.rows() as f64 / best / 1e3;
+    let loss = mean_loss(table, &grouping);
+    let memory = peak_memory() / table.rows() as u64;
+    println!("{name:16} {speed:7.0} thousand rows/s/core   loss {loss:.4}   {memory} bytes/row");
 }
 
 /// Rows of people who differ in two hidden traits: every quasi-identifier mixes one of them with chance.
@@ -56,6 +75,7 @@ fn people(rows: usize) -> Table {
     ];
     let mut rng = fastrand::Rng::with_seed(7);
     let mut codes = Vec::with_capacity(rows * shapes.len());
+    let mut sensitive = fastrand::Rng::with_seed(8);
     for _ in 0..rows {
         let traits = [rng.f64(), rng.f64()];
         for (a, (values, _)) in shapes.iter().enumerate() {
@@ -65,7 +85,12 @@ fn people(rows: usize) -> Table {
         }
     }
     let axes = shapes.into_iter().enumerate().map(|(a, (_, shape))| Axis::new(format!("q{a}"), shape));
-    Table::new(axes.collect::<Vec<_>>(), codes)
+    let mut table = Table::new(axes.collect::<Vec<_>>(), codes);
+    let values = (0..rows).map(|_| (sensitive.f64() * sensitive.f64() * 40.0) as u32).collect();
+    let shape = SensitiveShape::Set { values: 40 };
+    table.sensitive =
+        vec![Sensitive { name: "s".into(), codes: values, shape, null: None, ranges: Vec::new(), shares: None }];
+    table
 }
 
 /// A hierarchy over `leaves` values in which every node has up to `fan` children.

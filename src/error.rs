@@ -51,6 +51,20 @@ impl Error {
         }
     }
 
+    /// The kind of the failure in one word, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Internal(_) => "internal",
+            Self::Job(_) => "job",
+            Self::Input(_) => "input",
+            Self::Privacy(_) => "privacy",
+            Self::Resources(_) => "resources",
+            Self::Conflict(_) => "conflict",
+            Self::Retry(_) => "retry",
+            Self::Interrupted(_) => "interrupted",
+        }
+    }
+
     /// Hands the error to DataFusion, from which [`Error::from`] takes it back unchanged.
     pub fn into_datafusion(self) -> DataFusionError {
         DataFusionError::External(Box::new(self))
@@ -58,7 +72,11 @@ impl Error {
 
     /// The same kind of error with more context in front.
     pub fn context(self, what: impl std::fmt::Display) -> Self {
-        let with = |text: String| format!("{what}: {text}");
+        self.map_text(|text| format!("{what}: {text}"))
+    }
+
+    /// The same kind of error in other words.
+    pub fn map_text(self, with: impl FnOnce(String) -> String) -> Self {
         match self {
             Self::Job(text) => Self::Job(with(text)),
             Self::Input(text) => Self::Input(with(text)),
@@ -77,23 +95,23 @@ impl From<DataFusionError> for Error {
         match error {
             DataFusionError::External(inner) => match inner.downcast::<Error>() {
                 Ok(ours) => *ours,
-                Err(other) => Self::Internal(other.to_string()),
+                Err(other) => of_others(other.as_ref()).unwrap_or_else(|| Self::Internal(other.to_string())),
             },
             DataFusionError::Context(_, inner) => (*inner).into(),
             DataFusionError::Shared(inner) => match inner.find_root() {
                 DataFusionError::External(boxed) => match boxed.downcast_ref::<Error>() {
                     Some(ours) => ours.clone(),
-                    None => Self::Internal(boxed.to_string()),
+                    None => of_others(boxed.as_ref()).unwrap_or_else(|| Self::Internal(boxed.to_string())),
                 },
                 DataFusionError::ResourcesExhausted(text) => resources(text),
                 DataFusionError::ObjectStore(error) => object_store(error),
                 DataFusionError::ArrowError(error, _) => arrow(error),
+                DataFusionError::ParquetError(error) => parquet(error),
                 other => Self::Input(other.strip_backtrace()),
             },
             DataFusionError::ResourcesExhausted(text) => resources(&text),
             DataFusionError::ObjectStore(error) => object_store(&error),
-            DataFusionError::ParquetError(error) => of_the_system(error.as_ref())
-                .unwrap_or_else(|| Self::Input(format!("a Parquet file of the input cannot be read: {error}"))),
+            DataFusionError::ParquetError(error) => parquet(&error),
             DataFusionError::IoError(error) => Self::from(error),
             DataFusionError::ArrowError(error, _) => arrow(&error),
             other => Self::Input(other.strip_backtrace()),
@@ -125,12 +143,20 @@ impl From<datafusion::parquet::errors::ParquetError> for Error {
     }
 }
 
+/// What is said of a value or row that cannot be read; where it is, the source may find out.
+pub(crate) const UNREADABLE: &str = "a value cannot be converted to, or computed in, the type that is asked for";
+fn not_parquet(error: &datafusion::parquet::errors::ParquetError) -> String {
+    let text = error.to_string();
+    let text = text.trim_start_matches("Parquet error: ");
+    format!("the input cannot be read as Parquet ({text}); it may be cut off, damaged or of another kind")
+}
+
 /// Arrow quotes the value that it cannot convert or compute with, so its words are not passed on.
 fn arrow(error: &ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(inner) => match inner.downcast_ref::<Error>() {
             Some(ours) => ours.clone(),
-            None => of_the_system(inner.as_ref()).unwrap_or_else(|| Error::Input(inner.to_string())),
+            None => of_others(inner.as_ref()).unwrap_or_else(|| Error::Input(inner.to_string())),
         },
         ArrowError::MemoryError(text) => resources(text),
         ArrowError::IoError(_, error) => io(error),
@@ -139,11 +165,20 @@ fn arrow(error: &ArrowError) -> Error {
         | ArrowError::ComputeError(_)
         | ArrowError::InvalidArgumentError(_)
         | ArrowError::ArithmeticOverflow(_)
-        | ArrowError::DivideByZero => {
-            Error::Input("a value cannot be converted to, or computed in, the type that is asked for".into())
-        }
+        | ArrowError::DivideByZero => Error::Input(UNREADABLE.into()),
+        ArrowError::CsvError(_) => Error::Input(UNREADABLE.into()),
         other => Error::Input(other.to_string()),
     }
+}
+
+fn parquet(error: &datafusion::parquet::errors::ParquetError) -> Error {
+    of_others(error).unwrap_or_else(|| Error::Input(not_parquet(error)))
+}
+
+/// Why the system refused, in words and without its number.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 fn resources(text: &str) -> Error {
@@ -171,6 +206,17 @@ fn of_the_system(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     })
 }
 
+/// What our own code, the operating system or an object store said, however deep it is wrapped: a lost connection is a
+/// reason to try again, not a fault of the file that was read.
+fn of_others(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
+    of_the_system(error).or_else(|| {
+        std::iter::successors(Some(error), |error| error.source()).find_map(|inner| {
+            let ours = inner.downcast_ref::<Error>().cloned();
+            ours.or_else(|| inner.downcast_ref().map(object_store))
+        })
+    })
+}
+
 fn object_store(error: &object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { path, .. } => Error::Input(format!("there is nothing at `{path}`")),
@@ -178,9 +224,39 @@ fn object_store(error: &object_store::Error) -> Error {
         object_store::Error::Unauthenticated { path, .. } => {
             Error::Input(format!("no valid credentials for `{path}`; set them in the environment"))
         }
-        object_store::Error::Generic { .. } => {
-            of_the_system(error).unwrap_or_else(|| Error::Retry(format!("the object store failed: {error}")))
-        }
+        object_store::Error::Generic { .. } => of_the_system(error).unwrap_or_else(|| {
+            let text = error.to_string();
+            // A listing tells its status in words only.
+            match ["status code: 401", "status code: 403"].iter().any(|status| text.contains(status)) {
+                true => Error::Input(format!("no permission, or no valid credentials: {text}")),
+                false => Error::Retry(format!("the object store failed: {text}")),
+            }
+        }),
         other => of_the_system(other).unwrap_or_else(|| Error::Input(other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::parquet::errors::ParquetError;
+
+    use super::*;
+
+    #[test]
+    fn a_lost_connection_is_a_passing_fault_however_it_is_wrapped() {
+        let lost = || object_store::Error::Generic { store: "S3", source: "connection cut".into() };
+        let parquet = || ParquetError::External(Box::new(lost()));
+        for error in [
+            DataFusionError::ObjectStore(Box::new(lost())),
+            DataFusionError::ParquetError(Box::new(parquet())),
+            DataFusionError::ArrowError(Box::new(ArrowError::ExternalError(Box::new(parquet()))), None),
+            DataFusionError::External(Box::new(parquet())),
+            DataFusionError::Shared(std::sync::Arc::new(DataFusionError::ParquetError(Box::new(parquet())))),
+        ] {
+            let told = Error::from(error);
+            assert!(matches!(told, Error::Retry(_)), "{told:?}");
+        }
+        let damaged = Error::from(ParquetError::EOF("footer".into()));
+        assert!(matches!(damaged, Error::Input(_)), "{damaged:?}");
     }
 }

@@ -23,7 +23,11 @@
 //! | [`attack`] | what an adversary learns from a release |
 //! | [`operator`] | the DataFusion node, its planner, DataFrame and SQL |
 //! | [`release`] | stage, verify, commit |
+//! | [`report`] | a release as one page |
+//! | [`profile`] | what an unknown dataset looks like, and a job for it |
 //! | [`generate`] | a synthetic census |
+//!
+//! Guides, from the first job to the threat model, are in [`guide`].
 //!
 //! # Example
 //!
@@ -61,6 +65,7 @@ pub mod domain;
 pub mod encode;
 pub mod error;
 pub mod generate;
+pub mod guide;
 pub mod hierarchy;
 pub mod job;
 pub mod measure;
@@ -69,6 +74,8 @@ pub mod operator;
 pub mod partition;
 pub mod permutation;
 pub mod privacy;
+pub mod profile;
 pub mod recode;
 pub mod release;
+pub mod report;
 pub mod survey;

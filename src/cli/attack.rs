@@ -4,10 +4,10 @@ use clap::Args;
 use comfy_table::Table;
 
 use super::summary::{number, table};
-use super::{JobArguments, Limits, print};
+use super::{JobArguments, Limits, print, print_json};
 use crate::attack::disclosure::LEVELS;
 use crate::attack::tally::STEPS;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::release::{Attack, Run, RunOptions};
 
 /// Attack a release: who can be found in it, who can be ruled out, and what can be told of them
@@ -44,8 +44,7 @@ pub async fn run(arguments: Arguments) -> Result<()> {
     let found = run.attack(arguments.run_id.as_deref(), arguments.public.as_deref(), arguments.population).await;
     let found = found.map_err(|error| arguments.job.blame(error))?;
     if arguments.json {
-        let text = serde_json::to_string_pretty(&found).map_err(|error| Error::Internal(error.to_string()))?;
-        return print(&text);
+        return print_json(&found);
     }
     print(&text(&found))
 }

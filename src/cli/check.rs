@@ -1,26 +1,34 @@
-//! `throng check`: everything that is wrong with a job, without reading data.
+//! `throng check`: everything that is wrong with a job, without reading data; with `--data` also what the sensitive
+//! columns allow.
 
 use clap::Args;
+use serde_json::{Value, json};
 
-use super::{JobArguments, print};
+use super::{JobArguments, print, print_json};
 use crate::error::{Error, Result};
 use crate::job::{Problem, check, check_schema};
-use crate::release::{SessionOptions, Source};
+use crate::release::{Run, RunOptions, SessionOptions, Source, Stores};
 
-/// Check a job file, its hierarchies and the columns of its source; reads no data
+/// Check a job file, its hierarchies and the columns of its source; reads no data unless asked to
 ///
 /// Example: throng check pipelines/census.toml
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
     job: JobArguments,
+    /// Read the sensitive columns too and tell what they allow: the largest l, groups, rows left over, bounds
+    #[arg(long)]
+    data: bool,
+    /// Print all problems as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Reports all problems at once.
 pub async fn run(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let mut problems = check(&job, &base);
-    let source = match Source::find(&base, &job.source.url).await {
+    let source = match Source::find(&Stores::default(), &base, &job).await {
         Ok(source) => {
             let (context, _spill) = SessionOptions::default().open()?;
             source.scan(&context).await.map(|(_, schema)| schema)
@@ -34,9 +42,21 @@ pub async fn run(arguments: Arguments) -> Result<()> {
         Err(error) if problems.iter().all(|problem| !problem.key.starts_with("source")) => input = Some(error),
         Err(_) => {}
     }
+    let file = arguments.job.job.display();
+    if arguments.json {
+        let listed = problems.iter().map(|problem| {
+            let severity = if problem.is_error() { "error" } else { "remark" };
+            json!({ "severity": severity, "key": problem.key, "message": problem.message, "help": problem.help })
+        });
+        let unusable =
+            input.iter().map(|error| json!({ "severity": "error", "key": "source", "message": error.to_string() }));
+        let fine = input.is_none() && problems.iter().all(|problem| !problem.is_error());
+        let listed: Vec<Value> = listed.chain(unusable).collect();
+        print_json(&json!({ "job": file.to_string(), "fine": fine, "problems": listed }))?;
+    }
     let (errors, remarks): (Vec<&Problem>, Vec<&Problem>) = problems.iter().partition(|problem| problem.is_error());
-    for remark in remarks {
-        print(&remark.to_string())?;
+    if !arguments.json {
+        remarks.iter().try_for_each(|remark| print(&remark.to_string()))?;
     }
     let mut lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
     match input {
@@ -45,9 +65,18 @@ pub async fn run(arguments: Arguments) -> Result<()> {
         None => {}
     }
     if lines.is_empty() {
-        return print(&format!("{}: fine", arguments.job.job.display()));
+        if arguments.data {
+            let run = Run::new(job, &base, RunOptions::default()).map_err(|error| arguments.job.blame(error))?;
+            for report in run.feasibility().await.map_err(|error| arguments.job.blame(error))? {
+                if !arguments.json {
+                    print(&report.to_string())?;
+                }
+                report.refuse()?;
+            }
+        }
+        return if arguments.json { Ok(()) } else { print(&format!("{file}: fine")) };
     }
     let count = lines.len();
     let noun = if count == 1 { "problem" } else { "problems" };
-    Err(Error::Job(format!("{}: {count} {noun}\n{}", arguments.job.job.display(), lines.join("\n"))))
+    Err(Error::Job(format!("{file}: {count} {noun}\n{}", lines.join("\n"))))
 }

@@ -11,7 +11,7 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 
 use super::say;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reason};
 use crate::generate::{Census, schema};
 
 /// Write a synthetic census as Parquet, for demonstrations, tests and benchmarks
@@ -88,5 +88,5 @@ fn write(census: &Census, rows: std::ops::Range<u64>, path: &PathBuf) -> Result<
 }
 
 fn failed(path: &std::path::Path, error: &std::io::Error) -> Error {
-    Error::Resources(format!("{} cannot be written: {error}", path.display()))
+    Error::Resources(format!("{} cannot be written: {}", path.display(), reason(error)))
 }

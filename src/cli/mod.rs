@@ -2,46 +2,76 @@
 
 mod attack;
 mod check;
+mod completions;
 mod generate;
+mod hierarchy;
+mod logging;
+mod metrics;
+#[cfg(feature = "otel")]
+mod otel;
 mod plan;
+mod profile;
 mod progress;
+mod recommend;
 mod releases;
+mod report;
 mod run;
 mod schema;
 mod sql;
+mod stores;
 mod summary;
+mod sweep;
+mod table;
+mod tally;
 mod verify;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytesize::ByteSize;
-use clap::{Args, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reason};
 use crate::job::Job;
 use crate::release::SessionOptions;
+use logging::{LogFormat, Logging};
 
 /// Anonymises large Parquet datasets: every row leaves in a throng of at least k
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 110, after_help = EXIT_CODES)]
 struct Cli {
-    /// Say less: no progress, no summary
+    /// Say less: no progress, no summary, no warnings
     #[arg(short, long, global = true, env = "THRONG_QUIET")]
     quiet: bool,
-    /// Say more about what happens
-    #[arg(short, long, global = true)]
-    verbose: bool,
+    /// Say more about what happens: the phases of a run; -vv and -vvv still more. THRONG_LOG=throng=debug sets the level
+    /// by the rules of Rust's tracing instead
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// How log lines on standard error are written
+    #[arg(long, global = true, env = "THRONG_LOG_FORMAT", value_name = "FORMAT", value_enum, default_value_t)]
+    log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, or already done; 2 wrong usage; 3 the job file is wrong; 4 the input cannot be used; \
-5 a privacy rule cannot be met, or does not hold; 6 memory or disk is too small; 7 the sink holds a conflicting \
-release; 75 a passing fault, try again; 130 interrupted";
+Exit codes:
+  0    done, or already done
+  1    a fault of Throng itself: please report it
+  2    wrong usage
+  3    the job file, or a hierarchy it names, is wrong
+  4    the input cannot be used
+  5    a privacy rule cannot be met, or a release does not hold
+  6    memory or disk is too small
+  7    the sink holds something in the way
+  75   a passing fault: try again
+  130  interrupted; nothing was published
+
+Example: throng run pipelines/census.toml";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -50,12 +80,19 @@ enum Command {
     Plan(plan::Arguments),
     Verify(verify::Arguments),
     Attack(attack::Arguments),
+    Profile(profile::Arguments),
+    Report(report::Arguments),
+    Sweep(sweep::Arguments),
+    Recommend(recommend::Arguments),
+    Hierarchy(hierarchy::Arguments),
     Generate(generate::Arguments),
     Schema(schema::Arguments),
     Sql(sql::Arguments),
     Releases(releases::Releases),
     Rollback(releases::Rollback),
     Gc(releases::Gc),
+    Completions(completions::Completions),
+    Man(completions::Man),
 }
 
 /// The job file and changes to it.
@@ -66,28 +103,42 @@ struct JobArguments {
     /// Change a key of the job file, for example --set privacy.k=20
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
+    #[command(flatten)]
+    stores: stores::StoreArguments,
 }
 
 impl JobArguments {
     /// The job, and the folder that its relative paths start at.
     fn read(&self) -> Result<(Job, PathBuf)> {
-        let text = std::fs::read_to_string(&self.job)
-            .map_err(|error| Error::Job(format!("{} cannot be read: {error}", self.job.display())))?;
         let settings: Vec<(&str, &str)> =
             self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let job = Job::parse_with(&text, &self.job, &settings).map_err(|error| Error::Job(error.to_string()))?;
-        let folder = self.job.parent().filter(|folder| !folder.as_os_str().is_empty());
-        Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
+        let (mut job, base) = read_job(&self.job, &settings)?;
+        self.stores.lay_over(&mut job);
+        Ok((job, base))
     }
 
     /// Names the job file in front of every problem with it.
     fn blame(&self, error: Error) -> Error {
-        let Error::Job(text) = error else { return error };
-        let file = self.job.display();
-        let help = |line: &str| line.starts_with(' ');
-        let named = |line: &str| if help(line) { line.to_owned() } else { format!("{file}: {line}") };
-        Error::Job(text.lines().map(named).collect::<Vec<_>>().join("\n"))
+        blame(&self.job, error)
     }
+}
+
+/// A job file with changes to it, and the folder that its relative paths start at.
+fn read_job(path: &Path, settings: &[(&str, &str)]) -> Result<(Job, PathBuf)> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Error::Job(format!("{} cannot be read: {}", path.display(), reason(&error))))?;
+    let job = Job::parse_with(&text, path, settings).map_err(|error| Error::Job(error.to_string()))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
+}
+
+/// Names a job file in front of every problem with it.
+fn blame(path: &Path, error: Error) -> Error {
+    let Error::Job(text) = error else { return error };
+    let file = path.display();
+    let help = |line: &str| line.starts_with(' ');
+    let named = |line: &str| if help(line) { line.to_owned() } else { format!("{file}: {line}") };
+    Error::Job(text.lines().map(named).collect::<Vec<_>>().join("\n"))
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
@@ -95,17 +146,21 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
+fn size(text: &str) -> Result<ByteSize, String> {
+    text.parse().map_err(|_| "must be a size such as 512MB or 4GiB".to_owned())
+}
+
 /// Memory, spill and partitions.
 #[derive(Debug, Args)]
 struct Limits {
     /// Most memory for the run, for example 4GB; it spills to disk beyond
-    #[arg(long, env = "THRONG_MEMORY_LIMIT", value_name = "SIZE")]
+    #[arg(long, env = "THRONG_MEMORY_LIMIT", value_name = "SIZE", value_parser = size)]
     memory_limit: Option<ByteSize>,
     /// Folder for spill files, which hold raw data; the system's temporary folder when absent
     #[arg(long, env = "THRONG_SPILL_DIR", value_name = "FOLDER")]
     spill_dir: Option<PathBuf>,
     /// Most disk space for spill files, for example 100GB
-    #[arg(long, env = "THRONG_SPILL_LIMIT", value_name = "SIZE")]
+    #[arg(long, env = "THRONG_SPILL_LIMIT", value_name = "SIZE", value_parser = size)]
     spill_limit: Option<ByteSize>,
     /// Partitions that work at the same time; one per core when absent. The release does not depend on it
     #[arg(long, env = "THRONG_PARTITIONS", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=4096))]
@@ -129,13 +184,16 @@ impl Limits {
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let level = if cli.verbose { "throng=debug" } else { "throng=warn" };
-    let filter = EnvFilter::try_from_env("THRONG_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let matches = Cli::command().get_matches();
+    let json = asks_for_json(&matches);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&Error::Resources(format!("threads cannot be started: {error}"))),
+        Err(error) => return fail(&Error::Resources(format!("threads cannot be started: {error}")), json),
+    };
+    let logging = {
+        let _inside = runtime.enter();
+        Logging::start(cli.log_format, cli.verbose, cli.quiet).unwrap_or_else(|message| misused(&message))
     };
     let done = runtime.block_on(async {
         match cli.command {
@@ -144,22 +202,53 @@ pub fn main() -> ExitCode {
             Command::Plan(arguments) => plan::run(arguments).await,
             Command::Verify(arguments) => verify::run(arguments, cli.quiet).await,
             Command::Attack(arguments) => attack::run(arguments).await,
+            Command::Profile(arguments) => profile::run(arguments, cli.quiet).await,
+            Command::Report(arguments) => report::run(arguments, cli.quiet).await,
+            Command::Sweep(arguments) => sweep::run(arguments, cli.quiet).await,
+            Command::Recommend(arguments) => recommend::run(arguments, cli.quiet).await,
+            Command::Hierarchy(arguments) => hierarchy::run(arguments, cli.quiet).await,
             Command::Generate(arguments) => generate::run(&arguments, cli.quiet),
             Command::Schema(arguments) => schema::run(&arguments),
             Command::Sql(arguments) => sql::run(arguments).await,
             Command::Releases(arguments) => releases::list(arguments).await,
             Command::Rollback(arguments) => releases::rollback(arguments, cli.quiet).await,
             Command::Gc(arguments) => releases::gc(arguments, cli.quiet).await,
+            Command::Completions(arguments) => completions::completions(&arguments),
+            Command::Man(arguments) => completions::man(&arguments, cli.quiet),
         }
     });
+    logging.finish();
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
+        Err(error) => fail(&error, json),
     }
 }
 
-fn fail(error: &Error) -> ExitCode {
+/// Whether the command was asked for JSON, whichever command it is.
+fn asks_for_json(matches: &ArgMatches) -> bool {
+    let command = matches.subcommand().map(|(_, command)| command);
+    command.is_some_and(|command| matches!(command.try_get_one::<bool>("json"), Ok(Some(true))))
+}
+
+/// Ends the command because it was called wrongly.
+fn misused(message: &str) -> ! {
+    Cli::command().error(ErrorKind::InvalidValue, message).exit()
+}
+
+/// A failure, for programs.
+#[derive(Serialize)]
+struct Failure<'a> {
+    error: &'a str,
+    exit_code: u8,
+    message: String,
+}
+
+fn fail(error: &Error, json: bool) -> ExitCode {
     say(&format!("error: {error}"));
+    if json && !PRINTED.load(Ordering::Relaxed) {
+        // The exit code tells of the failure if this one cannot be told.
+        let _ = print_json(&Failure { error: error.kind(), exit_code: error.exit_code(), message: error.to_string() });
+    }
     ExitCode::from(error.exit_code())
 }
 
@@ -168,8 +257,17 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// Whether a result has been written.
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Writes a result to standard output as JSON.
+fn print_json(result: &impl Serialize) -> Result<()> {
+    print(&serde_json::to_string_pretty(result).map_err(|error| Error::Internal(error.to_string()))?)
+}
+
 /// Writes a result to standard output.
 fn print(text: &str) -> Result<()> {
+    PRINTED.store(true, Ordering::Relaxed);
     match writeln!(std::io::stdout(), "{}", text.trim_end()) {
         // A reader that has seen enough (`| head`) is no failure.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

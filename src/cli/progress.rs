@@ -1,87 +1,154 @@
-//! Progress bars by phase, on a terminal; silence elsewhere.
+//! Progress on a terminal: a line for the phase with rows, rate and time left, and one for the whole run; silence
+//! elsewhere.
 
 use std::fmt;
-use std::io::IsTerminal;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use datafusion::physical_plan::ExecutionPlan;
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::release::Phase;
+use crate::release::{PHASES, Phase, rows_read};
+
+/// All bars of the process. They are hidden when standard error is no terminal.
+static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// Steps of the bar of the whole run.
+const STEPS: u64 = 1000;
+
+/// How often bars move.
+const PACE: Duration = Duration::from_millis(100);
+
+/// Does something with standard error while no bar is in the way.
+pub(super) fn above_bars<T>(work: impl FnOnce() -> T) -> T {
+    BARS.suspend(work)
+}
 
 /// Shows what a run is doing.
 pub(super) struct Progress {
-    bar: Mutex<Option<Watched>>,
-    shown: bool,
+    overall: ProgressBar,
+    phase: Mutex<Option<Watched>>,
 }
 
+/// The bar of a phase.
 struct Watched {
     bar: ProgressBar,
     /// Ends the task that moves the bar.
-    task: Option<tokio::task::AbortHandle>,
+    task: tokio::task::AbortHandle,
 }
 
 impl Progress {
     pub(super) fn new(quiet: bool) -> Self {
-        Self { bar: Mutex::default(), shown: !quiet && std::io::stderr().is_terminal() }
+        if quiet {
+            BARS.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let overall = BARS.add(ProgressBar::new(STEPS));
+        overall.set_style(style("{msg:16} {wide_bar} {percent} %, {elapsed} so far, {eta} left"));
+        overall.set_message("all");
+        Self { overall, phase: Mutex::default() }
     }
 
     /// Begins a phase of `rows` rows (0: not known), done by a plan whose metrics tell how far it is.
     pub(super) fn begin(&self, phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64) {
-        self.end();
-        if !self.shown {
+        self.leave_phase();
+        if BARS.is_hidden() {
             return;
         }
-        let name = match phase {
-            Phase::Survey => "survey",
-            Phase::Group => "group and write",
-            Phase::Verify => "verify",
-            Phase::Commit => "commit",
-        };
-        let bar = if rows > 0 && plan.is_some() { ProgressBar::new(rows) } else { ProgressBar::new_spinner() };
-        let form = if rows > 0 && plan.is_some() {
-            "{msg:16} {bar:30} {human_pos} of {human_len} rows, {rate}, {eta} left"
+        self.overall.set_position(steps(phase, 0.0));
+        let name = if phase == Phase::Group { "group and write" } else { phase.name() };
+        let known = rows > 0 && plan.is_some();
+        let bar = if known { ProgressBar::new(rows) } else { ProgressBar::new_spinner() };
+        let bar = BARS.insert_before(&self.overall, bar);
+        bar.set_style(style(if known {
+            "{msg:16} {wide_bar} {human_pos} of {human_len} rows, {rate}, {eta} left"
         } else {
-            "{msg:16} {spinner} {human_pos} rows, {elapsed}"
-        };
-        if let Ok(style) = ProgressStyle::with_template(form) {
-            let rate = |state: &ProgressState, text: &mut dyn fmt::Write| {
-                // A bar that cannot be drawn is no reason to stop.
-                let _ = write!(text, "{:.0} thousand rows/s", state.per_sec() / 1e3);
-            };
-            bar.set_style(style.with_key("rate", rate));
-        }
+            "{msg:16} {spinner} {elapsed}"
+        }));
         bar.set_message(name);
-        let task = plan.map(|plan| {
-            let (plan, bar) = (Arc::clone(plan), bar.clone());
-            let watch = async move {
+        let (plan, overall) = (plan.map(Arc::clone), self.overall.clone());
+        let watch = {
+            let bar = bar.clone();
+            async move {
                 loop {
-                    bar.set_position(rows_so_far(&plan));
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    if let Some(plan) = plan.as_ref().filter(|_| known) {
+                        let done = rows_done(phase, plan).min(rows);
+                        bar.set_position(done);
+                        overall.set_position(steps(phase, done as f64 / rows as f64));
+                    }
+                    bar.tick();
+                    overall.tick();
+                    tokio::time::sleep(PACE).await;
                 }
-            };
-            tokio::spawn(watch).abort_handle()
-        });
-        if let Ok(mut current) = self.bar.lock() {
+            }
+        };
+        let task = tokio::spawn(watch).abort_handle();
+        if let Ok(mut current) = self.phase.lock() {
             *current = Some(Watched { bar, task });
         }
     }
 
-    /// Takes the bar away.
-    pub(super) fn end(&self) {
-        let last = self.bar.lock().ok().and_then(|mut bar| bar.take());
+    fn leave_phase(&self) {
+        let last = self.phase.lock().ok().and_then(|mut phase| phase.take());
         if let Some(Watched { bar, task }) = last {
-            task.inspect(|task| task.abort());
+            task.abort();
             bar.finish_and_clear();
+            BARS.remove(&bar);
         }
+    }
+
+    /// Takes all bars away.
+    pub(super) fn end(&self) {
+        self.leave_phase();
+        self.overall.finish_and_clear();
+        BARS.remove(&self.overall);
     }
 }
 
-/// Rows that the top of the plan has put out; of a node without metrics, those of its input.
-fn rows_so_far(plan: &Arc<dyn ExecutionPlan>) -> u64 {
-    match plan.metrics().and_then(|metrics| metrics.output_rows()) {
-        Some(rows) => rows as u64,
-        None => plan.children().first().map_or(0, |child| rows_so_far(child)),
+fn style(form: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar());
+    style.with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
+        // A bar that cannot be drawn is no reason to stop.
+        let _ = write!(text, "{:.0} thousand rows/s", state.per_sec() / 1e3);
+    })
+}
+
+/// The usual share of a phase in the time of a run.
+fn share(phase: Phase) -> f64 {
+    match phase {
+        Phase::Plan | Phase::Commit => 0.01,
+        Phase::Survey => 0.15,
+        Phase::Group => 0.7,
+        Phase::Verify => 0.13,
+    }
+}
+
+/// How far the whole run is when so much of a phase is done.
+fn steps(phase: Phase, done: f64) -> u64 {
+    let before: f64 = PHASES.into_iter().take_while(|earlier| *earlier != phase).map(share).sum();
+    ((before + share(phase) * done.clamp(0.0, 1.0)) * STEPS as f64).round() as u64
+}
+
+/// Rows that a phase is through with. Grouping reads every row and, after a sort, writes it: each is half the work.
+fn rows_done(phase: Phase, plan: &Arc<dyn ExecutionPlan>) -> u64 {
+    let read = rows_read(plan);
+    if phase != Phase::Group {
+        return read;
+    }
+    let written = plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0) as u64;
+    (read + written) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_follow_one_another_without_a_gap() {
+        assert_eq!(steps(Phase::Plan, 0.0), 0);
+        for pair in PHASES.windows(2) {
+            assert_eq!(steps(pair[0], 1.0), steps(pair[1], 0.0));
+            assert!(steps(pair[0], 0.5) <= steps(pair[0], 2.0));
+        }
+        assert_eq!(steps(Phase::Commit, 1.0), STEPS);
     }
 }

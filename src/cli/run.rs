@@ -1,16 +1,22 @@
 //! `throng run`: the main job.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use datafusion::physical_plan::ExecutionPlan;
+use serde::Serialize;
+use tracing::field::Empty;
+use tracing::{Instrument, info_span};
 
+use super::metrics::Ended;
 use super::progress::Progress;
-use super::{JobArguments, Limits, print, say, summary};
+use super::tally::{Effort, Tally};
+use super::{JobArguments, Limits, print, print_json, say, summary};
 use crate::error::{Error, Result};
 use crate::job::local_path;
-use crate::release::{Outcome, Phase, Run, RunOptions};
+use crate::release::{Manifest, Outcome, Phase, Run, RunOptions};
 
 /// Anonymise a dataset and publish the verified result
 ///
@@ -23,9 +29,12 @@ pub struct Arguments {
     /// input and version when absent
     #[arg(long, env = "THRONG_RUN_ID", value_name = "ID", value_parser = run_id)]
     run_id: Option<String>,
-    /// Print the manifest of the release as JSON
+    /// Print the manifest of the release as JSON, with what the run took as `effort`; of a failed run, the failure
     #[arg(long)]
     json: bool,
+    /// Write the figures of the run to this file, in the text form of Prometheus; also when it fails
+    #[arg(long, env = "THRONG_METRICS_FILE", value_name = "FILE")]
+    metrics_file: Option<PathBuf>,
     /// Rows per cell; smaller cells need less memory and cost some quality
     #[arg(long, env = "THRONG_CELL_ROWS", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     cell_rows: Option<u64>,
@@ -57,19 +66,63 @@ async fn stopped() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-/// Runs the job.
+/// What a program gets to read.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    manifest: &'a Manifest,
+    /// Whether the release was there before this run.
+    done_before: bool,
+    effort: &'a Effort,
+}
+
+/// Runs the job, and tells how it went.
 pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+    let tally = Tally::new();
+    let job = arguments.job.job.clone();
+    let span = info_span!("run", job = %job.display(), run = Empty, otel.status_code = Empty);
+    let outcome = execute(&arguments, quiet, &tally).instrument(span.clone()).await;
+    let effort = tally.effort();
+    let (manifest, done_before) = match &outcome {
+        Ok((Outcome::Released(manifest, _), _)) => (Some(manifest.as_ref()), false),
+        Ok((Outcome::AlreadyDone(manifest), _)) => (Some(manifest.as_ref()), true),
+        Err(_) => (None, false),
+    };
+    match &outcome {
+        Ok(_) => span.record("run", manifest.map_or("", |manifest| &manifest.run)),
+        Err(_) => span.record("otel.status_code", "ERROR"),
+    };
+    let mut told = Ok(());
+    if let Some(file) = &arguments.metrics_file {
+        let pipeline = job.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let error = outcome.as_ref().err();
+        told = Ended { pipeline, manifest, done_before, error, effort: &effort }.write(file);
+    }
+    if let (Err(error), Err(_)) = (&told, &outcome) {
+        tracing::warn!("{error}");
+    }
+    let (outcome, sink) = outcome?;
+    told?;
+    show(&arguments, quiet, &outcome, &sink, &effort)
+}
+
+/// Runs the job; the name of its sink comes with the outcome.
+async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(Outcome, String)> {
     let (job, base) = arguments.job.read()?;
+    // Where the reader stands, not where the job file does.
+    let sink = local_path(&base, &job.sink.url).map_or(job.sink.url.clone(), |path| path.display().to_string());
     let options = RunOptions {
         session: arguments.limits.options(),
-        run_id: arguments.run_id,
+        run_id: arguments.run_id.clone(),
         cell_rows: arguments.cell_rows.map(|rows| rows as usize),
+        ..RunOptions::default()
     };
-    let run = Run::new(job.clone(), &base, options).map_err(|error| arguments.job.blame(error))?;
+    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
     let progress = Progress::new(quiet);
     let committing = AtomicBool::new(false);
     let observer = |phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64| {
         committing.store(phase == Phase::Commit, Ordering::Relaxed);
+        tally.begin(phase, plan, rows);
         progress.begin(phase, plan, rows);
     };
     let mut execution = Box::pin(run.execute(&observer));
@@ -87,21 +140,20 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         }
     };
     progress.end();
-    let (manifest, times, done_before) = match outcome.map_err(|error| arguments.job.blame(error))? {
-        Outcome::Released(manifest, times) => (manifest, times, false),
-        Outcome::AlreadyDone(manifest) => (manifest, Vec::new(), true),
+    outcome.map(|outcome| (outcome, sink)).map_err(|error| arguments.job.blame(error))
+}
+
+/// Shows a release to whoever asked for it.
+fn show(arguments: &Arguments, quiet: bool, outcome: &Outcome, sink: &str, effort: &Effort) -> Result<()> {
+    let (manifest, times, done_before) = match outcome {
+        Outcome::Released(manifest, times) => (manifest.as_ref(), times.as_slice(), false),
+        Outcome::AlreadyDone(manifest) => (manifest.as_ref(), [].as_slice(), true),
     };
     if done_before && !quiet {
         say(&format!("run `{}` has been released before ({}); nothing to do", manifest.run, manifest.committed));
     }
     if arguments.json {
-        let text = serde_json::to_string_pretty(&manifest).map_err(|error| Error::Internal(error.to_string()))?;
-        return print(&text);
+        return print_json(&Report { manifest, done_before, effort });
     }
-    if quiet {
-        return Ok(());
-    }
-    // Where the reader stands, not where the job file does.
-    let sink = local_path(&base, &job.sink.url).map_or(job.sink.url, |path| path.display().to_string());
-    print(&summary::of(&manifest, &sink, &times))
+    if quiet { Ok(()) } else { print(&summary::of(manifest, sink, times)) }
 }

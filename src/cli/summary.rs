@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use comfy_table::presets::UTF8_BORDERS_ONLY;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, Table};
 
 use crate::release::{Manifest, Phase};
 
@@ -36,8 +35,17 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     row("DM", Some(format!("{:.3e}", scores.dm)), "discernibility: sum of squared class sizes");
     row("C_AVG", scores.c_avg.map(|score| format!("{score:.2}")), "mean class size in units of k");
     row("smallest class", Some(number(classes.smallest)), "rows");
+    let people = manifest.verification.people.as_ref();
+    row("smallest class", people.map(|people| number(people.classes.smallest)), "people");
     row("risk", share(scores.risk_max), "chance to pick the right row of the most exposed person");
     row("mean risk", share(scores.risk_mean), "the same over all people");
+    row("CM", share(scores.cm), "rows that are not of their class's majority");
+    row("KL", scores.kl.map(|score| format!("{score:.4}")), "divergence of published from original values");
+    row("joint KL", scores.joint_kl.map(|score| format!("{score:.4}")), "the same of all quasi-identifiers together");
+    row("unprotected", share(scores.unprotected), "rows whose sensitive range is disclosed more surely than the bound");
+    let error = scores.queries.as_ref();
+    row("query error", share(error.map(|error| error.mean)), "mean relative error of COUNT queries");
+    row("median error", share(error.map(|error| error.median)), "median of the same");
     text += &format!("{table}\n\n");
     text += &format!("{}\n\n", class_sizes(manifest));
     let mut columns = self::table(&["quasi-identifier", "loss"]);
@@ -53,7 +61,7 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     text += &format!("release:  run {} in {}/{}\n", manifest.run, sink.trim_end_matches('/'), manifest.data);
     if !times.is_empty() {
         let laps: Vec<String> =
-            times.iter().map(|(phase, time)| format!("{phase:?} {:.2} s", time.as_secs_f64()).to_lowercase()).collect();
+            times.iter().map(|(phase, time)| format!("{} {:.2} s", phase.name(), time.as_secs_f64())).collect();
         text += &format!("time:     {}\n", laps.join(", "));
     }
     text
@@ -81,8 +89,7 @@ fn class_sizes(manifest: &Manifest) -> Table {
 }
 
 pub(super) fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
+    let mut table = super::table::table(header);
     if let Some(values) = table.column_mut(1) {
         values.set_cell_alignment(CellAlignment::Right);
     }

@@ -1,12 +1,13 @@
 //! `throng verify`: does a release hold what it promises?
 
-use std::path::Path;
+use std::collections::BTreeMap;
 
 use clap::Args;
+use serde_json::{Value, json};
 
-use super::{JobArguments, Limits, print};
+use super::{JobArguments, Limits, print, print_json};
 use crate::error::Result;
-use crate::release::{Finding, Location, Run, RunOptions, find_release, verify_release};
+use crate::release::{Finding, Run, RunOptions, Verified, find_release, verify_release};
 
 /// Check a release: class sizes and all rules from the published files, file by file against the manifest, and row by
 /// row against the source
@@ -21,6 +22,9 @@ pub struct Arguments {
     /// Release to check; the newest one when absent
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
+    /// Print what was found as JSON: rules that are broken, and by which parameters every rule would hold
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     limits: Limits,
 }
@@ -29,20 +33,39 @@ pub struct Arguments {
 pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let run_id = arguments.run_id.as_deref();
     let is_job = arguments.job.job.extension().is_some_and(|extension| extension == "toml");
-    let (manifest, classes, findings) = if is_job {
+    let Verified { manifest, classes, findings, attained } = if is_job {
         let (job, base) = arguments.job.read()?;
         let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
         let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
         run.verify_latest(run_id).await.map_err(|error| arguments.job.blame(error))?
     } else {
-        let sink = Location::open(Path::new("."), &arguments.job.job.to_string_lossy())?;
+        let sink = arguments.job.stores.open(&arguments.job.job)?;
         let manifest = find_release(&sink, run_id).await?;
         let (context, _spill) = arguments.limits.options().open()?;
         let (classes, findings) = verify_release(&context, &sink, &manifest).await?;
-        (manifest, classes, findings)
+        Verified { manifest, classes, findings, attained: BTreeMap::new() }
     };
+    if arguments.json {
+        let people = manifest.verification.people.as_ref().map(|people| people.classes.smallest);
+        let broken: Vec<Value> = findings
+            .iter()
+            .map(|finding| json!({ "rule": finding.rule, "count": finding.count, "message": finding.message }))
+            .collect();
+        print_json(&json!({
+            "run": manifest.run,
+            "holds": findings.is_empty(),
+            "rows": classes.rows(),
+            "classes": classes.classes(),
+            "k": classes.smallest().unwrap_or(0),
+            "people": people,
+            "attained": attained,
+            "rules": if is_job { manifest.verification.rules.clone() } else { vec![format!("k = {}", manifest.k)] },
+            "against_source": is_job,
+            "findings": broken,
+        }))?;
+    }
     Finding::refuse(&findings)?;
-    if quiet {
+    if quiet || arguments.json {
         return Ok(());
     }
     let checked = if is_job { manifest.verification.rules.join(", ") } else { format!("k = {}", manifest.k) };

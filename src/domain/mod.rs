@@ -12,6 +12,7 @@ mod cover;
 mod levels;
 mod region;
 mod sensitive;
+mod shares;
 mod table;
 mod tree;
 
@@ -20,5 +21,6 @@ pub use cover::Cover;
 pub use levels::{Levels, lattice};
 pub use region::Region;
 pub use sensitive::{Sensitive, SensitiveShape};
+pub use shares::Shares;
 pub use table::{Grouping, Table};
 pub use tree::{Node, Tree};

@@ -1,7 +1,9 @@
 //! A sensitive column as rules and protection measures see it: codes, how far apart they are, and the range around
 //! each value that its disclosure would reveal.
 
-use super::Tree;
+use std::sync::Arc;
+
+use super::{Shares, Tree};
 
 /// How sensitive values relate.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +39,8 @@ pub struct Sensitive {
     pub null: Option<u32>,
     /// The sensitive range of every code as an interval of codes that holds it; empty: every value is its own range.
     pub ranges: Vec<(u32, u32)>,
+    /// How often every code occurs in the whole table, when a rule compares groups with it.
+    pub shares: Option<Arc<Shares>>,
 }
 
 impl Sensitive {

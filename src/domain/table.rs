@@ -47,6 +47,11 @@ impl Table {
         self.members.as_ref().is_none_or(|members| members[row as usize])
     }
 
+    /// Those of some rows that are published.
+    pub fn members_of<'a>(&'a self, rows: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+        rows.iter().copied().filter(|&row| self.is_member(row))
+    }
+
     /// Cover of some rows.
     pub fn cover(&self, rows: &[u32]) -> Cover {
         Cover::of(&self.axes, rows.iter().map(|&row| self.row(row)))

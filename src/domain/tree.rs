@@ -16,6 +16,8 @@ pub struct Node {
     pub parent: u32,
     /// Distance from the root.
     pub depth: u16,
+    /// Generalisation steps from a leaf up to this node.
+    pub steps: u16,
     /// Information loss in `[0, 1]` of publishing this node.
     pub loss: f64,
 }
@@ -28,6 +30,11 @@ pub struct Tree {
     above: Vec<u32>,
     /// Loss of publishing a single leaf: 0 but for leaves that can only be published as the root.
     leaf_loss: Vec<f64>,
+    /// Depth of the deepest node that loses everything: the root, or the one below it when the root was added for leaves
+    /// that the hierarchy does not have.
+    top: u16,
+    /// Levels from a leaf to the top.
+    levels: u16,
 }
 
 impl Tree {
@@ -56,11 +63,63 @@ impl Tree {
             let parent = open.last().copied().unwrap_or(index);
             debug_assert!(nodes.get(parent as usize).is_none_or(|p| p.hi >= hi), "intervals must nest");
             let depth = open.len() as u16;
-            nodes.push(Node { lo, hi, parent, depth, loss });
+            nodes.push(Node { lo, hi, parent, depth, steps: 1, loss });
             above[lo as usize..=hi as usize].fill(index);
             open.push(index);
         }
-        Self { nodes, above, leaf_loss: Vec::new() }
+        // Children stand behind their parents. Without a better word, a node is one step above its highest child.
+        for index in (1..nodes.len()).rev() {
+            let parent = nodes[index].parent as usize;
+            nodes[parent].steps = nodes[parent].steps.max(nodes[index].steps + 1);
+        }
+        let deepest = |nodes: &mut dyn Iterator<Item = &Node>| nodes.map(|node| node.depth).max().unwrap_or(0);
+        let top = deepest(&mut nodes.iter().filter(|node| node.loss >= 1.0));
+        let levels = deepest(&mut nodes.iter()) - top + 1;
+        Self { nodes, above, leaf_loss: Vec::new(), top, levels }
+    }
+
+    /// Says how many generalisation steps above its leaves each node is, given the codes below it: a hierarchy may have
+    /// levels that leave no trace here, because they hold the same values as the one below.
+    pub fn with_steps(mut self, steps: impl Fn(Code, Code) -> u16) -> Self {
+        self.nodes.iter_mut().for_each(|node| node.steps = steps(node.lo, node.hi).max(1));
+        self
+    }
+
+    /// Generalisation steps from a leaf to the root.
+    pub fn height(&self) -> u16 {
+        self.nodes[0].steps
+    }
+
+    /// Generalisation steps from a leaf to the closest common ancestor of `lo..=hi`; none for a single leaf.
+    pub fn steps(&self, lo: Code, hi: Code) -> u16 {
+        self.ancestor(lo, hi).map_or(0, |node| self.nodes[node as usize].steps)
+    }
+
+    /// The codes below the ancestor of a code that is at most so many steps up.
+    pub fn below(&self, code: Code, steps: u16) -> (Code, Code) {
+        let mut span = (code, code);
+        let mut node = self.above[code as usize];
+        while self.nodes[node as usize].steps <= steps {
+            span = (self.nodes[node as usize].lo, self.nodes[node as usize].hi);
+            let parent = self.nodes[node as usize].parent;
+            if parent == node {
+                break;
+            }
+            node = parent;
+        }
+        span
+    }
+
+    /// The codes below the child of a node that a code belongs to: an inner node's, or the code alone.
+    pub fn child(&self, node: u32, code: Code) -> (Code, Code) {
+        let mut at = self.above[code as usize];
+        if at == node {
+            return (code, code);
+        }
+        while self.nodes[at as usize].parent != node && self.nodes[at as usize].parent != at {
+            at = self.nodes[at as usize].parent;
+        }
+        (self.nodes[at as usize].lo, self.nodes[at as usize].hi)
     }
 
     /// Gives single leaves a loss of their own: those that can only be published as the root.
@@ -83,6 +142,16 @@ impl Tree {
     /// The deepest inner node above a code.
     pub fn above(&self, code: Code) -> u32 {
         self.above[code as usize]
+    }
+
+    /// Steps from a leaf to the top. Leaves of any depth are at the bottom.
+    pub fn levels(&self) -> u16 {
+        self.levels
+    }
+
+    /// Steps from a leaf to an inner node, counted from the top.
+    pub fn level(&self, node: u32) -> u16 {
+        self.levels - self.nodes[node as usize].depth.saturating_sub(self.top)
     }
 
     /// The closest common ancestor of all codes between `lo` and `hi`, when they differ; none for a single leaf.
@@ -124,6 +193,29 @@ mod tests {
         assert_eq!(tree.loss(5, 6), 1.0);
         assert_eq!(tree.loss(7, 7), 0.0);
         assert_eq!(tree.ancestor(0, 20), Some(0));
+    }
+
+    #[test]
+    fn steps_climb_from_the_leaves_to_the_root() {
+        let tree = Tree::new(8, [(0, 3, 0.5), (0, 1, 0.2), (4, 5, 0.2)]);
+        assert_eq!((tree.height(), tree.steps(0, 1), tree.steps(1, 2), tree.steps(6, 6)), (3, 1, 2, 0));
+        assert_eq!(
+            (tree.below(0, 0), tree.below(0, 1), tree.below(0, 2), tree.below(0, 3)),
+            ((0, 0), (0, 1), (0, 3), (0, 7))
+        );
+        assert_eq!((tree.child(0, 1), tree.child(0, 5), tree.child(0, 7)), ((0, 3), (4, 5), (7, 7)));
+        assert_eq!(tree.with_steps(|lo, hi| hi - lo).height(), 7);
+    }
+
+    #[test]
+    fn a_root_above_the_root_is_no_level() {
+        let tree = |codes| Tree::new(codes, [(0, 5, 1.0), (0, 3, 0.6), (0, 1, 0.2)]);
+        for codes in [6, 8] {
+            let tree = tree(codes);
+            assert_eq!(tree.levels(), 3);
+            let level = |lo, hi| tree.ancestor(lo, hi).map(|node| tree.level(node));
+            assert_eq!([level(0, 1), level(0, 3), level(0, 5), level(0, codes as Code - 1)], [1, 2, 3, 3].map(Some));
+        }
     }
 
     #[test]

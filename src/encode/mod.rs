@@ -8,16 +8,21 @@
 mod memory;
 mod position;
 mod quasi;
+mod reference;
 mod sensitive;
 mod words;
 
 pub use memory::{batch_size, compact};
 pub use position::{is_number, is_time, positions};
 pub use quasi::{Coder, MOST_CODES};
+pub use reference::{MOST_VALUES, Reference};
 pub use sensitive::{SensitiveDomain, encode_sensitive};
 pub use words::{Words, map_text, text};
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::hash_utils::{QualityRandomState, create_hashes};
 use datafusion::error::Result;
@@ -36,6 +41,24 @@ pub fn row_hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> Result<Vec<u6
     Ok(hashes)
 }
 
+/// Seeds of the two hashes that together tell classes apart.
+pub const CLASS_SEEDS: [u64; 2] = [0x7472_7565, 0x6661_6c73];
+
+/// Two independent hashes of every row over all given columns: together they tell combinations of values apart.
+pub fn class_hashes(columns: &[ArrayRef], rows: usize) -> Result<Vec<(u64, u64)>> {
+    let [a, b] = CLASS_SEEDS;
+    Ok(row_hashes(columns, rows, a)?.into_iter().zip(row_hashes(columns, rows, b)?).collect())
+}
+
+/// Text in the type that Parquet files are read in: the same text hashes differently in others.
+fn as_read(column: &ArrayRef) -> Result<ArrayRef> {
+    Ok(match column.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 => cast(column, &DataType::Utf8View)?,
+        DataType::Binary | DataType::LargeBinary => cast(column, &DataType::BinaryView)?,
+        _ => Arc::clone(column),
+    })
+}
+
 fn fold(column: &ArrayRef, state: &QualityRandomState, hashes: &mut [u64], scratch: &mut [u64]) -> Result<()> {
     /// Stands for null.
     const NULL: u64 = 0x6E75_6C6C_6E75_6C6C;
@@ -45,7 +68,7 @@ fn fold(column: &ArrayRef, state: &QualityRandomState, hashes: &mut [u64], scrat
         }
         scratch.fill(0);
     } else {
-        create_hashes([column], state, scratch)?;
+        create_hashes([&as_read(column)?], state, scratch)?;
     }
     if let Some(nulls) = column.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
         scratch.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row)).for_each(|(_, hash)| *hash = NULL);

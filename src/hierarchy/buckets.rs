@@ -1,5 +1,7 @@
 //! From nested buckets of numbers to a tree over codes: shared by ladders and calendars.
 
+use std::collections::HashMap;
+
 use crate::domain::{Code, Tree};
 
 /// Buckets of one level that the search is told about; a level finer than this does not steer it.
@@ -31,7 +33,12 @@ where
     if codes > 1 {
         spans.push((0, (codes - 1) as Code, 1.0));
     }
+    // The finest level that each bucket belongs to.
+    let mut level_of = HashMap::new();
+    let mut top = 1;
     for (width, bucket) in levels {
+        let level = top;
+        top += 1;
         let domain = max - min;
         if !domain.is_finite() || domain <= 0.0 || domain / width > MOST_BUCKETS {
             continue;
@@ -44,6 +51,7 @@ where
             if end > u32::from(first) {
                 let loss = (upper.min(max) - lower.max(min)) / domain;
                 spans.push((first, (end - 1) as Code, loss.clamp(0.0, 1.0)));
+                level_of.entry((first, (end - 1) as Code)).or_insert(level);
             }
             if upper <= at {
                 break;
@@ -51,5 +59,6 @@ where
             at = upper;
         }
     }
-    Tree::new(codes.max(1) + usize::from(null), spans)
+    let tree = Tree::new(codes.max(1) + usize::from(null), spans);
+    tree.with_steps(|lo, hi| level_of.get(&(lo, hi)).copied().unwrap_or(top))
 }

@@ -175,7 +175,13 @@ impl LevelTree {
         let leaves = self.leaves.len();
         let share = |node: &Inner| f64::from(node.hi - node.lo) / (leaves.max(2) - 1) as f64;
         let spans = self.nodes.iter().map(|node| (node.lo as Code, node.hi as Code, share(node)));
-        let tree = Tree::new(leaves + usize::from(unknown) + usize::from(null), spans);
+        let level = |lo: Code, hi: Code| {
+            let node = self.ancestor(u32::from(lo), u32::from(hi));
+            let known = usize::from(hi) < leaves;
+            let at = self.parents(u32::from(lo)).iter().position(|&above| above == node).filter(|_| known);
+            at.map_or(self.height(), |level| level + 1) as u16
+        };
+        let tree = Tree::new(leaves + usize::from(unknown) + usize::from(null), spans).with_steps(level);
         if unknown { tree.with_leaf_loss(leaves as Code, 1.0) } else { tree }
     }
 }

@@ -5,6 +5,7 @@
 //! level keeps is kept whole on that level.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use super::{HierarchyError, TOP};
 use crate::domain::{Code, Tree};
@@ -43,6 +44,16 @@ impl Mask {
             return wrong("char: must not be a letter, a digit or a control character");
         }
         Ok(Self { hides, fill, keep: keep.map(<[usize]>::to_vec) })
+    }
+
+    /// The end that is hidden first.
+    pub fn hides(&self) -> End {
+        self.hides
+    }
+
+    /// The character that stands for a hidden one.
+    pub fn fill(&self) -> char {
+        self.fill
     }
 
     /// What to sort values by so that those with a masked form in common are neighbours.
@@ -127,6 +138,7 @@ impl Mask {
         }
         // A stack of the prefixes that are still open: how much each keeps, and where it began.
         let mut open: Vec<(usize, usize)> = Vec::new();
+        let mut kept_by = HashMap::new();
         for at in 1..=values.len() {
             let common = match values.get(at) {
                 Some(value) => self.common(values[at - 1].as_ref(), value.as_ref()),
@@ -140,6 +152,7 @@ impl Mask {
                 open.pop();
                 begin = since;
                 spans.push(span(since, at - 1));
+                kept_by.entry((since as Code, (at - 1) as Code)).or_insert(kept);
             }
             // Only the longest form kept in common opens here: shorter ones open where they are first needed, and a
             // shorter form that holds the same values would be the same node.
@@ -148,7 +161,13 @@ impl Mask {
                 open.push((kept, begin));
             }
         }
-        Tree::new(values.len().max(1) + usize::from(null), spans)
+        let longest = values.iter().map(|value| value.as_ref().chars().count()).max().unwrap_or(1);
+        let level = |kept: usize| match &self.keep {
+            None => longest.saturating_sub(kept),
+            Some(keep) => 1 + keep.iter().position(|&length| length <= kept).unwrap_or(keep.len()),
+        };
+        let tree = Tree::new(values.len().max(1) + usize::from(null), spans);
+        tree.with_steps(|lo, hi| level(kept_by.get(&(lo, hi)).copied().unwrap_or(0)) as u16)
     }
 }
 

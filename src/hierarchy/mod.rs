@@ -14,6 +14,7 @@
 mod buckets;
 mod calendar;
 mod civil;
+mod draw;
 mod error;
 mod ladder;
 mod level_rows;
@@ -21,6 +22,7 @@ mod levels;
 mod mask;
 
 pub use calendar::{Calendar, Period, Unit};
+pub use draw::Outline;
 pub use error::{HierarchyError, LineProblem};
 pub use ladder::{Bucket, Ladder};
 pub use level_rows::InlineTree;

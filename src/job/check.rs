@@ -1,18 +1,23 @@
 //! Everything that can be wrong with a job before any data is read: all problems at once.
 //!
-//! This file looks at version, source and sink, method and output; `rules` at the privacy rules,
-//! `columns` at the columns. Hierarchy files are opened and validated.
+//! This file looks at version, source and sink and output; `rules` at the privacy rules, `columns` at the columns,
+//! `method` at the method. Hierarchy files are opened and validated.
 
 use std::path::Path;
 
 use datafusion::arrow::datatypes::Schema;
 
 use super::columns::{self, Demands};
+use super::identifier;
 use super::locate::{is_url, local_path, names};
-use super::model::{Compression, Job, MethodName, Role, Split};
+use super::measures;
+use super::method;
+use super::model::{Compression, Job};
+use super::output;
 use super::presence;
 use super::problem::Problem;
 use super::rules;
+use super::source;
 use super::treatment::Policy;
 
 /// The version of the job file that this crate reads.
@@ -32,9 +37,11 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
     presence::check_presence(job, base, &mut problems);
     let trees = columns::open_hierarchies(job, base, &mut problems);
     columns::check_options(job, &mut problems);
+    identifier::check(job, base, &mut problems);
     rules::check_privacy(job, &trees, &mut problems);
-    check_method(job, &mut problems);
+    method::check(job, &mut problems);
     check_output(job, &mut problems);
+    measures::check_measures(job, &mut problems);
     problems
 }
 
@@ -45,23 +52,46 @@ pub(super) fn check_columns(policy: &Policy, schema: &Schema) -> Vec<Problem> {
 }
 
 fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
-    let (source, sink) = (job.source.url.as_str(), job.sink.url.as_str());
-    for (key, location) in [("source.url", source), ("sink.url", sink)] {
-        problems.extend(check_location(key, location));
+    source::check(&job.source, problems);
+    source::check_sink(&job.sink, problems);
+    let sink = job.sink.url.as_str();
+    for (key, table) in job.source.located() {
+        // A table of a query may be written as its location alone.
+        let key = if key == "source" { "source.url".to_owned() } else { key };
+        check_source(&key, table.location(), sink, base, problems);
     }
-    if let Some(path) = local_path(base, source)
-        && !source.contains(['*', '?', '['])
-        && !path.exists()
-    {
-        problems.push(
-            Problem::error("source.url", format!("there is no file or folder {}", path.display()))
-                .help("a relative path starts at the folder of the job file"),
-        );
+    problems.extend(check_location("sink.url", sink));
+    problems.extend(job.sink.options.check("sink"));
+    for (key, table) in job.source.located() {
+        problems.extend(table.options.check(&key));
+        if same_root(table.location(), sink) && !table.options.same_service(&job.sink.options) {
+            problems.push(
+                Problem::error(
+                    "sink.options",
+                    "lead to another service than the source's, for a bucket of the same name",
+                )
+                .help("give source.options and sink.options the same endpoint and region, or rename a bucket"),
+            );
+        }
     }
     if let Some(path) = local_path(base, sink)
         && path.is_file()
     {
         problems.push(Problem::error("sink.url", "is a file; a release is a folder"));
+    }
+}
+
+/// Checks one location that is read: it is there, and neither in the sink nor around it.
+fn check_source(key: &str, source: &str, sink: &str, base: &Path, problems: &mut Vec<Problem>) {
+    problems.extend(check_location(key, source));
+    if let Some(path) = local_path(base, source)
+        && !source.contains(['*', '?', '['])
+        && !path.exists()
+    {
+        problems.push(
+            Problem::error(key, format!("there is no file or folder {}", path.display()))
+                .help("a relative path starts at the folder of the job file"),
+        );
     }
     if source.trim().is_empty() || sink.trim().is_empty() {
         return;
@@ -76,10 +106,16 @@ fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
         );
     } else if from.starts_with(&to) {
         problems.push(
-            Problem::error("source.url", "lies inside the sink: raw rows would stand among the published ones")
+            Problem::error(key, "lies inside the sink: raw rows would stand among the published ones")
                 .help("choose a sink beside the source"),
         );
     }
+}
+
+/// Whether two locations are in the same bucket.
+fn same_root(source: &str, sink: &str) -> bool {
+    let root = |location: &str| url::Url::parse(location).ok().map(|url| url[..url::Position::BeforePath].to_owned());
+    is_url(source) && root(source) == root(sink)
 }
 
 pub(super) fn check_location(key: &str, location: &str) -> Option<Problem> {
@@ -103,84 +139,8 @@ pub(super) fn check_location(key: &str, location: &str) -> Option<Problem> {
     })
 }
 
-fn check_method(job: &Job, problems: &mut Vec<Problem>) {
-    use MethodName::{Auto, Mondrian, Mpalm, Spalm, Toc, Upc};
-    let method = &job.method;
-    let options: [(&str, bool, &[MethodName]); 10] = [
-        ("effort", method.effort.is_some(), &[Auto]),
-        ("variant", method.variant.is_some(), &[Mondrian]),
-        ("delta", method.delta.is_some(), &[Toc]),
-        ("s", method.s.is_some(), &[Toc, Upc]),
-        ("w-utility", method.w_utility.is_some(), &[Toc]),
-        ("w-protection", method.w_protection.is_some(), &[Toc]),
-        ("split", method.split.is_some(), &[Toc, Upc]),
-        ("width", method.width.is_some(), &[Toc, Upc]),
-        ("cuts", method.cuts.is_some(), &[Mpalm]),
-        ("cost", method.cost.is_some(), &[Spalm]),
-    ];
-    for (option, set, methods) in options {
-        if set && !methods.contains(&method.name) {
-            let owners: Vec<String> = methods.iter().map(|method| format!("`{}`", method.as_str())).collect();
-            problems.push(
-                Problem::error(
-                    format!("method.{option}"),
-                    format!("is an option of {}, the method is `{}`", owners.join(" and "), method.name.as_str()),
-                )
-                .help("remove it, or change method.name"),
-            );
-        }
-    }
-    let mut share = |key: &str, value: Option<f64>| {
-        problems.extend(value.and_then(|value| outside_share(&format!("method.{key}"), value)));
-    };
-    share("delta", method.delta);
-    share("w-utility", method.w_utility);
-    share("w-protection", method.w_protection);
-    let (utility, protection) = method.weights();
-    if (utility + protection - 1.0).abs() > 1e-9 {
-        let sum = utility + protection;
-        problems.push(Problem::error(
-            "method.w-utility",
-            format!("w-utility and w-protection must sum to 1, sum is {sum}"),
-        ));
-    }
-    if let Some(s) = method.s
-        && s < job.privacy.k
-    {
-        let message = format!("a subspace of {s} rows cannot hold a group of k = {}", job.privacy.k);
-        problems
-            .push(Problem::error("method.s", message).help("s is usually 4 to 32 times k; without it, it is tuned"));
-    }
-    if method.width.is_some() && method.split == Some(Split::Gain) {
-        problems.push(Problem::error("method.width", "is an option of widest splits, the split is `gain`"));
-    }
-    if matches!(method.name, Mpalm | Spalm) && job.privacy.presence.is_none() {
-        let message = format!("is missing: method `{}` groups under its bounds", method.name.as_str());
-        let problem = Problem::error("privacy.presence", message);
-        problems.push(problem.help("add presence = { public = \"...\", min = 0.05, max = 0.9 }"));
-    }
-    if method.name == Upc {
-        if job.privacy.range_diversity.is_empty() {
-            let problem =
-                Problem::error("privacy.range-diversity", "is missing: method `upc` groups under its bound P");
-            problems.push(problem.help("add range-diversity = { column = \"...\", p = 0.5 }"));
-        }
-        if job.privacy.max_loss.is_none() {
-            let problem = Problem::error("privacy.max-loss", "is missing: method `upc` groups under its bound U");
-            problems.push(problem.help("add max-loss = 0.5"));
-        }
-    }
-    let sensitive = job.columns.values().any(|column| column.role == Role::Sensitive)
-        || job.defaults.as_ref().is_some_and(|defaults| defaults.role == Role::Sensitive);
-    if method.name == Toc && protection > 0.0 && !sensitive {
-        problems.push(
-            Problem::warning("method.name", "`toc` weighs protection, but no column is sensitive")
-                .help("set w-protection = 0, or give a column the role \"sensitive\""),
-        );
-    }
-}
-
 fn check_output(job: &Job, problems: &mut Vec<Problem>) {
+    output::check(job, problems);
     let output = &job.output;
     let levels = match output.compression {
         Compression::Zstd => Some(1..=22),
@@ -275,10 +235,10 @@ mod tests {
         assert_eq!(
             errors(&format!("{REST}method = {{ delta = 0.3, s = 50, effort = \"fast\", variant = \"strict\" }}\n")),
             [
-                "method.variant: is an option of `mondrian`, the method is `auto`\n  help: remove it, or change \
-                 method.name",
                 "method.delta: is an option of `toc`, the method is `auto`\n  help: remove it, or change method.name",
-                "method.s: is an option of `toc` and `upc`, the method is `auto`\n  help: remove it, or change \
+                "method.s: is an option of `toc`, `upc`, `k-members`, `k-members-p`, `top-down`, `density`, \
+                 `density-cm` and `kl-redinfo`, the method is `auto`\n  help: remove it, or change method.name",
+                "method.variant: is an option of `mondrian`, the method is `auto`\n  help: remove it, or change \
                  method.name",
             ]
         );
@@ -294,8 +254,7 @@ mod tests {
                 "method.delta: must be from 0 to 1, is 1.5",
                 "method.w-utility: w-utility and w-protection must sum to 1, sum is 0.9",
                 "method.s: a subspace of 4 rows cannot hold a group of k = 5\n  help: s is usually 4 to 32 \
-                 times k; without it, \
-                 it is tuned",
+                 times k; leave it out to have it chosen",
             ]
         );
         let widths = format!("{REST}method = {{ name = \"toc\", split = \"gain\", width = \"raw\" }}\n");
@@ -313,6 +272,39 @@ mod tests {
                 "privacy.max-loss: is missing: method `upc` groups under its bound U\n  help: add max-loss = 0.5",
             ]
         );
+    }
+
+    #[test]
+    fn methods_of_buckets_need_a_sensitive_column() {
+        for method in ["kl-redinfo", "g-anatomy"] {
+            let found = errors(&format!("{REST}method.name = \"{method}\"\n"));
+            assert!(found.len() == 1 && found[0].starts_with("method.name: this method builds groups of"), "{found:?}");
+            let sensitive = format!("{REST}columns.s.role = \"sensitive\"\nmethod.name = \"{method}\"\n");
+            assert_eq!(errors(&sensitive), [""; 0]);
+        }
+        let found = errors(&format!("{REST}method.name = \"anatomy\"\n"));
+        assert!(found.iter().any(|problem| problem.starts_with("method.form: `anatomy` separates")), "{found:?}");
+        let form = "columns.ill.role = \"sensitive\"\ncolumns.age.publish = \"label\"\nmethod.form = \"anatomy\"\n";
+        assert!(errors(&format!("{REST}{form}"))[0].starts_with("columns.age.publish: has no meaning in the form"));
+    }
+
+    #[test]
+    fn density_ranks_every_quasi_identifier_and_names_its_class() {
+        let density = |rest: &str| errors(&format!("{REST}method.name = \"density\"\n{rest}"));
+        assert_eq!(density("method.priorities = [\"age\"]\n"), [""; 0]);
+        assert_eq!(
+            density("method.priorities = [\"zip\"]\nmethod.beta = 2\n"),
+            [
+                "method.beta: is an option of height weights\n  help: set weights = \"height\", or remove it",
+                "method.priorities: must name every quasi-identifier once\n  help: there are age",
+            ]
+        );
+        assert_eq!(
+            density("method.weights = \"height\"\nmethod.beta = 0.5\n"),
+            ["method.beta: must be at least 1, is 0.5"]
+        );
+        let class = errors(&format!("{REST}method.name = \"density-cm\"\nmethod.class = \"pay\"\n"));
+        assert!(class[0].starts_with("method.class: `density-cm` needs a sensitive column"), "{class:?}");
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use datafusion::arrow::datatypes::{DataType, Schema};
 
+use super::identifier::Treat;
 use super::model::{Column, Defaults, HierarchySpec, Job, Privacy, Publish, Ranges, Role, Values};
+use super::output;
 use super::problem::{Problem, nearest};
 use super::rules::Trees;
 use crate::hierarchy::Hierarchy;
@@ -43,13 +45,14 @@ pub(super) fn check_options(job: &Job, problems: &mut Vec<Problem>) {
 }
 
 fn check_column(key: &str, column: &Column, problems: &mut Vec<Problem>) {
-    let options: [(&str, bool, &[Role]); 6] = [
+    let options: [(&str, bool, &[Role]); 7] = [
         ("hierarchy", column.hierarchy.is_some(), &[Role::Quasi, Role::Sensitive]),
         ("unknown", column.unknown.is_some(), &[Role::Quasi, Role::Sensitive]),
         ("constant", column.constant.is_some(), &[Role::Quasi]),
         ("publish", column.publish.is_some(), &[Role::Quasi]),
         ("priority", column.priority.is_some(), &[Role::Quasi]),
         ("domain", column.domain.is_some(), &[Role::Quasi, Role::Sensitive]),
+        ("treat", column.treat.is_some(), &[Role::Identifier]),
     ];
     for (option, set, roles) in options {
         if set && !roles.contains(&column.role) {
@@ -120,8 +123,12 @@ fn role_name(role: Role) -> &'static str {
 
 /// Columns that `bounds` would write twice.
 fn clashes<'a>(columns: &BTreeMap<String, Column>, published: impl Iterator<Item = (&'a str, Role)>) -> Vec<Problem> {
+    let dropped = |name: &str, role: Role| {
+        let treat = columns.get(name).and_then(|column| column.treat.as_ref());
+        role == Role::Identifier && treat.is_none_or(|treat| *treat == Treat::Drop)
+    };
     let published: BTreeSet<&str> =
-        published.filter(|(_, role)| *role != Role::Identifier).map(|(name, _)| name).collect();
+        published.filter(|(name, role)| !dropped(name, *role)).map(|(name, _)| name).collect();
     let mut problems = Vec::new();
     for (name, column) in columns {
         if column.role != Role::Quasi || column.publish != Some(Publish::Bounds) {
@@ -194,7 +201,15 @@ impl Kind {
 
 /// Finds everything wrong with a job that shows once the columns of the source are known.
 pub fn check_schema(job: &Job, schema: &Schema) -> Vec<Problem> {
-    Demands { privacy: &job.privacy, defaults: job.defaults.as_ref(), columns: &job.columns }.check(schema)
+    let demands = Demands { privacy: &job.privacy, defaults: job.defaults.as_ref(), columns: &job.columns };
+    let mut problems = demands.check(schema);
+    problems.extend(check_layout(job, schema));
+    problems
+}
+
+/// Finds everything wrong with the layout of the released files that shows once the columns of the source are known.
+pub fn check_layout(job: &Job, schema: &Schema) -> Vec<Problem> {
+    output::check_types(job, schema)
 }
 
 /// The parts of a job or policy that are about columns.
@@ -249,14 +264,19 @@ impl Demands<'_> {
         if !without_default && !roles.iter().any(|(_, role)| *role == Role::Quasi) {
             problems.push(Problem::error("columns", "no column is a quasi-identifier: there is nothing to anonymise"));
         }
-        let rules = self.privacy.range_diversity.iter().map(|rule| &rule.column);
-        for column in rules.chain(self.privacy.l_diversity.iter().map(|rule| &rule.column)) {
-            if !names.contains(&column.as_str()) && !self.columns.contains_key(column) {
+        for listed in self.privacy.rules() {
+            let column = listed.rule.column();
+            if !names.contains(&column) && !self.columns.contains_key(column) {
                 problems.push(Problem::error(
                     "privacy",
                     format!("a rule names `{column}`, and the source has no such column"),
                 ));
             }
+        }
+        if let Some(person) = self.privacy.person.as_deref()
+            && !names.contains(&person)
+        {
+            problems.push(Problem::error("privacy.person", format!("the source has no column `{person}`")));
         }
         problems.extend(clashes(self.columns, roles.into_iter()));
         problems
@@ -272,8 +292,8 @@ impl Demands<'_> {
     ) {
         let key = format!("columns.{name}");
         let kind = Kind::of(data_type);
-        let ruled = self.privacy.l_diversity.iter().any(|rule| rule.column == name)
-            || self.privacy.range_diversity.iter().any(|rule| rule.column == name);
+        let rules: Vec<_> = self.privacy.rules().into_iter().filter(|listed| listed.rule.column() == name).collect();
+        let ruled = !rules.is_empty();
         if kind == Kind::Other && (role == Role::Quasi || ruled) {
             let what = if role == Role::Quasi { "cannot be a quasi-identifier" } else { "cannot be guarded by a rule" };
             problems.push(Problem::error(key, format!("a column of type {data_type} {what}")).help(
@@ -281,7 +301,23 @@ impl Demands<'_> {
             ));
             return;
         }
+        for listed in rules {
+            let needs = listed.rule.needs();
+            let (fits, what) = match needs {
+                _ if needs.numbers => (kind.is_number(), "needs numbers"),
+                _ if needs.order => (kind.is_ordered(), "needs values with an order"),
+                _ => (true, ""),
+            };
+            if !fits {
+                let message = format!("{what}; `{name}` is of type {data_type}");
+                problems.push(Problem::error(listed.key, message));
+            }
+        }
         let Some(column) = column else { return };
+        if kind == Kind::Other && matches!(column.treat(), Some(Treat::Pseudonym(_))) {
+            let message = format!("a column of type {data_type} has no text to make a pseudonym of");
+            problems.push(Problem::error(format!("{key}.treat"), message).help("drop it, or set a constant"));
+        }
         if !matches!(role, Role::Quasi | Role::Sensitive) {
             return;
         }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
@@ -18,28 +19,81 @@ use crate::hierarchy::InlineTree;
 /// The character that stands for a masked one when the job does not say.
 pub(super) const MASK_CHAR: char = '*';
 
-/// Reads `{ ... }` as a list of one and `[{ ... }, ...]` as a list.
-pub(super) fn one_or_many<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
-    struct OneOrMany<T>(PhantomData<T>);
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
-        type Value = Vec<T>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a table or a list of tables")
-        }
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<T>, A::Error> {
-            T::deserialize(MapAccessDeserializer::new(map)).map(|one| vec![one])
-        }
-        fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<T>, A::Error> {
-            Vec::deserialize(SeqAccessDeserializer::new(seq))
-        }
+/// Any number of things of one kind: `{ ... }` is a list of one, `[{ ... }, ...]` a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Several<T>(Vec<T>);
+
+impl<T> Several<T> {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
-    from.deserialize_any(OneOrMany(PhantomData))
 }
 
-/// Schema of what [`one_or_many`] reads.
-pub(super) fn one_or_many_schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    let (one, many) = (generator.subschema_for::<T>(), generator.subschema_for::<Vec<T>>());
-    json_schema!({ "anyOf": [one, many] })
+impl<T> Default for Several<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> From<Vec<T>> for Several<T> {
+    fn from(all: Vec<T>) -> Self {
+        Self(all)
+    }
+}
+
+impl<T> Deref for Several<T> {
+    type Target = Vec<T>;
+    fn deref(&self) -> &Vec<T> {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Several<T> {
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        &mut self.0
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Several<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct OneOrMany<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
+            type Value = Vec<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table or a list of tables")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(|one| vec![one])
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<T>, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(seq))
+            }
+        }
+        from.deserialize_any(OneOrMany(PhantomData)).map(Self)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Several<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("Several_{}", T::schema_name()).into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (one, many) = (generator.subschema_for::<T>(), generator.subschema_for::<Vec<T>>());
+        json_schema!({ "anyOf": [one, many] })
+    }
 }
 
 /// A hierarchy written as a table: exactly one of its main keys is set.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::identifier::Treat;
 use super::model::{HierarchySpec, Job};
 
 impl Job {
@@ -11,13 +12,18 @@ impl Job {
     /// from or go to, nor of what the files are called.
     ///
     /// `hierarchies` holds the contents of each file by its path as the job writes it (see
-    /// [`hierarchy_files`](Self::hierarchy_files)).
-    pub fn policy_hash(&self, hierarchies: &BTreeMap<String, String>) -> String {
+    /// [`hierarchy_files`](Self::hierarchy_files)), `keys` the fingerprint of each pseudonym's key by column: another key
+    /// is another policy, wherever it is kept.
+    pub fn policy_hash(&self, hierarchies: &BTreeMap<String, String>, keys: &BTreeMap<String, String>) -> String {
         let mut columns = json!(self.columns);
         for (name, column) in &self.columns {
             if let Some(HierarchySpec::File(path)) = &column.hierarchy {
                 let contents = hierarchies.get(path).map(|text| blake3::hash(text.as_bytes()).to_hex().to_string());
                 columns[name.as_str()]["hierarchy"] = json!({ "contents": contents });
+            }
+            if let Some(Treat::Pseudonym(pseudonym)) = column.treat() {
+                let key = json!({ "key": keys.get(name), "encoding": pseudonym.encoding });
+                columns[name.as_str()]["treat"] = json!({ "pseudonym": key });
             }
         }
         let policy: Value = json!({
@@ -43,7 +49,7 @@ mod tests {
     fn hash(text: &str, contents: &str) -> String {
         let files = [("a.csv", contents), ("b.csv", contents)];
         let files = files.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
-        Job::parse(text, Path::new("job.toml")).unwrap().policy_hash(&files)
+        Job::parse(text, Path::new("job.toml")).unwrap().policy_hash(&files, &BTreeMap::new())
     }
 
     #[test]
@@ -65,5 +71,17 @@ mod tests {
         ] {
             assert_ne!(plain, other);
         }
+    }
+
+    #[test]
+    fn follows_the_key_and_not_its_place() {
+        let of = |place: &str, key: &str| {
+            let text = format!("{JOB}[columns.n]\nrole = \"identifier\"\ntreat.pseudonym.{place}\n");
+            let keys = [("n".to_owned(), key.to_owned())].into();
+            let text = text.replace("columns = { a = { role = \"quasi\", hierarchy = \"a.csv\" } }\n", "");
+            Job::parse(&text, Path::new("job.toml")).unwrap().policy_hash(&BTreeMap::new(), &keys)
+        };
+        assert_eq!(of("key-env = \"A\"", "1"), of("key-file = \"b\"", "1"));
+        assert_ne!(of("key-env = \"A\"", "1"), of("key-env = \"A\"", "2"));
     }
 }

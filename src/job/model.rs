@@ -10,6 +10,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::forms;
+use super::identifier::Treat;
+use super::measures::MeasureSpec;
+pub use super::method::{Form, MethodName, MethodSpec};
+use super::output::FileSize;
+pub use super::privacy::{Listed, Privacy};
+use super::source::{self, Format, SinkFormat};
+use super::store::StoreOptions;
 use crate::hierarchy::InlineTree;
 
 /// A Throng job: anonymise a table by a policy and publish the result.
@@ -36,14 +43,52 @@ pub struct Job {
     /// How the released files are written.
     #[serde(default)]
     pub output: Output,
+    /// What to measure beside what is always measured.
+    #[serde(default)]
+    pub measures: MeasureSpec,
 }
 
 /// Where the rows come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Source {
-    /// Parquet: a file, a folder, a glob or an object-store prefix. A relative path starts at the job file's folder.
+    /// A file, a folder, a glob or an object-store prefix; folders named `column=value` become columns. A relative path
+    /// starts at the job file's folder. `delta://` before a location is a Delta table, and so is a folder that holds a
+    /// Delta log.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
+    /// How its object store is reached.
+    #[serde(default)]
+    pub options: StoreOptions,
+    /// A query over `tables`, instead of `url`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sql: Option<String>,
+    /// The tables of `sql` by name: a location, or a table of `url` and the keys below.
+    #[serde(default, deserialize_with = "source::tables", skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "source::tables_schema")]
+    pub tables: BTreeMap<String, Source>,
+    /// What the files are; Parquet or a Delta table, as it is found, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// Types of the columns of CSV files, all of them, and of columns that are folder names, such as `int32`, `text`,
+    /// `date`, `timestamp` or `decimal(10, 2)`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub schema: BTreeMap<String, String>,
+    /// Columns of CSV files without a header, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Whether the first line of every CSV file holds the names of the columns; true when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<bool>,
+    /// What stands between two values in CSV files; a comma when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<char>,
+    /// What stands for null in CSV files, beside nothing at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub null: Option<String>,
+    /// Version of a Delta table; the newest when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 /// Where the release goes.
@@ -52,64 +97,16 @@ pub struct Source {
 pub struct Sink {
     /// A folder or an object-store prefix. A relative path starts at the job file's folder.
     pub url: String,
-}
-
-/// What the release must satisfy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Privacy {
-    /// Every combination of published quasi-identifier values occurs at least this often. At least 2.
-    #[schemars(range(min = 2))]
-    pub k: u32,
-    /// The largest share of rows that may be left out of the release.
-    #[serde(default = "default_max_suppression")]
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub max_suppression: f64,
-    /// The largest mean information loss of any group over its quasi-identifiers (U). No bound when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub max_loss: Option<f64>,
-    /// Bounds on how surely a sensitive value can be placed in a range (P). One rule, or a list of rules.
-    #[serde(default, deserialize_with = "forms::one_or_many", skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "forms::one_or_many_schema::<RangeDiversity>")]
-    pub range_diversity: Vec<RangeDiversity>,
-    /// Demands on the variety of sensitive values in every group. One rule, or a list of rules.
-    #[serde(default, deserialize_with = "forms::one_or_many", skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "forms::one_or_many_schema::<LDiversity>")]
-    pub l_diversity: Vec<LDiversity>,
-    /// Hides who is in the source at all from readers who hold a public table of people (delta-presence).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub presence: Option<Presence>,
-}
-
-/// delta-presence: from the release and a public table, nobody's chance to be in the source may be told better than
-/// between two bounds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Presence {
-    /// Parquet with everybody who might be in the source, and everybody who is: a file, a folder, a glob or an
-    /// object-store prefix, with the quasi-identifiers as columns of the same names. A relative path starts at the job
-    /// file's folder.
-    pub public: String,
-    /// The least chance that anybody may seem to have; above 0 it also hides who is not in the source.
+    /// How its object store is reached.
     #[serde(default)]
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub min: f64,
-    /// The largest chance that anybody may seem to have.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub max: f64,
-    /// Columns of both tables that tell people apart: every person of the source must be in the public table. When
-    /// absent, the quasi-identifiers of the source must occur there often enough.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub key: Vec<String>,
+    pub options: StoreOptions,
+    /// How releases are kept: `files` beside a manifest when absent, or as versions of a `delta` table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<SinkFormat>,
 }
 
 /// The share of rows that may be suppressed when the job does not say.
 pub const DEFAULT_MAX_SUPPRESSION: f64 = 0.05;
-
-fn default_max_suppression() -> f64 {
-    DEFAULT_MAX_SUPPRESSION
-}
 
 /// Range diversity: in no group may the values of a sensitive column fall into one sensitive range more surely than P.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -215,7 +212,7 @@ pub struct Defaults {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Names a person by itself: dropped.
+    /// Names a person by itself: dropped, or replaced as `treat` says.
     Identifier,
     /// Could name a person together with others: generalised.
     Quasi,
@@ -251,12 +248,24 @@ pub struct Column {
     /// Smallest and largest value of a numeric domain, when they are not those of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<[f64; 2]>,
+    /// What becomes of an identifier; `drop` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub treat: Option<Treat>,
 }
 
 impl Column {
     /// A column that has a role and nothing else.
     pub fn new(role: Role) -> Self {
-        Self { role, hierarchy: None, unknown: None, constant: None, publish: None, priority: None, domain: None }
+        Self {
+            role,
+            hierarchy: None,
+            unknown: None,
+            constant: None,
+            publish: None,
+            priority: None,
+            domain: None,
+            treat: None,
+        }
     }
 }
 
@@ -378,195 +387,6 @@ pub enum Publish {
     Centroid,
 }
 
-/// How rows are grouped.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct MethodSpec {
-    /// The grouping method.
-    #[serde(default)]
-    pub name: MethodName,
-    /// Seed of every random choice: same rows, policy and seed, same release.
-    #[serde(default = "default_seed")]
-    pub seed: u64,
-    /// How long `auto` searches; `balanced` when absent. Only for `auto`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effort: Option<Effort>,
-    /// Whether equal values stay together in a split; `strict` when absent. Only for `mondrian`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub variant: Option<Variant>,
-    /// The largest score at which a row may join a cluster; found from a sample when absent. Only for `toc`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delta: Option<f64>,
-    /// Rows per subspace: between s and 2s-1; found from a sample when absent. Only for `toc` and `upc`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub s: Option<u32>,
-    /// Weight of utility in the score; what the other weight leaves of 1 when absent, 0.5 when both are. Only for
-    /// `toc`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub w_utility: Option<f64>,
-    /// Weight of protection in the score; what the other weight leaves of 1 when absent, 0.5 when both are. Only for
-    /// `toc`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub w_protection: Option<f64>,
-    /// How subspaces are split; `widest` when absent. Only for `toc` and `upc`: `auto` always splits by gain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub split: Option<Split>,
-    /// How the width of an attribute is measured when splitting; `normalised` when absent. Only for `toc` and `upc`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub width: Option<Width>,
-    /// How an attribute without a hierarchy is cut; `binary` when absent. Only for `mpalm`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cuts: Option<Cuts>,
-    /// What the chosen generalisation has least of; `loss` when absent. Only for `spalm`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Cost>,
-}
-
-/// The seed when the job does not set one.
-pub const DEFAULT_SEED: u64 = 42;
-
-fn default_seed() -> u64 {
-    DEFAULT_SEED
-}
-
-impl Default for MethodSpec {
-    fn default() -> Self {
-        Self {
-            name: MethodName::default(),
-            seed: DEFAULT_SEED,
-            effort: None,
-            variant: None,
-            delta: None,
-            s: None,
-            w_utility: None,
-            w_protection: None,
-            split: None,
-            width: None,
-            cuts: None,
-            cost: None,
-        }
-    }
-}
-
-impl MethodSpec {
-    /// The weights of utility and of protection in the score of `toc`.
-    pub fn weights(&self) -> (f64, f64) {
-        match (self.w_utility, self.w_protection) {
-            (Some(utility), Some(protection)) => (utility, protection),
-            (Some(utility), None) => (utility, 1.0 - utility),
-            (None, Some(protection)) => (1.0 - protection, protection),
-            (None, None) => (0.5, 0.5),
-        }
-    }
-}
-
-/// The grouping methods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MethodName {
-    /// Gain splits, greedy growth, local search: the best for most tables.
-    #[default]
-    Auto,
-    /// Threshold-based clustering that trades utility against protection.
-    Toc,
-    /// Clustering under hard bounds on loss (U) and range diversity (P).
-    Upc,
-    /// Median splits down to groups of k.
-    Mondrian,
-    /// Greedy clusters of exactly k.
-    KMembers,
-    /// Cuts that keep everybody's chance to be in the source within the bounds of `presence`.
-    Mpalm,
-    /// The best generalisation of whole columns that does.
-    Spalm,
-}
-
-impl MethodName {
-    /// The name as it is written in the job file.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Toc => "toc",
-            Self::Upc => "upc",
-            Self::Mondrian => "mondrian",
-            Self::KMembers => "k-members",
-            Self::Mpalm => "mpalm",
-            Self::Spalm => "spalm",
-        }
-    }
-}
-
-/// How `mpalm` cuts an attribute without a hierarchy; one with a hierarchy is always cut into the children of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cuts {
-    /// In two, as near to the median as the bounds allow.
-    #[default]
-    Binary,
-    /// Into all its values.
-    Multiway,
-}
-
-/// What the generalisation chosen by `spalm` has least of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cost {
-    /// Mean loss of the published values.
-    #[default]
-    Loss,
-    /// Sum of squared class sizes.
-    Discernibility,
-    /// Sum of the levels that columns are raised by.
-    Height,
-}
-
-/// How long `auto` searches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Effort {
-    /// Several times the speed of `balanced` at a little more loss.
-    Fast,
-    /// The default.
-    #[default]
-    Balanced,
-    /// The least loss, several times slower than `balanced`.
-    Thorough,
-}
-
-/// The variants of `mondrian`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Variant {
-    /// Equal values stay on one side of a cut.
-    #[default]
-    Strict,
-    /// Values equal to the median are divided between both sides.
-    Relaxed,
-}
-
-/// How subspaces are split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Split {
-    /// The widest attribute at its rank median; ties are divided.
-    Widest,
-    /// The widest attribute at the value boundary nearest to its median.
-    WidestBoundary,
-    /// The attribute and boundary that lower the mean pairwise loss most.
-    Gain,
-}
-
-/// How the width of an attribute is measured when splitting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Width {
-    /// As a share of the attribute's domain.
-    #[default]
-    Normalised,
-    /// In the attribute's own unit.
-    Raw,
-}
-
 /// How the released files are written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -582,11 +402,23 @@ pub struct Output {
     /// Number of rows after which a new file is begun.
     #[schemars(range(min = 1))]
     pub file_rows: usize,
+    /// Size after which a new file is begun, such as `256MB`.
+    pub file_size: FileSize,
+    /// Kept columns whose values become folders, `column=value`, outermost first; they are left out of the files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partition_by: Vec<String>,
 }
 
 impl Default for Output {
     fn default() -> Self {
-        Self { compression: Compression::Zstd, level: None, row_group_rows: 250_000, file_rows: 10_000_000 }
+        Self {
+            compression: Compression::Zstd,
+            level: None,
+            row_group_rows: 250_000,
+            file_rows: 10_000_000,
+            file_size: FileSize::default(),
+            partition_by: Vec::new(),
+        }
     }
 }
 

@@ -66,7 +66,7 @@ impl Job {
             };
             let fault = Fault::of(&error);
             let key = fault.problem.key.as_str();
-            let set_outside = settings.iter().any(|(setting, _)| is_within(key, setting));
+            let set_outside = settings.iter().any(|(setting, _)| is_within(key, setting) || is_within(setting, key));
             // A part that is missing altogether has no line.
             let has_line = !(set_outside || fault.missing && fault.path.is_empty());
             let line = error.span().filter(|_| has_line).map(|span| line_of(text, span.start));
@@ -248,7 +248,7 @@ age = { role = "quasi" }
         let job = Job::parse(JOB, Path::new("job.toml")).unwrap();
         assert_eq!(job.privacy.max_suppression, 0.05);
         assert_eq!(job.method, MethodSpec::default());
-        assert_eq!((job.method.name, job.method.seed), (MethodName::Auto, 42));
+        assert_eq!((job.method.name, job.method.seed), (MethodName::default(), 42));
         assert_eq!(job.output.compression, Compression::Zstd);
         assert_eq!(job.columns["age"], Column::new(Role::Quasi));
     }
@@ -428,7 +428,7 @@ age = { role = "quasi" }
             ("privacy.l-diversity", "{ column = \"a\", l = 2 }"),
         ])
         .unwrap();
-        assert_eq!((job.privacy.k, job.method.name), (5, MethodName::Mondrian));
+        assert_eq!((job.privacy.k, job.method.name), (5, MethodName::new("mondrian").unwrap()));
         assert_eq!(job.columns["age"].publish, Some(Publish::Label));
         assert_eq!(job.columns["age"].role, Role::Quasi);
         assert_eq!(job.columns["a b"].role, Role::Kept);

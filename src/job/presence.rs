@@ -1,11 +1,37 @@
-//! Checks of `privacy.presence`: bounds that can be met, a public table that is there, published forms that can be counted.
+//! `privacy.presence` and its checks: bounds that can be met, a public table that is there, published forms that can be
+//! counted.
 
 use std::path::Path;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::check::{check_location, outside_share};
 use super::locate::{local_path, names};
-use super::model::{Job, Presence, Publish};
+use super::model::{Form, Job, Publish};
 use super::problem::Problem;
+
+/// delta-presence: from the release and a public table, nobody's chance to be in the source may be told better than
+/// between two bounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Presence {
+    /// Parquet with everybody who might be in the source, and everybody who is: a file, a folder, a glob or an
+    /// object-store prefix, with the quasi-identifiers as columns of the same names. A relative path starts at the job
+    /// file's folder.
+    pub public: String,
+    /// The least chance that anybody may seem to have; above 0 it also hides who is not in the source.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub min: f64,
+    /// The largest chance that anybody may seem to have.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max: f64,
+    /// Columns of both tables that tell people apart: every person of the source must be in the public table. When
+    /// absent, the quasi-identifiers of the source must occur there often enough.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key: Vec<String>,
+}
 
 pub(super) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
     let Some(Presence { public, min, max, key }) = &job.privacy.presence else { return };
@@ -36,6 +62,10 @@ pub(super) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>
     }
     for (index, name) in key.iter().enumerate().filter(|(index, name)| key[..*index].contains(name)) {
         problems.push(Problem::error(format!("privacy.presence.key[{index}]"), format!("`{name}` is named twice")));
+    }
+    if job.method.form() == Form::Anatomy {
+        let message = "the form `anatomy` publishes quasi-identifiers exactly, and with them who is in the source";
+        problems.push(Problem::error("privacy.presence", message).help("choose another method.form"));
     }
     for (name, column) in &job.columns {
         if column.publish == Some(Publish::Centroid) {

@@ -1,11 +1,14 @@
 //! Checks of the privacy rules: possible values, columns that fit, sensitive ranges that hold their values.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::check::outside_share;
-use super::model::{Diversity, Job, LDiversity, ListedRange, RangeDiversity, RangeOf, Ranges, Role, Values};
+use super::model::{Diversity, Job, LDiversity, Listed, ListedRange, RangeDiversity, RangeOf, Ranges, Role, Values};
 use super::problem::{Problem, nearest};
+use crate::domain::Sensitive;
 use crate::hierarchy::LevelTree;
+use crate::privacy::{self, Histogram, SensitiveRule, Setting};
 
 /// Below this k a group is small enough for a person to be picked out with a little outside knowledge.
 const SMALL_K: u32 = 5;
@@ -39,7 +42,52 @@ pub(super) fn check_privacy(job: &Job, trees: &Trees, problems: &mut Vec<Problem
     for (index, rule) in privacy.l_diversity.iter().enumerate() {
         check_l_diversity(job, rule, &rule_key("l-diversity", several, index), problems);
     }
+    for listed in privacy.rules() {
+        check_rule(job, &listed, trees, problems);
+    }
+    check_person(job, problems);
     note_unguarded(job, problems);
+}
+
+/// What holds for every rule about a sensitive column.
+fn check_rule(job: &Job, Listed { key, rule, .. }: &Listed, trees: &Trees, problems: &mut Vec<Problem>) {
+    let column = rule.column();
+    problems.extend(not_sensitive(job, column, key));
+    let flaws = rule.flaws(trees.get(column));
+    problems.extend(flaws.into_iter().map(|flaw| Problem::error(format!("{key}.{}", flaw.key), flaw.message)));
+    let hierarchy = job.columns.get(column).is_some_and(|column| column.hierarchy.is_some());
+    let needs = rule.needs();
+    if needs.hierarchy && !hierarchy {
+        let message = format!("needs a hierarchy, and `{column}` has none");
+        problems.push(Problem::error(key, message).help(format!("give columns.{column} a hierarchy")));
+    }
+    if (needs.numbers || needs.order) && hierarchy {
+        problems.push(Problem::error(key, format!("needs plain numbers, and `{column}` has a hierarchy")));
+    }
+}
+
+/// The column that tells people apart must still tell them apart when rows are grouped.
+fn check_person(job: &Job, problems: &mut Vec<Problem>) {
+    let Some(person) = job.privacy.person.as_deref() else { return };
+    let key = "privacy.person";
+    match job.columns.get(person).map(|column| column.role).or(job.defaults.as_ref().map(|defaults| defaults.role)) {
+        Some(Role::Identifier | Role::Sensitive) => {}
+        Some(Role::Quasi) => problems.push(
+            Problem::error(key, format!("`{person}` is a quasi-identifier, which is generalised"))
+                .help("give it the role \"identifier\""),
+        ),
+        Some(Role::Kept) => problems.push(
+            Problem::warning(key, format!("`{person}` is published as it is, and links all rows of a person"))
+                .help("give it the role \"identifier\" to drop it"),
+        ),
+        None => {
+            let problem = Problem::error(key, format!("`{person}` is not among the columns"));
+            problems.push(match nearest(person, job.columns.keys().map(String::as_str)) {
+                Some(near) => problem.help(format!("did you mean `{near}`?")),
+                None => problem.help(format!("add {person} = {{ role = \"identifier\" }} to [columns]")),
+            });
+        }
+    }
 }
 
 fn rule_key(rule: &str, several: bool, index: usize) -> String {
@@ -47,7 +95,6 @@ fn rule_key(rule: &str, several: bool, index: usize) -> String {
 }
 
 fn check_range_diversity(job: &Job, rule: &RangeDiversity, key: &str, trees: &Trees, problems: &mut Vec<Problem>) {
-    problems.extend(not_sensitive(job, &rule.column, key));
     let k = job.privacy.k;
     if let Some(problem) = outside_share(&format!("{key}.p"), rule.p) {
         problems.push(problem);
@@ -156,7 +203,6 @@ fn known<'a>(values: impl IntoIterator<Item = &'a String>, tree: Option<&LevelTr
 }
 
 fn check_l_diversity(job: &Job, rule: &LDiversity, key: &str, problems: &mut Vec<Problem>) {
-    problems.extend(not_sensitive(job, &rule.column, key));
     let l = rule.l;
     if !(l.is_finite() && l > 1.0) {
         problems.push(Problem::error(format!("{key}.l"), format!("must be above 1, is {l}")));
@@ -179,6 +225,70 @@ fn check_l_diversity(job: &Job, rule: &LDiversity, key: &str, problems: &mut Vec
             problems.push(Problem::error(format!("{key}.c"), "is an option of kind = \"recursive\""));
         }
         _ => {}
+    }
+}
+
+impl LDiversity {
+    /// The rule that this form stands for.
+    pub fn rule(&self) -> privacy::l_diversity::LDiversity {
+        let l = self.l as usize;
+        let kind = match self.kind {
+            Diversity::Distinct => privacy::l_diversity::Diversity::Distinct { l },
+            Diversity::Entropy => privacy::l_diversity::Diversity::Entropy { l: self.l },
+            Diversity::Recursive => privacy::l_diversity::Diversity::Recursive { c: self.c.unwrap_or(1.0), l },
+        };
+        privacy::l_diversity::LDiversity { column: self.column.clone(), kind }
+    }
+}
+
+impl SensitiveRule for LDiversity {
+    fn column(&self) -> &str {
+        &self.column
+    }
+
+    fn describe(&self) -> String {
+        self.rule().describe()
+    }
+
+    fn breach(&self) -> String {
+        self.rule().breach()
+    }
+
+    fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
+        self.rule().allows(histogram, column)
+    }
+
+    fn ready(&self, _setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
+        Arc::new(self.rule())
+    }
+}
+
+impl RangeDiversity {
+    /// The rule that this form stands for; the ranges belong to the column.
+    pub fn rule(&self) -> privacy::range_diversity::RangeDiversity {
+        privacy::range_diversity::RangeDiversity { column: self.column.clone(), bound: self.p }
+    }
+}
+
+impl SensitiveRule for RangeDiversity {
+    fn column(&self) -> &str {
+        &self.column
+    }
+
+    fn describe(&self) -> String {
+        self.rule().describe()
+    }
+
+    fn breach(&self) -> String {
+        self.rule().breach()
+    }
+
+    fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
+        self.rule().allows(histogram, column)
+    }
+
+    fn ready(&self, _setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
+        Arc::new(self.rule())
     }
 }
 
@@ -206,9 +316,9 @@ fn not_sensitive(job: &Job, column: &str, key: &str) -> Option<Problem> {
 fn note_unguarded(job: &Job, problems: &mut Vec<Problem>) {
     let privacy = &job.privacy;
     for (name, column) in &job.columns {
-        let guarded = privacy.range_diversity.iter().any(|rule| rule.column == *name)
-            || privacy.l_diversity.iter().any(|rule| rule.column == *name);
-        if column.role == Role::Sensitive && !guarded {
+        // What tells people apart is counted, not guarded.
+        let counted = privacy.person.as_deref() == Some(name);
+        if column.role == Role::Sensitive && !counted && !privacy.guards(name) {
             problems.push(
                 Problem::note(format!("columns.{name}"), "no rule guards it: a group may hold one and the same value")
                     .help(format!("add l-diversity = {{ column = \"{name}\", l = 2 }} to [privacy]")),
@@ -358,6 +468,54 @@ mod tests {
         assert!(
             above.iter().any(|p| p.message == "7 is above k = 5, so every group needs at least 7 rows"),
             "{above:?}"
+        );
+    }
+
+    #[test]
+    fn every_rule_of_the_list_is_checked() {
+        let all = "k = 5\nt-closeness = { column = \"ill\", t = 0.3 }\nalpha-k = { column = \"ill\", alpha = 0.5 }\n\
+                   p-sensitive = { column = \"pay\", p = 2 }\nk-e = { column = \"pay\", k = 2, e = 10 }\n\
+                   delta-disclosure = { column = \"ill\", delta = 2 }\n\
+                   beta-likeness = [{ column = \"ill\", beta = 3 }, { column = \"pay\", beta = 3, kind = \"enhanced\" }]\n\
+                   guarding = { column = \"ill\", nodes = [\"lung\", \"rash\"], p = 0.5 }";
+        assert_eq!(errors(all), [""; 0]);
+        assert_eq!(
+            errors("k = 5\nt-closeness = { column = \"ill\", t = 0 }"),
+            ["privacy.t-closeness.t: must be above 0 and at most 1, is 0"]
+        );
+        assert_eq!(
+            errors("k = 5\nk-e = { column = \"pay\", k = 0, e = -1 }"),
+            ["privacy.k-e.k: must be at least 1, is 0", "privacy.k-e.e: must be above 0, is -1"]
+        );
+        assert_eq!(
+            errors("k = 5\nguarding = { column = \"ill\", nodes = [\"lungs\"], p = 0.5 }"),
+            ["privacy.guarding.nodes: the hierarchy of `ill` has no node `lungs`"]
+        );
+        assert_eq!(
+            errors("k = 5\nguarding = { column = \"pay\", nodes = [\"lung\"], p = 0.5 }"),
+            ["privacy.guarding: needs a hierarchy, and `pay` has none\n  help: give columns.pay a hierarchy"]
+        );
+        assert_eq!(
+            errors("k = 5\nk-e = { column = \"ill\", k = 2, e = 1 }"),
+            ["privacy.k-e: needs plain numbers, and `ill` has a hierarchy"]
+        );
+        assert!(errors("k = 5\nalpha-k = { column = \"age\", alpha = 0.5 }")[0].contains("is not a sensitive column"));
+        let two = "k = 5\nbeta-likeness = [{ column = \"ill\", beta = 3 }, { column = \"ill\", beta = 0 }]";
+        assert_eq!(errors(two), ["privacy.beta-likeness[1].beta: must be above 0, is 0"]);
+    }
+
+    #[test]
+    fn the_person_column_tells_people_apart() {
+        assert_eq!(errors("k = 5\nperson = \"pay\""), [""; 0]);
+        assert_eq!(
+            errors("k = 5\nperson = \"age\""),
+            [
+                "privacy.person: `age` is a quasi-identifier, which is generalised\n  help: give it the role \"identifier\""
+            ]
+        );
+        assert_eq!(
+            errors("k = 5\nperson = \"pey\""),
+            ["privacy.person: `pey` is not among the columns\n  help: did you mean `pay`?"]
         );
     }
 

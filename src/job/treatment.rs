@@ -9,13 +9,17 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
+use super::identifier::{self, Treat};
+use super::method::{COUNT, GROUP};
 use super::model::{
-    Column, Constant, Defaults, HierarchySpec, Job, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
+    Column, Constant, Defaults, Form, HierarchySpec, Job, Listed, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
 };
-use super::{check, load};
+use super::{MeasureSpec, check, load};
 use crate::encode::{is_number, is_time};
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
+use crate::privacy::Setting;
+use crate::recode::Key;
 
 /// Rules, columns and method of a job, with its hierarchies loaded.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,13 +32,18 @@ pub struct Policy {
     pub columns: BTreeMap<String, Column>,
     /// How rows are grouped.
     pub method: MethodSpec,
+    /// What to measure beside what is always measured.
+    pub measures: MeasureSpec,
     /// Hierarchies by column name.
     pub hierarchies: BTreeMap<String, Arc<Hierarchy>>,
     /// The policy as the text of a job file without source and sink, so that it can be sent elsewhere.
     pub text: String,
     /// Contents of the hierarchy files, by the path that the columns name them by.
     pub files: BTreeMap<String, String>,
-    /// Identity of the policy: changes with any rule, column, method parameter or line of a hierarchy.
+    /// Keys of pseudonyms by column name.
+    pub keys: BTreeMap<String, Key>,
+    /// Identity of the policy: changes with any rule, column, method parameter, line of a hierarchy
+    /// or key.
     pub hash: String,
 }
 
@@ -90,6 +99,8 @@ pub struct SensitiveColumn {
     pub domain: Option<[f64; 2]>,
     /// Sensitive-range policy, when a rule names one.
     pub ranges: Ranges,
+    /// Whether a rule compares groups with how often every value occurs in the whole table.
+    pub compared: bool,
 }
 
 /// A policy laid over an input schema.
@@ -101,12 +112,14 @@ pub struct Treatment {
     pub input: SchemaRef,
     /// Schema of the release.
     pub output: SchemaRef,
-    /// Role of every input column.
+    /// Role of every input column; one whose identifiers were replaced is kept.
     pub roles: Vec<Role>,
     /// The quasi-identifiers, in input order.
     pub quasi: Vec<QuasiColumn>,
     /// The sensitive columns, in input order.
     pub sensitive: Vec<SensitiveColumn>,
+    /// Place in the input of the column that tells people apart, when k counts people.
+    pub person: Option<usize>,
     /// Place of the column that tells rows of the source from public rows, when there are any.
     pub member: Option<usize>,
 }
@@ -117,11 +130,12 @@ pub const MEMBER_COLUMN: &str = "__throng_member";
 impl Policy {
     /// The policy of a job; hierarchy files are read relative to `base`.
     pub fn of(job: &Job, base: &Path) -> Result<Self> {
-        Self::with(job, load::hierarchies(job, base)?)
+        Self::with(job, load::hierarchies(job, base)?, identifier::keys(job, base)?)
     }
 
-    fn with(job: &Job, loaded: load::Loaded) -> Result<Self> {
-        let hash = job.policy_hash(&loaded.contents);
+    fn with(job: &Job, loaded: load::Loaded, keys: BTreeMap<String, Key>) -> Result<Self> {
+        let fingerprints = keys.iter().map(|(column, key)| (column.clone(), key.fingerprint())).collect();
+        let hash = job.policy_hash(&loaded.contents, &fingerprints);
         let mut table = toml::Table::try_from(job).map_err(|error| Error::Job(error.to_string()))?;
         table.retain(|key, _| key != "source" && key != "sink");
         Ok(Self {
@@ -130,16 +144,19 @@ impl Policy {
             defaults: job.defaults.clone(),
             columns: job.columns.clone(),
             method: job.method.clone(),
+            measures: job.measures.clone(),
             hierarchies: loaded.hierarchies,
             files: loaded.contents,
+            keys,
             hash,
         })
     }
 
     /// Opens a policy file: a job file, whose source and sink may be missing and are not looked at.
     pub fn open(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Error::Job(format!("{} cannot be read: {error}", path.display())))?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::Job(format!("{} cannot be read: {}", path.display(), crate::error::reason(&error)))
+        })?;
         let table: toml::Table =
             toml::from_str(&text).map_err(|error| Error::Job(format!("{}: {error}", path.display())))?;
         let base = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -153,17 +170,19 @@ impl Policy {
         let problems: Vec<String> = check::check(&job, base)
             .into_iter()
             .filter(|problem| {
-                problem.is_error() && !problem.key.starts_with("source") && !problem.key.starts_with("sink")
+                let places = ["source", "sink", "privacy.presence.public"];
+                problem.is_error() && !places.iter().any(|place| problem.key.starts_with(place))
             })
             .map(|problem| problem.to_string())
             .collect();
         if problems.is_empty() { Self::of(&job, base) } else { Err(Error::Job(problems.join("\n"))) }
     }
 
-    /// A policy that was checked before, from its text and the contents of its hierarchy files.
+    /// A policy that was checked before, from its text and the contents of its hierarchy files. Keys are not sent: they
+    /// are read where the policy is opened.
     pub(crate) fn reopen(text: &str, files: &BTreeMap<String, String>) -> Result<Self> {
         let job = job_of(toml::from_str(text).map_err(|error| Error::Job(error.to_string()))?)?;
-        Self::with(&job, load::hierarchies_from(&job, files)?)
+        Self::with(&job, load::hierarchies_from(&job, files)?, identifier::keys(&job, Path::new("."))?)
     }
 
     /// The sensitive-range policy of a column, when a rule names one.
@@ -188,33 +207,49 @@ fn job_of(mut table: toml::Table) -> Result<Job> {
 }
 
 impl Treatment {
-    /// Lays a policy over a schema; all problems are reported together.
+    /// Lays a policy over the columns of a source; all problems are reported together.
     pub fn new(policy: Arc<Policy>, input: SchemaRef) -> Result<Self> {
-        let named: Vec<_> = input.fields().iter().filter(|field| field.name() != MEMBER_COLUMN).cloned().collect();
-        if policy.privacy.presence.is_some() && named.len() == input.fields().len() {
-            return Err(Error::Job(
-                "privacy.presence: the public table is read by a job (`throng run`); inside a query, leave it out"
-                    .into(),
-            ));
+        Self::refuse(&policy, &input)?;
+        let treatment = Self::resolve(policy, input)?;
+        treatment.refuse_alone()?;
+        Ok(treatment)
+    }
+
+    /// Refuses rows that come without the public ones among which the policy wants them hidden.
+    pub(crate) fn refuse_alone(&self) -> Result<()> {
+        if self.policy.privacy.presence.is_none() || self.member.is_some() {
+            return Ok(());
         }
-        let problems: Vec<String> = check::check_columns(&policy, &Schema::new(named))
+        let message = "privacy.presence: the public table is read by `throng run`; leave it out of queries and trials";
+        Err(Error::Job(message.into()))
+    }
+
+    /// Whether an input column is read: everything but dropped identifiers, and what tells people apart, or members from
+    /// the public.
+    pub(crate) fn reads(&self, index: usize) -> bool {
+        self.roles[index] != Role::Identifier || [self.person, self.member].contains(&Some(index))
+    }
+
+    /// Refuses a source whose columns do not fit a policy.
+    pub(crate) fn refuse(policy: &Policy, input: &Schema) -> Result<()> {
+        let named: Vec<_> = input.fields().iter().filter(|field| field.name() != MEMBER_COLUMN).cloned().collect();
+        let problems: Vec<String> = check::check_columns(policy, &Schema::new(named))
             .into_iter()
             .filter(|problem| problem.is_error())
             .map(|problem| problem.to_string())
             .collect();
-        if !problems.is_empty() {
-            return Err(Error::Job(problems.join("\n")));
-        }
-        Self::resolve(policy, input)
+        if problems.is_empty() { Ok(()) } else { Err(Error::Job(problems.join("\n"))) }
     }
 
-    /// Lays a policy over a schema that has passed the check before and may have lost columns that are not published.
+    /// Lays a policy over a schema that has passed the check before, and has since had its identifiers replaced and may
+    /// have lost columns that are not published.
     pub(crate) fn resolve(policy: Arc<Policy>, input: SchemaRef) -> Result<Self> {
         let mut treatment = Self {
             output: Arc::clone(&input),
             roles: Vec::with_capacity(input.fields().len()),
             quasi: Vec::new(),
             sensitive: Vec::new(),
+            person: None,
             member: None,
             policy,
             input: Arc::clone(&input),
@@ -227,8 +262,11 @@ impl Treatment {
                 continue;
             }
             let column = treatment.column(field.name())?;
-            treatment.roles.push(column.role);
-            match column.role {
+            // An identifier that has been replaced is kept as it is now.
+            let replaced = column.treat().is_some_and(|treat| *treat != Treat::Drop);
+            let role = if replaced { Role::Kept } else { column.role };
+            treatment.roles.push(role);
+            match role {
                 Role::Identifier => {}
                 Role::Kept => published.push(field.as_ref().clone()),
                 Role::Sensitive => {
@@ -243,13 +281,65 @@ impl Treatment {
                 }
             }
         }
+        if treatment.form() == Form::Anatomy {
+            let taken = |name: &&str| published.iter().any(|field| field.name() == name);
+            if let Some(name) = [GROUP, COUNT].into_iter().find(taken) {
+                return Err(Error::Job(format!(
+                    "columns.{name}: the form `anatomy` adds a column of this name, but the source has one; rename it in \
+                     the source"
+                )));
+            }
+            published = treatment.anatomy_fields();
+        }
         treatment.output = Arc::new(Schema::new(published));
+        if let Some(person) = &treatment.policy.privacy.person {
+            // Without it, people could not be counted and k would silently count rows.
+            let index = input.index_of(person).map_err(|_| Error::Job(format!("there is no column `{person}`")))?;
+            treatment.person = Some(index);
+        }
         Ok(treatment)
+    }
+
+    /// How groups are published.
+    pub fn form(&self) -> Form {
+        self.policy.method.form()
+    }
+
+    /// The columns of both tables of the form `anatomy`, side by side: quasi-identifiers and kept columns, then the
+    /// group, then sensitive values and how often they occur in it. There are fewer values than rows: those that are
+    /// left have none, and a count of null.
+    fn anatomy_fields(&self) -> Vec<Field> {
+        let fields = || self.input.fields().iter().zip(&self.roles);
+        let exact = fields().filter(|(_, role)| matches!(role, Role::Quasi | Role::Kept));
+        let sensitive = fields().filter(|(_, role)| **role == Role::Sensitive);
+        exact
+            .map(|(field, _)| field.as_ref().clone())
+            .chain([Field::new(GROUP, DataType::UInt64, false)])
+            .chain(sensitive.map(|(field, _)| field.as_ref().clone().with_nullable(true)))
+            .chain([Field::new(COUNT, DataType::UInt64, true)])
+            .collect()
     }
 
     /// Names of the published columns of each quasi-identifier: what a class is made of.
     pub fn class_columns(&self) -> Vec<String> {
+        if self.form() == Form::Anatomy {
+            return vec![GROUP.to_owned()];
+        }
         self.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()).collect()
+    }
+
+    /// The rules about sensitive columns as they are asked: of groups while they are built, or of what is published.
+    pub fn rules(&self, building: bool) -> Vec<Listed> {
+        let reserve = building && self.policy.privacy.max_suppression > 0.0;
+        let rules = self.policy.privacy.rules().into_iter();
+        let ready = rules.map(|listed| {
+            let levels = match self.policy.hierarchies.get(listed.rule.column()).map(AsRef::as_ref) {
+                Some(Hierarchy::Levels(levels)) => Some(levels),
+                _ => None,
+            };
+            Listed { rule: listed.rule.ready(&Setting { levels, reserve }), ..listed }
+        });
+        ready.collect()
     }
 
     fn column(&self, name: &str) -> Result<Column> {
@@ -291,6 +381,7 @@ impl Treatment {
             hierarchy: self.policy.hierarchies.get(field.name()).cloned(),
             domain: column.domain,
             ranges: self.policy.ranges(field.name()),
+            compared: self.policy.privacy.compares(field.name()),
         }
     }
 }
@@ -335,8 +426,30 @@ impl Treatment {
         if let Some(rule) = &privacy.presence {
             text += &format!(", presence={}..{}", rule.min, rule.max);
         }
+        for listed in privacy.rules() {
+            if !["range-diversity", "l-diversity"].contains(&listed.name.as_str()) {
+                text += &format!(", {}", listed.title);
+            }
+        }
+        if let Some(person) = &privacy.person {
+            text += &format!(", person={person}");
+        }
+        if self.form() == Form::Anatomy {
+            text += ", form=anatomy";
+        }
         text += &format!(", quasi=[{}]", names(self.quasi.iter().map(|column| column.name.as_str()).collect()));
         text += &format!(", sensitive=[{}]", names(self.sensitive.iter().map(|column| column.name.as_str()).collect()));
+        for (treatment, wanted) in [("pseudonym", true), ("constant", false)] {
+            let treated = self.policy.columns.iter().filter(|(_, column)| match column.treat() {
+                Some(Treat::Pseudonym(_)) => wanted,
+                Some(Treat::Constant(_)) => !wanted,
+                _ => false,
+            });
+            let treated: Vec<&str> = treated.map(|(name, _)| name.as_str()).collect();
+            if !treated.is_empty() {
+                text += &format!(", {treatment}=[{}]", names(treated));
+            }
+        }
         text
     }
 }

@@ -7,12 +7,23 @@
 //! Group measures ([`Groups`]) take losses and disclosures from outside, since the exact ones are known only when
 //! values are recoded. Class measures ([`loss::Classes`]) come from counting equal rows of the published files.
 
+pub mod classification;
+pub mod generalisation;
+pub mod information;
+pub mod interval;
 pub mod loss;
+pub mod people;
 pub mod protection;
 pub mod risk;
+pub mod wilcoxon;
+pub mod workload;
 
+pub use generalisation::Generalisation;
+pub use information::Information;
 pub use loss::{Classes, Loss};
+pub use people::People;
 pub use protection::Protection;
+pub use workload::Workload;
 
 /// A sum of fractions that does not depend on the order of its terms: whole multiples of 2^-60.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,12 +56,27 @@ pub struct Groups {
     pub loss: Loss,
     /// How well they protect.
     pub protection: Protection,
+    /// Their sizes in people, when rows tell whose they are.
+    pub people: Option<People>,
+    /// How far values have moved up.
+    pub generalisation: Generalisation,
+    /// What is left of the frequencies of values, when asked for.
+    pub information: Option<Information>,
+    /// Answers of queries, when asked for.
+    pub workload: Option<Workload>,
 }
 
 impl Groups {
     /// No groups yet, of so many quasi-identifiers and sensitive columns.
     pub fn new(quasi: usize, sensitive: usize) -> Self {
-        Self { loss: Loss::new(quasi), protection: Protection::new(sensitive) }
+        Self {
+            loss: Loss::new(quasi),
+            protection: Protection::new(sensitive),
+            people: None,
+            generalisation: Generalisation::default(),
+            information: None,
+            workload: None,
+        }
     }
 
     /// Adds a group: its rows, its loss per quasi-identifier, its spread (1 minus S-diversity) and its range
@@ -64,6 +90,20 @@ impl Groups {
     pub fn merge(&mut self, other: &Self) {
         self.loss.merge(&other.loss);
         self.protection.merge(&other.protection);
+        if let Some(people) = &other.people {
+            self.people.get_or_insert_default().merge(people);
+        }
+        self.generalisation.merge(&other.generalisation);
+        merge_or_take(&mut self.information, other.information.as_ref(), Information::merge);
+        merge_or_take(&mut self.workload, other.workload.as_ref(), Workload::merge);
+    }
+}
+
+fn merge_or_take<T: Clone>(mine: &mut Option<T>, other: Option<&T>, merge: impl Fn(&mut T, &T)) {
+    match (mine, other) {
+        (Some(mine), Some(other)) => merge(mine, other),
+        (mine @ None, Some(other)) => *mine = Some(other.clone()),
+        (_, None) => {}
     }
 }
 

@@ -1,8 +1,11 @@
 //! Protection of sensitive values: S-diversity and MPM (Loukides, chapter 3), range diversity and WGP (chapter 5), and
 //! the two scores that weigh protection against loss, mr_wtd and gd.
 
+use std::collections::BTreeMap;
+
 use super::{Sum, mean};
 use crate::domain::{Sensitive, SensitiveShape};
+use crate::privacy::within;
 
 /// S-diversity of a group with this histogram of `(code, count)`, ascending by code: 1 minus the share of the domain
 /// that its values span. Small is well protected; 1 for a single value (and for no rows).
@@ -68,6 +71,11 @@ pub struct Protection {
     disclosures_by_row: Sum,
     worst_disclosure: f64,
     worst_gd: f64,
+    /// Rows of groups by their worst range diversity, in hundredths, rounded up.
+    by_disclosure: BTreeMap<u8, u64>,
+    /// The bound above which a row counts as unprotected, and how many do.
+    bound: Option<f64>,
+    unprotected: u64,
 }
 
 impl Protection {
@@ -82,7 +90,15 @@ impl Protection {
             disclosures_by_row: Sum::default(),
             worst_disclosure: 0.0,
             worst_gd: 0.0,
+            by_disclosure: BTreeMap::new(),
+            bound: None,
+            unprotected: 0,
         }
+    }
+
+    /// Counts the rows of groups whose range diversity is above a bound.
+    pub fn bounded(self, bound: Option<f64>) -> Self {
+        Self { bound, ..self }
     }
 
     /// Adds a group: its rows, its mean loss, and per sensitive column its spread (1 minus S-diversity) and its range
@@ -98,6 +114,10 @@ impl Protection {
             self.worst_disclosure = self.worst_disclosure.max(disclosure);
         }
         self.worst_gd = self.worst_gd.max(gd(loss, mean(disclosures)));
+        if let Some(worst) = disclosures.iter().copied().max_by(f64::total_cmp) {
+            *self.by_disclosure.entry((worst * 100.0 - 1e-9).ceil() as u8).or_default() += rows;
+            self.unprotected += if self.bound.is_some_and(|bound| !within(worst, bound)) { rows } else { 0 };
+        }
     }
 
     /// Adds the groups of another accumulator.
@@ -109,6 +129,21 @@ impl Protection {
         self.disclosures_by_row.merge(other.disclosures_by_row);
         self.worst_disclosure = self.worst_disclosure.max(other.worst_disclosure);
         self.worst_gd = self.worst_gd.max(other.worst_gd);
+        other.by_disclosure.iter().for_each(|(&of, &rows)| *self.by_disclosure.entry(of).or_default() += rows);
+        self.bound = self.bound.or(other.bound);
+        self.unprotected += other.unprotected;
+    }
+
+    /// The share of rows in groups whose range diversity is above the bound; none without a bound, rows or sensitive
+    /// columns.
+    pub fn unprotected(&self) -> Option<f64> {
+        let counted = self.bound.is_some() && self.rows > 0 && self.columns > 0;
+        counted.then(|| self.unprotected as f64 / self.rows as f64)
+    }
+
+    /// Range diversity of the rows: `(hundredths, rounded up; rows)`, ascending.
+    pub fn by_disclosure(&self) -> impl Iterator<Item = (u8, u64)> {
+        self.by_disclosure.iter().map(|(&of, &rows)| (of, rows))
     }
 
     /// Max-range protection measure: mean S-diversity over groups and sensitive columns; none without either.
@@ -187,6 +222,19 @@ mod tests {
             assert_eq!(span.s_diversity(&set), expected);
         }
         assert_eq!(s_diversity(&[(0, 1), (2, 1), (3, 2)], &set), 0.5);
+    }
+
+    #[test]
+    fn loukides_share_of_unprotected_rows() {
+        let mut protection = Protection::new(1).bounded(Some(0.5));
+        protection.add_group(3, 0.0, &[0.0], &[0.5]);
+        protection.add_group(1, 0.0, &[0.0], &[0.711]);
+        let mut other = Protection::new(1).bounded(Some(0.5));
+        other.add_group(4, 0.0, &[0.0], &[0.3316]);
+        protection.merge(&other);
+        assert_eq!(protection.unprotected(), Some(1.0 / 8.0));
+        assert_eq!(protection.by_disclosure().collect::<Vec<_>>(), [(34, 4), (50, 3), (72, 1)]);
+        assert_eq!(Protection::new(1).unprotected(), None);
     }
 
     #[test]

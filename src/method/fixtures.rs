@@ -1,13 +1,22 @@
-//! Tables for tests: those printed in the theses of Loukides and Toth, and random ones.
+//! Tables for tests: those printed in the theses of Loukides, Tinabo and Toth, and random ones.
+
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::domain::{Axis, Code, NULL_ON_LINE, Sensitive, SensitiveShape, Shape, Table, Tree};
+use crate::domain::{Axis, Code, NULL_ON_LINE, Sensitive, SensitiveShape, Shape, Shares, Table, Tree};
 
 /// A numeric sensitive column over the domain 0..=99, with intervals of values as sensitive ranges; a value in none of
 /// them is its own range.
 pub(crate) fn income(values: &[f64], policy: &[(f64, f64)]) -> Sensitive {
     number("income", values, (0.0, 99.0), policy)
+}
+
+/// The shares of codes that are those of the whole table.
+pub(crate) fn shares(codes: &[u32]) -> Arc<Shares> {
+    let mut counts = vec![0; codes.iter().max().map_or(0, |&most| most as usize + 1)];
+    codes.iter().for_each(|&code| counts[code as usize] += 1);
+    Arc::new(Shares::new(&counts))
 }
 
 fn number(name: &str, values: &[f64], (min, max): (f64, f64), policy: &[(f64, f64)]) -> Sensitive {
@@ -23,7 +32,10 @@ fn number(name: &str, values: &[f64], (min, max): (f64, f64), policy: &[(f64, f6
             None => (code(value), code(value)),
         })
         .collect();
-    Sensitive { name: name.into(), codes, shape: SensitiveShape::Number { at, min, max }, null: None, ranges }
+    let shape = SensitiveShape::Number { at, min, max };
+    let mut column = Sensitive { name: name.into(), codes, shape, null: None, ranges, shares: None };
+    column.shares = Some(shares(&column.codes));
+    column
 }
 
 /// Table 3.1 of the thesis: age, postcode with the hierarchy of 21 leaves, salary.
@@ -92,6 +104,72 @@ pub(crate) fn public_tables() -> impl Strategy<Value = Table> {
     })
 }
 
+/// Table 3 of Gorla's thesis: postal code, province and medication, the latter with a tree of height 3.
+pub(crate) fn gorla_table_3() -> Table {
+    let tree = |leaves, nodes: &[(Code, Code)]| {
+        let share = |(lo, hi): (Code, Code)| f64::from(hi - lo) / (leaves - 1) as f64;
+        Shape::Tree(Tree::new(leaves, nodes.iter().map(|&node| (node.0, node.1, share(node)))))
+    };
+    let axes = [
+        Axis::new("PC", tree(4, &[(1, 2)])),
+        Axis::new("PRV", tree(4, &[(1, 2)])),
+        Axis::new("MED", tree(8, &[(0, 3), (0, 1), (4, 7), (6, 7)])),
+    ];
+    // V6J BC, J5B QC, K2H ON, R7A MB; ibuprofen and diazepam.
+    let rows = [[0, 0, 0], [0, 0, 0], [1, 1, 0], [2, 2, 0], [2, 2, 7], [1, 1, 7], [3, 3, 7], [3, 3, 7]];
+    Table::new(axes, rows.concat())
+}
+
+fn disease(codes: &[u32], values: u32) -> Sensitive {
+    let shape = SensitiveShape::Set { values };
+    Sensitive { name: "disease".into(), codes: codes.to_vec(), shape, null: None, ranges: Vec::new(), shares: None }
+}
+
+/// The nine rows that Tinabo's thesis walks through (tables 3.2 and 4.1, with the box of row 9 as table 4.2 has it):
+/// month of birth, gender, post box. Nodes lose what the thesis' NCP counts: their leaves among all.
+pub(crate) fn tinabo_walkthrough() -> Table {
+    let sevenths = |leaves: f64| leaves / 7.0;
+    let born = Tree::new(7, [(0, 1, sevenths(2.0)), (2, 3, sevenths(2.0)), (4, 6, sevenths(3.0))]);
+    let boxes = Tree::new(8, [(4, 5, 0.25), (6, 7, 0.25)]);
+    let axes = [
+        Axis::new("born", Shape::Tree(born)),
+        Axis::new("gender", Shape::Tree(Tree::new(2, []))),
+        Axis::new("box", Shape::Tree(boxes)),
+    ];
+    let codes = [[5, 1, 5], [2, 0, 2], [0, 1, 0], [2, 0, 7], [3, 0, 4], [6, 1, 1], [3, 0, 4], [1, 0, 6], [4, 1, 3]];
+    let mut table = Table::new(axes, codes.concat());
+    // Cancer, HIV, malaria, obesity.
+    table.sensitive = vec![disease(&[0, 3, 3, 2, 1, 3, 1, 0, 2], 4)];
+    table
+}
+
+/// The ten rows that Tinabo's program was verified with (section 5.5): gender, marital status, date of birth, address.
+pub(crate) fn tinabo_ten_rows() -> Table {
+    let tenths = |leaves: f64| leaves / 10.0;
+    let born = Tree::new(10, [(0, 1, tenths(2.0)), (2, 6, tenths(5.0)), (7, 9, tenths(3.0))]);
+    let axes = [
+        Axis::new("gender", Shape::Tree(Tree::new(2, []))),
+        Axis::new("status", Shape::Tree(Tree::new(4, [(0, 2, 0.75)]))),
+        Axis::new("born", Shape::Tree(born)),
+        Axis::new("address", Shape::Tree(Tree::new(6, [(0, 2, 0.5), (3, 4, 0.3)]))),
+    ];
+    let codes = [
+        [0, 0, 0, 5],
+        [1, 3, 3, 4],
+        [0, 3, 5, 1],
+        [1, 1, 8, 2],
+        [0, 0, 4, 5],
+        [1, 2, 2, 0],
+        [1, 1, 1, 5],
+        [0, 0, 9, 4],
+        [1, 2, 7, 1],
+        [0, 3, 6, 3],
+    ];
+    let mut table = Table::new(axes, codes.concat());
+    table.sensitive = vec![disease(&[0, 1, 2, 3, 4, 5, 4, 6, 0, 7], 8)];
+    table
+}
+
 /// A random line, tree or set, some of them with nulls.
 fn axis() -> impl Strategy<Value = Axis> {
     let shape = prop_oneof![
@@ -119,6 +197,7 @@ fn sensitive(rows: usize) -> impl Strategy<Value = Sensitive> {
     let ranges = prop::collection::vec((0..4_u32, 0..4_u32), 10);
     (codes, ranges, 0..3_u8, any::<bool>()).prop_map(|(codes, ranges, shape, null)| Sensitive {
         name: "s".into(),
+        shares: Some(shares(&codes)),
         codes,
         shape: match shape {
             0 => SensitiveShape::Number { at: (0..10).map(f64::from).collect(), min: 0.0, max: 9.0 },

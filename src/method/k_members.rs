@@ -6,12 +6,23 @@
 //! 3. Each of the fewer than k remaining rows joins the cluster of its subspace whose loss, times its rows, grows
 //!    least.
 
+use std::sync::Arc;
+
+use super::catalogue::Entry;
+use super::cutting::{S, check};
 use super::placing::{Placing, cheapest};
 use super::reach::Reach;
 use super::{Method, in_subspaces};
 use crate::domain::{Cover, Grouping, Table};
 use crate::partition::widest::Widest;
 use crate::privacy::Rules;
+
+/// In the list of methods.
+pub const ENTRY: Entry = Entry::new("k-members", "Greedy clusters of exactly k.", |setting| {
+    Arc::new(setting.options.count(&S).map_or_else(KMembers::default, |least| KMembers { least }))
+})
+.options(&[S])
+.check(check);
 
 /// Greedy k-member clustering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +98,7 @@ fn cluster(cell: &Table, rows: &[u32], k: usize, grouping: &mut Grouping) {
 }
 
 /// Where in `remaining` the row with the least cost stands, the first row of the subspace among equals.
-fn least(remaining: &[usize], cost: impl Fn(usize) -> f64) -> usize {
+pub(super) fn least(remaining: &[usize], cost: impl Fn(usize) -> f64) -> usize {
     let mut best = (f64::INFINITY, usize::MAX, 0);
     for (at, &place) in remaining.iter().enumerate() {
         let cost = cost(place);

@@ -3,17 +3,30 @@
 //! A method sees one cell. It splits the cell into subspaces as it likes, clusters them, and returns groups and
 //! left-overs; [`settle()`] then makes every group meet every rule, whatever the method did.
 
+pub mod anatomy;
 pub mod apart;
 pub mod auto;
+pub mod buckets;
+pub mod catalogue;
 pub mod combined;
+pub mod density;
+pub mod distortion;
+pub mod g_anatomy;
 pub mod k_members;
+pub mod k_members_p;
+pub mod kl_redinfo;
+pub mod l_mondrian;
 pub mod mondrian;
 pub mod mpalm;
+pub mod options;
 pub mod settle;
 pub mod spalm;
 pub mod toc;
+pub mod top_down;
 pub mod tune;
 pub mod upc;
+
+mod cutting;
 
 #[cfg(test)]
 pub(crate) mod fixtures;

@@ -8,11 +8,30 @@
 //!
 //! Cost grows as n log n.
 
+use std::sync::Arc;
+
 use super::Method;
+use super::catalogue::Entry;
+use super::options::{Key, Kind};
 use crate::domain::{Grouping, Table};
 use crate::partition::Split;
 use crate::partition::widest::{Ties, Widest, Width, cut_at_median};
 use crate::privacy::{GroupView, Rules};
+
+/// In the list of methods.
+pub const ENTRY: Entry = Entry::new("mondrian", "Median splits down to groups of k.", |setting| {
+    Arc::new(Mondrian { strict: setting.options.text(&VARIANT) != Some("relaxed") })
+})
+.options(&[VARIANT]);
+
+const VARIANT: Key = Key::new(
+    "variant",
+    "Whether equal values stay together in a split; `strict` when absent.",
+    Kind::Word(&[
+        ("strict", "Equal values stay on one side of a cut."),
+        ("relaxed", "Values equal to the median are divided between both sides."),
+    ]),
+);
 
 /// Mondrian multidimensional partitioning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,15 +84,14 @@ impl Mondrian {
     }
 }
 
-fn allowed(cell: &Table, side: &[u32], rules: &Rules) -> bool {
+/// Whether a part of a cut meets the rules, but for those that fewer rows may yet meet.
+pub(super) fn allowed(cell: &Table, side: &[u32], rules: &Rules) -> bool {
     let side = GroupView::new(cell, side);
     rules.large_enough(&side) && rules.others.iter().all(|rule| rule.holds(&side) || rule.beyond_growth(&side))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::domain::{Axis, Shape};
     use crate::method::fixtures;

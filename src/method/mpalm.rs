@@ -17,12 +17,40 @@
 //! A table whose own share of members is out of bounds cannot be mended: [`Mpalm::feasible`] tells.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::Method;
+use super::catalogue::{Entry, needs_presence};
+use super::options::{Key, Kind};
 use crate::attack::Bounds;
 use crate::domain::{Axis, Code, Grouping, LARGEST_SET, Shape, Table, Tree};
 use crate::partition::widest::Widest;
 use crate::privacy::{GroupView, Rules};
+
+/// In the list of methods.
+pub const ENTRY: Entry = Entry::new(
+    "mpalm",
+    "Cuts that keep everybody's chance to be in the source within the bounds of `presence`.",
+    |setting| {
+        let multiway = setting.options.text(&CUTS) == Some("multiway");
+        Arc::new(Mpalm {
+            bounds: setting.presence.clone().unwrap_or_else(|| Bounds::new(0.0, 1.0)),
+            reading: if multiway { Reading::Multiway } else { Reading::Binary },
+        })
+    },
+)
+.options(&[CUTS])
+.check(needs_presence);
+
+const CUTS: Key = Key::new(
+    "cuts",
+    "How an attribute without a hierarchy is cut, one with a hierarchy being cut into the children of a node; `binary` \
+     when absent.",
+    Kind::Word(&[
+        ("binary", "In two, as near to the median as the bounds allow."),
+        ("multiway", "Into all its values."),
+    ]),
+);
 
 /// How a cut divides an attribute without a hierarchy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -244,8 +272,6 @@ impl Method for Mpalm {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use proptest::prelude::*;
 
     use super::*;

@@ -30,7 +30,8 @@ const PLACES: usize = 64;
 /// Most rows looked at per cell to try left-over rows against the rules; from there on they are carved or suppressed.
 const LOOKS: usize = 50_000_000;
 
-/// Makes every group meet the rules, and lie apart when there are public rows to hide among. Every row of the input is in one group of the result, or left over.
+/// Makes every group meet the rules, and lie apart when there are public rows to hide among. Every row of the input is in
+/// one group of the result, or left over.
 pub fn settle(cell: &Table, grouping: Grouping, rules: &Rules) -> Grouping {
     if cell.members.is_some() {
         return settle_apart(cell, grouping, rules);
@@ -282,13 +283,15 @@ fn carve(cell: &Table, mut rows: Vec<u32>, rules: &Rules, groups: &mut Vec<Group
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
 
     use super::*;
     use crate::domain::{Axis, Shape};
+    use crate::hierarchy::LevelTree;
+    use crate::method::auto::{Auto, Effort};
     use crate::method::k_members::KMembers;
     use crate::method::mondrian::Mondrian;
     use crate::method::toc::{LeftOvers, Toc};
@@ -296,10 +299,17 @@ mod tests {
     use crate::method::{Method, fixtures};
     use crate::partition::Cut;
     use crate::partition::widest::{Ties, Width};
-    use crate::privacy::Rule;
+    use crate::privacy::alpha_k::AlphaK;
+    use crate::privacy::beta_likeness::{BetaLikeness, Likeness};
+    use crate::privacy::delta_disclosure::DeltaDisclosure;
+    use crate::privacy::guarding::Guarding;
+    use crate::privacy::k_e::KE;
     use crate::privacy::l_diversity::{Diversity, LDiversity};
     use crate::privacy::max_loss::MaxLoss;
+    use crate::privacy::p_sensitive::PSensitive;
     use crate::privacy::range_diversity::RangeDiversity;
+    use crate::privacy::t_closeness::{Distance, TCloseness};
+    use crate::privacy::{OnColumn, Rule, SensitiveRule, Setting};
 
     fn line(values: &[u16]) -> Table {
         Table::new([Axis::new("x", Shape::Line { span: 100 })], values.to_vec())
@@ -392,21 +402,46 @@ mod tests {
         }
     }
 
-    fn policies() -> impl Strategy<Value = Rules> {
+    /// Any rule, mild or strict.
+    fn rule() -> BoxedStrategy<Arc<dyn Rule>> {
         let column = || "s".to_string();
-        let rule = prop_oneof![
+        let diverse = move |kind| Arc::new(LDiversity { column: column(), kind }) as Arc<dyn Rule>;
+        let guarded = move |node: usize, p| {
+            let levels = LevelTree::from_csv("0;low;*\n1;low;*\n2;low;*\n3;high;*\n4;high;*\n").unwrap();
+            let nodes = vec![["0", "low", "high", "4"][node].to_owned()];
+            let setting = Setting { levels: Some(&levels), reserve: false };
+            let rule = Guarding { column: column(), nodes, p }.ready(&setting);
+            Arc::new(OnColumn { title: rule.describe(), rule }) as Arc<dyn Rule>
+        };
+        let distances = vec![None, Some(Distance::Equal), Some(Distance::Ordered)];
+        let likeness = prop::sample::select(vec![Likeness::Basic, Likeness::Enhanced]);
+        prop_oneof![
             (0.1..1.0_f64).prop_map(|bound| Arc::new(MaxLoss { bound }) as Arc<dyn Rule>),
             (0.1..1.0_f64).prop_map(move |bound| Arc::new(RangeDiversity { column: column(), bound }) as _),
-            (2..5_usize)
-                .prop_map(move |l| Arc::new(LDiversity { column: column(), kind: Diversity::Distinct { l } }) as _),
-            (1.5..4.0_f64)
-                .prop_map(move |l| Arc::new(LDiversity { column: column(), kind: Diversity::Entropy { l } }) as _),
-            (1.0..4.0_f64, 2..4_usize)
-                .prop_map(
-                    move |(c, l)| Arc::new(LDiversity { column: column(), kind: Diversity::Recursive { c, l } }) as _
-                ),
-        ];
-        (2..13_usize, prop::collection::vec(rule, 0..3)).prop_map(|(k, others)| Rules { k, others })
+            (2..5_usize).prop_map(move |l| diverse(Diversity::Distinct { l })),
+            (1.5..4.0_f64).prop_map(move |l| diverse(Diversity::Entropy { l })),
+            (1.0..4.0_f64, 2..4_usize).prop_map(move |(c, l)| diverse(Diversity::Recursive { c, l })),
+            (0.05..0.9_f64, prop::sample::select(distances)).prop_map(move |(t, distance)| Arc::new(TCloseness {
+                column: column(),
+                t,
+                distance
+            }) as _),
+            (0.1..1.0_f64).prop_map(move |alpha| Arc::new(AlphaK { column: column(), alpha }) as _),
+            (2..6_u32).prop_map(move |p| Arc::new(PSensitive { column: column(), p }) as _),
+            (1..5_u32, 1.0..9.0_f64).prop_map(move |(k, e)| Arc::new(KE { column: column(), k, e }) as _),
+            (0.1..3.0_f64).prop_map(move |delta| Arc::new(DeltaDisclosure { column: column(), delta }) as _),
+            (0.2..9.0_f64, likeness).prop_map(move |(beta, kind)| Arc::new(BetaLikeness {
+                column: column(),
+                beta,
+                kind
+            }) as _),
+            (0..4_usize, 0.1..1.0_f64).prop_map(move |(node, p)| guarded(node, p)),
+        ]
+        .boxed()
+    }
+
+    pub(crate) fn policies() -> impl Strategy<Value = Rules> {
+        (2..13_usize, prop::collection::vec(rule(), 0..3)).prop_map(|(k, others)| Rules { k, others })
     }
 
     fn methods() -> impl Strategy<Value = Box<dyn Method>> {
@@ -432,13 +467,14 @@ mod tests {
                 }
             ),
             any::<bool>().prop_map(|strict| Box::new(Mondrian { strict }) as _),
+            Just(()).prop_map(|()| Box::new(Auto::new(Effort::Fast)) as _),
             least().prop_map(|least| Box::new(KMembers { least }) as _),
             prop::collection::vec(0..30_usize, 1..9).prop_map(|sizes| Box::new(AsTheyCome { sizes }) as _),
         ]
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(400))]
+        #![proptest_config(ProptestConfig::with_cases(800))]
         #[test]
         fn every_settled_group_meets_every_rule_and_no_row_is_lost(
             table in fixtures::tables(), rules in policies(), method in methods()

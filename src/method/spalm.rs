@@ -11,10 +11,39 @@
 //! class is the smallest value that covers it, which may say more than its level and covers the same people.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Method;
+use super::catalogue::{Entry, needs_presence};
+use super::options::{Key, Kind};
 use crate::domain::{Grouping, Levels, Table, lattice};
 use crate::privacy::{GroupView, Rules};
+
+/// In the list of methods.
+pub const ENTRY: Entry = Entry::new(
+    "spalm",
+    "The best generalisation of whole columns that keeps everybody's chance to be in the source within `presence`.",
+    |setting| {
+        let cost = match setting.options.text(&COST) {
+            Some("discernibility") => Cost::Discernibility,
+            Some("height") => Cost::Height,
+            _ => Cost::Loss,
+        };
+        Arc::new(Spalm { cost })
+    },
+)
+.options(&[COST])
+.check(needs_presence);
+
+const COST: Key = Key::new(
+    "cost",
+    "What the chosen generalisation has least of; `loss` when absent.",
+    Kind::Word(&[
+        ("loss", "Mean loss of the published values."),
+        ("discernibility", "Sum of squared class sizes."),
+        ("height", "Sum of the levels that columns are raised by."),
+    ]),
+);
 
 /// What the best node has least of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,8 +131,6 @@ impl Method for Spalm {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use proptest::prelude::*;
 
     use super::*;

@@ -12,14 +12,83 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
+use super::catalogue::{Entry, Remark, Setting};
+use super::cutting::{S, SPLIT, WIDTH, check, cut, tuned_least};
+use super::options::{Key, Kind};
 use super::placing::{Placing, cheapest};
 use super::reach::Reach;
+use super::tune::{self, Tuned, Tuning};
 use super::{Method, in_subspaces};
 use crate::domain::{Cover, Grouping, Table};
 use crate::measure::protection::{Span, mr_wtd};
 use crate::partition::Cut;
 use crate::privacy::{Rules, within};
+
+/// In the list of methods.
+pub const ENTRY: Entry =
+    Entry::new("toc", "Threshold-based clustering that trades utility against protection.", |setting| {
+        Arc::new(Toc::of(setting, setting.options.number(&DELTA).or(setting.tuned.delta), tuned_least(setting)))
+    })
+    .options(&[DELTA, S, W_UTILITY, W_PROTECTION, SPLIT, WIDTH])
+    .check(|setting| {
+        let mut remarks = Vec::new();
+        let (utility, protection) = weights(setting);
+        if (utility + protection - 1.0).abs() > 1e-9 {
+            let sum = utility + protection;
+            let message = format!("w-utility and w-protection must sum to 1, sum is {sum}");
+            remarks.push(Remark::error("method.w-utility", message, ""));
+        }
+        remarks.extend(check(setting));
+        if protection > 0.0 && setting.sensitive.as_ref().is_some_and(Vec::is_empty) {
+            let message = "`toc` weighs protection, but no column is sensitive";
+            let help = "set w-protection = 0, or give a column the role \"sensitive\"";
+            remarks.push(Remark::warning("method.name", message, help));
+        }
+        remarks
+    })
+    .tune(
+        |setting| !(setting.options.has(&DELTA) && setting.options.has(&S)),
+        |setting, rules, sample| {
+            let tuning = Tuning::default();
+            let found = || tune::delta(sample, rules, &Toc::of(setting, None, rules.k), &tuning);
+            let delta = setting.options.number(&DELTA).or_else(found).unwrap_or(USUAL_DELTA);
+            let found = || tune::least(sample, rules, &Toc::of(setting, Some(delta), rules.k), &tuning);
+            Tuned { delta: Some(delta), s: Some(setting.options.count(&S).unwrap_or_else(found)) }
+        },
+    );
+
+const DELTA: Key = Key::new(
+    "delta",
+    "The largest score at which a row may join a cluster; found from a sample when absent.",
+    Kind::Share,
+);
+/// Weight of utility.
+pub const W_UTILITY: Key = Key::new(
+    "w-utility",
+    "Weight of utility in the score; what the other weight leaves of 1 when absent, 0.5 when both are.",
+    Kind::Share,
+);
+/// Weight of protection.
+pub const W_PROTECTION: Key = Key::new(
+    "w-protection",
+    "Weight of protection in the score; what the other weight leaves of 1 when absent, 0.5 when both are.",
+    Kind::Share,
+);
+
+/// The threshold when neither the job nor a sample has given one.
+const USUAL_DELTA: f64 = 0.25;
+
+/// The weights of utility and of protection.
+fn weights(setting: &Setting<'_>) -> (f64, f64) {
+    match (setting.options.number(&W_UTILITY), setting.options.number(&W_PROTECTION)) {
+        (Some(utility), Some(protection)) => (utility, protection),
+        (Some(utility), None) => (utility, 1.0 - utility),
+        (None, Some(protection)) => (1.0 - protection, protection),
+        (None, None) => (0.5, 0.5),
+    }
+}
 
 /// What becomes of rows that no cluster took in its subspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +121,11 @@ impl Toc {
     /// Balanced weights, the papers' split, left-overs where the score grows least.
     pub fn new(delta: f64, least: usize) -> Self {
         Self { delta, least, utility: 0.5, split: Cut::default(), left_overs: LeftOvers::default() }
+    }
+
+    fn of(setting: &Setting<'_>, delta: Option<f64>, least: usize) -> Self {
+        let utility = weights(setting).0;
+        Self { utility, split: cut(setting.options), ..Self::new(delta.unwrap_or(USUAL_DELTA), least) }
     }
 }
 

@@ -4,6 +4,8 @@
 //! left-over rows instead of suppressing them: otherwise a tiny delta that keeps one perfect cluster would win. A
 //! setting is scored by UM + MPM, unweighted, lower being better; one that yields no cluster is out.
 
+use serde::{Deserialize, Serialize};
+
 use super::Method;
 use super::toc::{LeftOvers, Toc};
 use super::upc::Upc;
@@ -12,6 +14,15 @@ use crate::measure::Groups;
 use crate::measure::protection::s_diversity;
 use crate::privacy::range_diversity::range_diversity;
 use crate::privacy::{GroupView, Rules};
+
+/// Parameters found from a sample.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tuned {
+    /// Threshold of `toc`.
+    pub delta: Option<f64>,
+    /// Subspace size of `toc` and `upc`.
+    pub s: Option<usize>,
+}
 
 /// How hard to search.
 #[derive(Debug, Clone, Copy, PartialEq)]

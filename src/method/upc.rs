@@ -11,9 +11,14 @@
 //! So every group has k rows, U and P by construction. With P < 1/k no group can form
 //! ([`RangeDiversity::fewest_rows`]). With several protected columns P holds for each and gd averages them.
 
+use std::sync::Arc;
+
+use super::catalogue::{Entry, Remark, Setting};
+use super::cutting::{S, SPLIT, WIDTH, check, cut, tuned_least};
 use super::placing::{Placing, cheapest};
 use super::reach::Reach;
 use super::toc::LeftOvers;
+use super::tune::{self, Tuned, Tuning};
 use super::{Method, in_subspaces};
 use crate::domain::{Cover, Grouping, Sensitive, Table};
 use crate::measure::protection::gd;
@@ -21,6 +26,33 @@ use crate::partition::Cut;
 use crate::privacy::max_loss::{MaxLoss, slack};
 use crate::privacy::range_diversity::{Forecast, RangeDiversity, Tally};
 use crate::privacy::{Rules, within};
+
+/// In the list of methods.
+pub const ENTRY: Entry =
+    Entry::new("upc", "Clustering under hard bounds on loss (U) and range diversity (P).", |setting| {
+        Arc::new(Upc::of(setting, tuned_least(setting)))
+    })
+    .options(&[S, SPLIT, WIDTH])
+    .check(|setting| {
+        let mut remarks = check(setting);
+        if setting.range_diversity.is_empty() {
+            let message = "is missing: method `upc` groups under its bound P";
+            let help = "add range-diversity = { column = \"...\", p = 0.5 }";
+            remarks.push(Remark::error("privacy.range-diversity", message, help));
+        }
+        if setting.max_loss.is_none() {
+            let message = "is missing: method `upc` groups under its bound U";
+            remarks.push(Remark::error("privacy.max-loss", message, "add max-loss = 0.5"));
+        }
+        remarks
+    })
+    .tune(
+        |setting| !setting.options.has(&S),
+        |setting, rules, sample| {
+            let s = tune::upc_least(sample, rules, &Upc::of(setting, rules.k), &Tuning::default());
+            Tuned { delta: None, s: Some(s) }
+        },
+    );
 
 /// Utility and protection constrained clustering.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +74,11 @@ impl Upc {
     pub fn new(max_loss: f64, protect: Vec<RangeDiversity>, least: usize) -> Self {
         let max_loss = MaxLoss { bound: max_loss };
         Self { max_loss, protect, least, split: Cut::default(), left_overs: LeftOvers::Resulting }
+    }
+
+    fn of(setting: &Setting<'_>, least: usize) -> Self {
+        let upc = Self::new(setting.max_loss.unwrap_or(1.0), setting.range_diversity.clone(), least);
+        Self { split: cut(setting.options), ..upc }
     }
 }
 

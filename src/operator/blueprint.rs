@@ -12,7 +12,8 @@ use crate::domain::Axis;
 use crate::encode::Coder;
 use crate::error::{Error, Result};
 use crate::job::Treatment;
-use crate::measure::Groups as Measures;
+use crate::measure::workload::{self, Demand, Query};
+use crate::measure::{Groups as Measures, Information, Workload};
 use crate::method::Method;
 use crate::privacy::{Rules, within};
 use crate::survey::{Survey, method, rules, survey};
@@ -31,6 +32,8 @@ pub struct Blueprint {
     pub method: Arc<dyn Method>,
     /// What every group must satisfy.
     pub rules: Rules,
+    /// Queries whose answers are measured.
+    pub queries: Vec<Query>,
 }
 
 /// Without the coders: they hold values of the input, and plans are logged in their debug form.
@@ -65,10 +68,31 @@ impl Blueprint {
             .zip(&survey.facts)
             .map(|(column, facts)| Coder::new(column, facts))
             .collect::<Result<Vec<_>>>()?;
-        let axes = coders.iter().map(|coder| coder.axis().clone()).collect();
+        let axes: Arc<[Axis]> = coders.iter().map(|coder| coder.axis().clone()).collect();
         let method = method(&treatment, &survey.tuned);
         let rules = rules(&treatment);
-        Ok(Self { treatment, survey, coders, axes, method, rules })
+        let queries = treatment.policy.measures.queries.as_ref().map(|queries| {
+            let demand = Demand {
+                queries: queries.count as usize,
+                dimensions: queries.dimensions as usize,
+                selectivity: queries.selectivity,
+                seed: queries.seed,
+            };
+            workload::draw(&axes, &demand)
+        });
+        Ok(Self { treatment, survey, coders, axes, method, rules, queries: queries.unwrap_or_default() })
+    }
+
+    /// No groups yet, with room for everything that is measured.
+    pub fn measures(&self) -> Measures {
+        let policy = &self.treatment.policy;
+        let mut measures = Measures::new(self.axes.len(), self.treatment.sensitive.len());
+        let bounds = policy.privacy.range_diversity.iter().map(|rule| rule.p);
+        let bound = policy.measures.unprotected.or(bounds.min_by(f64::total_cmp));
+        measures.protection = measures.protection.bounded(bound);
+        measures.information = policy.measures.information.then(|| Information::new(self.axes.len()));
+        measures.workload = policy.measures.queries.is_some().then(|| Workload::new(self.queries.len()));
+        measures
     }
 }
 
@@ -90,7 +114,8 @@ impl Blueprint {
             return Ok(());
         }
         let others = self.rules.others.iter().map(|rule| rule.name());
-        let rules: Vec<String> = others.chain([format!("k = {}", self.rules.k)]).collect();
+        let people = if self.treatment.person.is_some() { " people" } else { "" };
+        let rules: Vec<String> = others.chain([format!("k = {}{people}", self.rules.k)]).collect();
         Err(Error::Privacy(format!(
             "{suppressed} of {rows} rows ({:.2} %) fit into no group that meets the rules ({}), and \
              privacy.max-suppression allows {:.2} %; relax a rule (a lower k or l, a higher max-loss or p), or allow \

@@ -4,7 +4,7 @@
 //! everything that will be published of them, so it does not matter how they arrived; and they leave group by group,
 //! so their order tells nothing of the input's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
@@ -12,10 +12,10 @@ use datafusion::arrow::compute::take;
 
 use super::{Blueprint, members};
 use crate::domain::{Grouping, Table};
-use crate::encode::{encode_sensitive, row_hashes};
+use crate::encode::{class_hashes, encode_sensitive, row_hashes};
 use crate::error::Result;
-use crate::job::Role;
-use crate::measure::Groups as Measures;
+use crate::job::{Form, Role};
+use crate::measure::{Groups as Measures, People};
 use crate::method::settle;
 use crate::privacy::GroupView;
 use crate::privacy::range_diversity::range_diversity;
@@ -50,13 +50,14 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     let grouping = settle(&table, grouping, &blueprint.rules);
     let grouped = Instant::now();
     let mut groups = Groups::new(&table, &grouping, &order);
-    let (mut published, mut losses) = publish(blueprint, rows, &groups)?;
+    let (mut published, mut losses) = publish(blueprint, cell, rows, &groups)?;
     let safe = without_clashes(blueprint, &groups, &published)?;
     if let Some(safe) = &safe {
         groups = Groups::new(&table, safe, &order);
-        (published, losses) = publish(blueprint, rows, &groups)?;
+        (published, losses) = publish(blueprint, cell, rows, &groups)?;
     }
-    let measures = measure(blueprint, &table, &groups, &losses);
+    let mut measures = measure(blueprint, &table, &groups, &losses);
+    measures.people = people(blueprint, rows, &groups, &published)?;
     Ok(Cell {
         rows: published,
         measures,
@@ -72,10 +73,10 @@ fn canonical_order(blueprint: &Blueprint, rows: &RecordBatch) -> Result<Vec<u32>
     let published: Vec<ArrayRef> = rows
         .columns()
         .iter()
-        .zip(&treatment.roles)
         .enumerate()
-        .filter(|(index, (_, role))| **role != Role::Identifier || treatment.member == Some(*index))
-        .map(|(_, (column, _))| column.clone())
+        // Of two rows that publish the same, it matters whose they are, and whether they are of the source.
+        .filter(|(index, _)| treatment.reads(*index))
+        .map(|(_, column)| column.clone())
         .collect();
     let hashes = row_hashes(&published, rows.num_rows(), treatment.policy.method.seed)?;
     let mut order: Vec<(u64, u32)> = hashes.into_iter().zip(0..).collect();
@@ -103,11 +104,56 @@ fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Ta
         let member = rows.column(member).as_boolean();
         table.members = Some(order.iter().map(|&row| member.value(row as usize)).collect());
     }
+    if let Some(hashes) = person_hashes(blueprint, rows)? {
+        let mut numbers: HashMap<u64, u32> = HashMap::new();
+        let mut number = |hash: u64| {
+            let next = numbers.len() as u32;
+            *numbers.entry(hash).or_insert(next)
+        };
+        table.persons = Some(order.iter().map(|&row| number(hashes[row as usize])).collect());
+    }
     Ok(table)
 }
 
+/// A hash of the person that every row belongs to, when k counts people. Rows that do not tell are of one person.
+fn person_hashes(blueprint: &Blueprint, rows: &RecordBatch) -> Result<Option<Vec<u64>>> {
+    let Some(person) = blueprint.treatment.person else { return Ok(None) };
+    row_hashes(std::slice::from_ref(rows.column(person)), rows.num_rows(), PERSON_SEED).map(Some).map_err(Into::into)
+}
+
+/// Seed of the hashes that tell people apart.
+const PERSON_SEED: u64 = 0x7068_6F65_6265;
+
+/// People in the classes of the published rows, when k counts people.
+fn people(
+    blueprint: &Blueprint,
+    rows: &RecordBatch,
+    groups: &Groups<'_>,
+    published: &RecordBatch,
+) -> Result<Option<People>> {
+    let Some(persons) = person_hashes(blueprint, rows)? else { return Ok(None) };
+    let classes = class_hashes(&class_columns(blueprint, published), published.num_rows())?;
+    let persons = groups.rows().values().iter().map(|&row| persons[row as usize]).collect::<Vec<_>>();
+    Ok(Some(People::count(classes.into_iter().zip(persons))))
+}
+
+/// The published columns that make up a class.
+fn class_columns(blueprint: &Blueprint, published: &RecordBatch) -> Vec<ArrayRef> {
+    let names = blueprint.treatment.class_columns();
+    names.iter().filter_map(|name| published.column_by_name(name)).cloned().collect()
+}
+
 /// The published columns in the order of the source, and the loss of every group per quasi-identifier.
-fn publish(blueprint: &Blueprint, rows: &RecordBatch, groups: &Groups<'_>) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
+fn publish(
+    blueprint: &Blueprint,
+    cell: u32,
+    rows: &RecordBatch,
+    groups: &Groups<'_>,
+) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
+    if blueprint.treatment.form() == Form::Anatomy {
+        let losses = vec![vec![0.0; groups.grouping.len()]; blueprint.axes.len()];
+        return Ok((recode::anatomy::publish(&blueprint.treatment, cell, rows, groups)?, losses));
+    }
     let kept = groups.rows();
     let mut columns: Vec<ArrayRef> = Vec::new();
     let mut losses = Vec::new();
@@ -137,10 +183,7 @@ fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, published: &Recor
     if blueprint.rules.others.is_empty() || groups.table.members.is_some() {
         return Ok(None);
     }
-    let class_columns = blueprint.treatment.class_columns();
-    let columns: Vec<ArrayRef> =
-        class_columns.iter().filter_map(|name| published.column_by_name(name)).cloned().collect();
-    let hashes = row_hashes(&columns, published.num_rows(), 0)?;
+    let hashes = row_hashes(&class_columns(blueprint, published), published.num_rows(), 0)?;
     let mut classes: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     let mut first = 0;
     for (group, rows) in groups.grouping.iter().enumerate() {
@@ -173,7 +216,7 @@ fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, published: &Recor
 }
 
 fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[Vec<f64>]) -> Measures {
-    let mut measures = Measures::new(blueprint.axes.len(), table.sensitive.len());
+    let mut measures = blueprint.measures();
     let mut of_group = vec![0.0; losses.len()];
     let (mut spreads, mut disclosures) = (Vec::new(), Vec::new());
     for (group, rows) in groups.grouping.iter().enumerate() {
@@ -191,9 +234,19 @@ fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[
             disclosures.push(range_diversity(&histogram, sensitive));
         }
         measures.add_group(published, &of_group, &spreads, &disclosures);
+        measures.generalisation.add_group(&table.axes, &view.cover(), published);
+        if let Some(workload) = &mut measures.workload {
+            workload.add_group(&blueprint.queries, table, rows);
+        }
     }
-    let left_over = GroupView::new(table, &groups.grouping.left_over);
-    measures.loss.add_suppressed(left_over.members() as u64);
+    let suppressed = &groups.grouping.left_over;
+    measures.loss.add_suppressed(GroupView::new(table, suppressed).members() as u64);
+    if let Some(workload) = &mut measures.workload {
+        workload.add_suppressed(&blueprint.queries, table, suppressed);
+    }
+    if let Some(information) = &mut measures.information {
+        information.add_cell(table, groups.grouping.iter(), suppressed);
+    }
     measures
 }
 

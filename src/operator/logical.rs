@@ -10,8 +10,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNodeCore};
 
 use super::Blueprint;
+use super::identifiers::treat;
 use crate::error::Error;
-use crate::job::{Policy, Role, Treatment};
+use crate::job::{Policy, Treatment};
 
 /// Anonymises its input by a policy.
 ///
@@ -29,13 +30,17 @@ pub struct Anonymize {
 impl Anonymize {
     /// Anonymises the rows of `input`; they are surveyed when the plan runs.
     pub fn new(input: LogicalPlan, policy: Arc<Policy>) -> Result<Self> {
-        let schema = Arc::new(input.schema().as_arrow().clone());
-        let treatment = Treatment::new(policy, schema).map_err(Error::into_datafusion)?;
+        let (input, treatment) = treat(input, policy).map_err(Error::into_datafusion)?;
+        Self::treated(input, treatment)
+    }
+
+    /// Anonymises the rows of `input`, whose identifiers have been replaced; they are surveyed when the plan runs.
+    pub(crate) fn treated(input: LogicalPlan, treatment: Treatment) -> Result<Self> {
         let survey = survey_plan(&input, &treatment)?;
         Self::with(input, Some(survey), treatment, None)
     }
 
-    /// Anonymises the rows of `input`, which have been surveyed.
+    /// Anonymises the rows of `input`, whose identifiers have been replaced and which have been surveyed.
     pub fn surveyed(input: LogicalPlan, blueprint: Arc<Blueprint>) -> Result<Self> {
         let treatment = blueprint.treatment.as_ref().clone();
         Self::with(input, None, treatment, Some(blueprint))
@@ -47,6 +52,7 @@ impl Anonymize {
         treatment: Treatment,
         blueprint: Option<Arc<Blueprint>>,
     ) -> Result<Self> {
+        treatment.refuse_alone().map_err(Error::into_datafusion)?;
         let schema = Arc::new(DFSchema::try_from(treatment.output.as_ref().clone())?);
         Ok(Self { input, survey, treatment: Arc::new(treatment), blueprint, schema })
     }
@@ -66,11 +72,10 @@ impl Anonymize {
         LogicalPlan::Extension(datafusion::logical_expr::Extension { node: Arc::new(self) })
     }
 
-    /// Input columns that the node needs: everything but dropped identifiers. What the parents need of its output
-    /// makes no difference, because fewer columns would mean other groups.
+    /// Input columns that the node needs: everything but dropped identifiers, and the one that tells people apart. What
+    /// the parents need of its output makes no difference, because fewer columns would mean other groups.
     fn needed(&self) -> Vec<usize> {
-        let Treatment { roles, member, .. } = self.treatment.as_ref();
-        (0..roles.len()).filter(|index| roles[*index] != Role::Identifier || *member == Some(*index)).collect()
+        (0..self.treatment.roles.len()).filter(|index| self.treatment.reads(*index)).collect()
     }
 }
 

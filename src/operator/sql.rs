@@ -14,6 +14,7 @@ use toml::{Table, Value as Toml};
 use super::Anonymize;
 use crate::error::Error;
 use crate::job::Policy;
+use crate::method::catalogue;
 
 /// Plans calls of `anonymize` in a FROM clause and leaves all other relations alone.
 #[derive(Debug, Default)]
@@ -70,6 +71,7 @@ fn policy_file(file: &Expr) -> Result<Policy> {
 /// Named arguments as the tables of a job file.
 fn named_policy(arguments: &[FunctionArg]) -> Result<Policy> {
     let (mut privacy, mut columns, mut method, mut defaults) = (Table::new(), Table::new(), Table::new(), Table::new());
+    let options = catalogue::keys();
     for argument in arguments {
         let FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } = argument else {
             return plan_err!("{USAGE}");
@@ -90,11 +92,16 @@ fn named_policy(arguments: &[FunctionArg]) -> Result<Policy> {
             "others" => _ = defaults.insert("role".into(), value),
             "k" | "max_suppression" | "max_loss" => _ = privacy.insert(name.replace('_', "-"), value),
             "method" => _ = method.insert("name".into(), value),
-            "effort" | "seed" | "variant" | "delta" | "s" => _ = method.insert(name, value),
+            "seed" | "form" => _ = method.insert(name, value),
+            option if options.iter().any(|key| key.name == option.replace('_', "-")) => {
+                _ = method.insert(name.replace('_', "-"), value);
+            }
             _ => {
+                let options: Vec<String> = options.iter().map(|key| key.name.replace('-', "_")).collect();
                 return plan_err!(
                     "anonymize: unknown argument {name}; there are k, quasi, sensitive, kept, identifier, others, \
-                     max_suppression, max_loss, method, effort, variant, delta, s and seed"
+                     max_suppression, max_loss, method, seed, form, and the options of methods: {}",
+                    options.join(", ")
                 );
             }
         }

@@ -114,6 +114,7 @@ mod tests {
             shape: SensitiveShape::Set { values: 4 },
             null: None,
             ranges: Vec::new(),
+            shares: None,
         }];
         table
     }

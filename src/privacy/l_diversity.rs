@@ -1,6 +1,9 @@
 //! l-diversity: a group's sensitive values must be well mixed (Machanavajjhala et al.), in its three usual forms.
 
-use super::{GroupView, Rule};
+use std::sync::Arc;
+
+use super::{SensitiveRule, Setting};
+use crate::domain::Sensitive;
 
 /// What "l well represented values" means.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,6 +37,14 @@ pub struct LDiversity {
 }
 
 impl Diversity {
+    /// How many values are asked for.
+    pub fn l(&self) -> f64 {
+        match *self {
+            Self::Distinct { l } | Self::Recursive { l, .. } => l as f64,
+            Self::Entropy { l } => l,
+        }
+    }
+
     /// Whether a group with this histogram of `(code, count)` is diverse enough.
     pub fn holds(&self, histogram: &[(u32, u32)]) -> bool {
         match *self {
@@ -51,16 +62,26 @@ pub fn entropy(histogram: &[(u32, u32)]) -> f64 {
     -histogram.iter().filter(|&&(_, count)| count > 0).map(|&(_, n)| share(n) * share(n).ln()).sum::<f64>()
 }
 
-/// Recursive (c, l)-diversity of a histogram: r1 < c * (r_l + r_(l+1) + ...), r_i the i-th largest count.
-pub fn recursive(histogram: &[(u32, u32)], c: f64, l: usize) -> bool {
+/// The counts of a histogram, the largest first.
+pub fn ranked(histogram: &[(u32, u32)]) -> Vec<u32> {
     let mut counts: Vec<u32> = histogram.iter().map(|&(_, count)| count).collect();
     counts.sort_unstable_by(|a, b| b.cmp(a));
+    counts
+}
+
+/// Recursive (c, l)-diversity of a histogram: r1 < c * (r_l + r_(l+1) + ...), r_i the i-th largest count.
+pub fn recursive(histogram: &[(u32, u32)], c: f64, l: usize) -> bool {
+    let counts = ranked(histogram);
     let tail: f64 = counts.iter().skip(l.max(1) - 1).map(|&count| f64::from(count)).sum();
     counts.first().is_some_and(|&most| f64::from(most) < c * tail)
 }
 
-impl Rule for LDiversity {
-    fn name(&self) -> String {
+impl SensitiveRule for LDiversity {
+    fn column(&self) -> &str {
+        &self.column
+    }
+
+    fn describe(&self) -> String {
         match self.kind {
             Diversity::Distinct { l } => format!("distinct l-diversity of {}, l = {l}", self.column),
             Diversity::Entropy { l } => format!("entropy l-diversity of {}, l = {l}", self.column),
@@ -68,9 +89,17 @@ impl Rule for LDiversity {
         }
     }
 
-    fn holds(&self, group: &GroupView<'_>) -> bool {
-        let column = group.table.sensitive.iter().find(|sensitive| sensitive.name == self.column);
-        column.is_some_and(|column| self.kind.holds(&group.histogram(column)))
+    fn breach(&self) -> String {
+        let (l, column) = (self.kind.l(), &self.column);
+        format!("do not hold enough variety of `{column}` (l = {l})")
+    }
+
+    fn allows(&self, histogram: &[(u32, u32)], _column: &Sensitive) -> bool {
+        self.kind.holds(histogram)
+    }
+
+    fn ready(&self, _setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
+        Arc::new(self.clone())
     }
 }
 
@@ -78,6 +107,7 @@ impl Rule for LDiversity {
 mod tests {
     use super::*;
     use crate::method::fixtures;
+    use crate::privacy::{GroupView, Rule};
 
     #[test]
     fn loukides_g3_recursive_2_2_diversity() {

@@ -2,14 +2,30 @@
 //!
 //! `k` is always there and is checked first, because it is cheap and because every method builds for it. The other
 //! rules are asked of a [`GroupView`], which hands out the group's rows, its cover and its sensitive codes.
+//!
+//! Most rules are about the values of one sensitive column. Such a [`SensitiveRule`] looks at nothing but how often
+//! each value occurs, so the same code judges a group while it is built and a class that is read back from the
+//! published files. Its type is also its form in the job file.
 
+pub mod alpha_k;
+pub mod attained;
+pub mod beta_likeness;
+pub mod delta_disclosure;
+pub mod guarding;
+pub mod k_e;
 pub mod l_diversity;
 pub mod max_loss;
+pub mod p_sensitive;
 pub mod presence;
 pub mod range_diversity;
+mod sensitive_rule;
+pub mod t_closeness;
 
 use std::fmt;
 use std::sync::Arc;
+
+pub use attained::{Attained, Figures};
+pub use sensitive_rule::{Flaw, Histogram, Needs, OnColumn, RESERVE, SensitiveRule, Setting};
 
 use crate::domain::{Cover, Sensitive, Table};
 
@@ -47,10 +63,19 @@ impl<'a> GroupView<'a> {
         }
     }
 
+    /// People whose rows of the group are published: as many as there are rows, when the table does not say whose each
+    /// row is.
+    pub fn people(&self) -> usize {
+        let Some(persons) = &self.table.persons else { return self.members() };
+        let mut seen: Vec<u32> = self.table.members_of(self.rows).map(|row| persons[row as usize]).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen.len()
+    }
+
     /// How often each sensitive code is published, ascending by code.
     pub fn histogram(&self, sensitive: &Sensitive) -> Vec<(u32, u32)> {
-        let published = self.rows.iter().filter(|&&row| self.table.is_member(row));
-        let mut codes: Vec<u32> = published.map(|&row| sensitive.codes[row as usize]).collect();
+        let mut codes: Vec<u32> = self.table.members_of(self.rows).map(|row| sensitive.codes[row as usize]).collect();
         codes.sort_unstable();
         codes.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect()
     }
@@ -100,12 +125,7 @@ impl Rules {
         if group.members() < self.k {
             return false;
         }
-        let Some(persons) = &group.table.persons else { return true };
-        let published = group.rows.iter().filter(|&&row| group.table.is_member(row));
-        let mut seen: Vec<u32> = published.map(|&row| persons[row as usize]).collect();
-        seen.sort_unstable();
-        seen.dedup();
-        seen.len() >= self.k
+        group.people() >= self.k
     }
 
     /// Whether the group fails a rule that no further row can mend.

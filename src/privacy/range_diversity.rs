@@ -11,7 +11,9 @@
 //! by its closeness. N grows by one [`affinity`] per member when a row joins, which is what [`Tally`] (any group) and
 //! [`Forecast`] (every candidate of a growing group at once) keep.
 
-use super::{GroupView, Rule, within};
+use std::sync::Arc;
+
+use super::{SensitiveRule, Setting, within};
 use crate::domain::Sensitive;
 
 /// Bounds the range diversity of every group on one sensitive column. Without ranges it bounds value disclosure.
@@ -31,14 +33,25 @@ impl RangeDiversity {
     }
 }
 
-impl Rule for RangeDiversity {
-    fn name(&self) -> String {
+impl SensitiveRule for RangeDiversity {
+    fn column(&self) -> &str {
+        &self.column
+    }
+
+    fn describe(&self) -> String {
         format!("range-diversity of {} = {}", self.column, self.bound)
     }
 
-    fn holds(&self, group: &GroupView<'_>) -> bool {
-        let column = group.table.sensitive.iter().find(|sensitive| sensitive.name == self.column);
-        column.is_some_and(|column| within(range_diversity(&group.histogram(column), column), self.bound))
+    fn breach(&self) -> String {
+        format!("disclose a range of `{}` more surely than p = {}", self.column, self.bound)
+    }
+
+    fn allows(&self, histogram: &[(u32, u32)], column: &Sensitive) -> bool {
+        within(range_diversity(histogram, column), self.bound)
+    }
+
+    fn ready(&self, _setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
+        Arc::new(self.clone())
     }
 }
 
@@ -180,6 +193,7 @@ mod tests {
     use super::*;
     use crate::domain::{SensitiveShape, Tree};
     use crate::method::fixtures;
+    use crate::privacy::{GroupView, Rule};
 
     fn near(a: f64, b: f64) -> bool {
         (a - b).abs() < 5e-5

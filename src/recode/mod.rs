@@ -3,8 +3,10 @@
 //!
 //! Values are made once per group and then repeated by index, so nothing is allocated or formatted per row.
 
+pub mod anatomy;
 mod categories;
 mod line;
+mod pseudonym;
 mod steps;
 
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
 pub(crate) use crate::hierarchy::TOP;
 use crate::job::Publish;
+pub use pseudonym::{Key, Pseudonymiser};
 
 /// The groups of a cell over the batch that holds its original rows.
 #[derive(Debug)]

@@ -11,7 +11,8 @@ use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 use serde::Serialize;
 
-use super::verify::{class, count_classes, domain_of, fingerprint, last_class};
+use super::judge::{domain_of, last_class};
+use super::verify::{class, count_classes, fingerprint};
 use crate::attack::disclosure::Disclosure;
 use crate::attack::linkage::Linkage;
 use crate::attack::population::{SampleClasses, Uniques};
@@ -113,7 +114,7 @@ pub(super) async fn population(
     treatment: &Treatment,
 ) -> Result<Population> {
     let names: Vec<String> = treatment.quasi.iter().map(|quasi| quasi.name.clone()).collect();
-    let raw = count_classes(source, &names).await?;
+    let raw = count_classes(source, &names, &|_| {}).await?;
     let uniques = |classes: &Classes| SampleClasses::new(classes.histogram(), people).uniques();
     Ok(Population { people, source: uniques(&raw), release: uniques(release) })
 }

@@ -10,7 +10,7 @@ use crate::hierarchy::{Bucket, Hierarchy, Period, TOP};
 use crate::job::{Publish, QuasiColumn};
 
 /// The published values of one quasi-identifier in one batch.
-pub(super) enum Published<'a> {
+pub(crate) enum Published<'a> {
     /// Intervals: ends by row (NaN where there is none), and which rows are null.
     Intervals { low: Vec<f64>, high: Vec<f64>, null: Vec<bool> },
     /// Labels of text, and the hierarchy they come from.
@@ -30,7 +30,7 @@ pub(super) enum Original {
 
 impl<'a> Published<'a> {
     /// Reads the published columns of a quasi-identifier.
-    pub(super) fn read(quasi: &'a QuasiColumn, columns: &[ArrayRef]) -> Result<Self> {
+    pub(crate) fn read(quasi: &'a QuasiColumn, columns: &[ArrayRef]) -> Result<Self> {
         Ok(match quasi.publish {
             Publish::Centroid => Self::Representative,
             Publish::Bounds => Self::Intervals {

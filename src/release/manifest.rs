@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{Classes, Groups, risk};
+use crate::job::{Form, Role};
+use crate::measure::{Classes, Groups, Information, People, Workload, risk};
+use crate::privacy::Figures;
 
 /// Version of the manifest's format.
 pub const FORMAT: u32 = 1;
@@ -29,11 +31,18 @@ pub struct Manifest {
     pub method: String,
     /// Seed of all random choices.
     pub seed: u64,
+    /// How groups are published, when it is not by generalising.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<Form>,
     /// Parameters that were found from a sample.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tuned: BTreeMap<String, f64>,
     /// What was read.
     pub input: Vec<InputFile>,
+    /// Hash of what was read and how: of every file with its whole path, which `input` may show in part, and of a query
+    /// and its options.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub snapshot: String,
     /// The public table that people of the source hide among, when the policy names one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub public: Vec<InputFile>,
@@ -45,6 +54,9 @@ pub struct Manifest {
     pub schema: BTreeMap<String, String>,
     /// Published columns that make up a class.
     pub class_columns: Vec<String>,
+    /// Role of every column of the source.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, Role>,
     /// Rows read.
     pub rows_read: u64,
     /// Rows published.
@@ -59,13 +71,23 @@ pub struct Manifest {
     pub verification: Verification,
 }
 
+impl Manifest {
+    /// How groups are published.
+    pub fn form(&self) -> Form {
+        self.form.unwrap_or(Form::Generalise)
+    }
+}
+
 /// One file of the input, as it was when it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
-    /// Path in its store.
+    /// Path in its store; values of folder columns that are not published are left out.
     pub path: String,
     /// Bytes.
     pub size: u64,
+    /// Version of a Delta table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
     /// Version tag of the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,
@@ -109,6 +131,66 @@ pub struct Scores {
     pub risk_mean: Option<f64>,
     /// Mean loss by column.
     pub by_column: BTreeMap<String, f64>,
+    /// Normalised certainty penalty: the loss of every published value, added up.
+    #[serde(default)]
+    pub ncp: f64,
+    /// The same per published value: the loss metric (LM).
+    #[serde(default)]
+    pub lm: Option<f64>,
+    /// Sum over rows of the share of the domain that their values cover (ILoss).
+    #[serde(default)]
+    pub iloss: f64,
+    /// Sum of the levels of all published values: minimal distortion (MD), and AG.
+    #[serde(default)]
+    pub distortion: u64,
+    /// Sum of level over height, over the columns with a hierarchy.
+    #[serde(default)]
+    pub genc: f64,
+    /// 1 minus the mean of level over height.
+    #[serde(default)]
+    pub precision: Option<f64>,
+    /// Range diversity that a row can expect.
+    #[serde(default)]
+    pub rd_of_a_row: Option<f64>,
+    /// Rows by the range diversity of their group, in hundredths, rounded up.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rows_by_rd: BTreeMap<u8, u64>,
+    /// Share of rows in groups whose range diversity is above the bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unprotected: Option<f64>,
+    /// Classification metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cm: Option<f64>,
+    /// Bits lost over all published values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub non_uniform_entropy: Option<f64>,
+    /// Entropy measure in bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entropy: Option<f64>,
+    /// KL divergence by value, base 10.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kl: Option<f64>,
+    /// KL divergence of all quasi-identifiers together, in nats; an upper bound with several cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joint_kl: Option<f64>,
+    /// Relative error of COUNT queries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queries: Option<QueryScores>,
+}
+
+/// Relative errors of COUNT queries on the release.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct QueryScores {
+    /// Queries with an answer above 0.
+    pub count: usize,
+    /// Queries whose true answer is 0, which have no relative error.
+    pub empty: usize,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub median: f64,
+    /// Largest.
+    pub worst: f64,
 }
 
 /// What the verification counted in the written files.
@@ -118,6 +200,27 @@ pub struct Verification {
     pub rules: Vec<String>,
     /// Published classes.
     pub classes: ClassCounts,
+    /// The same counted in people, when k does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub people: Option<PeopleCounts>,
+    /// How well each guarded column is protected, by every rule.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attained: BTreeMap<String, Figures>,
+}
+
+/// Classes counted in people.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeopleCounts {
+    /// Number of people by class.
+    pub classes: ClassCounts,
+    /// Digest of the classes that were counted; see [`People`].
+    pub digest: String,
+}
+
+impl From<&People> for PeopleCounts {
+    fn from(people: &People) -> Self {
+        Self { classes: people.classes().into(), digest: people.digest().to_string() }
+    }
 }
 
 /// Sizes of the published classes.
@@ -144,6 +247,11 @@ impl From<&Classes> for ClassCounts {
 impl Scores {
     /// Scores of published groups and classes.
     pub fn new(groups: &Groups, classes: &Classes, k: u32, columns: &[String]) -> Self {
+        let divergence = groups.information.as_ref().and_then(Information::divergence);
+        let queries = groups.workload.as_ref().and_then(Workload::error);
+        let values = groups.loss.rows() as f64 * columns.len() as f64;
+        // Whoever looks for a person chooses among people, not rows.
+        let people = groups.people.as_ref().map_or(classes, People::classes);
         Self {
             gcp: groups.loss.gcp(),
             um: groups.loss.um(),
@@ -152,9 +260,30 @@ impl Scores {
             wgp: groups.protection.wgp(),
             dm: classes.dm(groups.loss.suppressed()),
             c_avg: classes.c_avg(u64::from(k)),
-            risk_max: risk::prosecutor_max(classes),
-            risk_mean: risk::prosecutor_mean(classes),
+            risk_max: risk::prosecutor_max(people),
+            risk_mean: risk::prosecutor_mean(people),
             by_column: columns.iter().cloned().zip(groups.loss.by_column()).collect(),
+            ncp: groups.loss.ncp(),
+            lm: (values > 0.0).then(|| groups.loss.ncp() / values),
+            iloss: groups.generalisation.iloss(),
+            distortion: groups.generalisation.distortion(),
+            genc: groups.generalisation.genc(),
+            precision: groups.generalisation.precision(),
+            rd_of_a_row: groups.protection.mean_rd_of_a_row(),
+            rows_by_rd: groups.protection.by_disclosure().collect(),
+            unprotected: groups.protection.unprotected(),
+            cm: None,
+            non_uniform_entropy: divergence.map(|found| found.non_uniform_entropy),
+            entropy: divergence.map(|found| found.entropy),
+            kl: divergence.map(|found| found.kl),
+            joint_kl: divergence.map(|found| found.joint_kl),
+            queries: queries.map(|error| QueryScores {
+                count: error.queries,
+                empty: error.empty,
+                mean: error.mean,
+                median: error.median,
+                worst: error.worst,
+            }),
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! <sink>/data/run=<run id>.<attempt>/part-00000-000.parquet   immutable, written first, seen by nobody
+//! <sink>/data/run=<run id>.<attempt>/{qit,st}/part-...        the same for a release of two tables
 //! <sink>/_manifest/<run id>.json                              written last and only once: the release exists
 //! <sink>/_latest                                              points to the newest release
 //! <sink>/_SUCCESS                                             for readers that look for it
@@ -11,28 +12,48 @@
 //! Between staging and commit the files are read back and checked against the policy by a code path that shares
 //! nothing with the grouping; a release that fails the check is removed and never seen.
 
+mod anatomy;
 mod attack;
 mod boxes;
+mod cloud;
 mod commit;
 mod cover;
+#[cfg(feature = "delta")]
+mod delta;
+mod feasibility;
+mod judge;
+mod ledger;
 mod location;
 mod manifest;
 mod matching;
+mod phase;
 mod presence;
+#[cfg(feature = "aws")]
+mod profile;
 mod public;
 mod run;
 mod session;
 mod source;
+mod stores;
+mod trial;
+mod upload;
 mod verify;
 mod write;
 
 pub use attack::{Attack, Membership, Population, Risks};
-pub use commit::{Latest, collect_garbage, latest_run, releases, roll_back};
+pub use commit::Latest;
+pub(crate) use cover::Published;
+pub use feasibility::Report;
+pub use ledger::{collect_garbage, latest_run, releases, roll_back};
 pub use location::Location;
-pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, Scores, Verification};
+pub use manifest::{ClassCounts, InputFile, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
 pub use matching::Matching;
+pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
 pub(crate) use run::find_release;
-pub use run::{Observer, Outcome, Phase, Run, RunOptions, plan};
+pub use run::{Observer, Outcome, Run, RunOptions, Verified, plan};
 pub use session::{SessionOptions, SpillFolder};
 pub use source::Source;
+pub use stores::{Service, Stores};
+pub use trial::{Setting, Trial, Trials};
 pub use verify::{Finding, verify_against_source, verify_release};
+pub(crate) use verify::{count_classes, fingerprint, readable};

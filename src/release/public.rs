@@ -1,6 +1,8 @@
 //! The public table of a job with `privacy.presence`: its rows beside those of the source, and whether everybody of the
 //! source is in it.
 
+use std::path::Path;
+
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use datafusion::common::ScalarValue;
@@ -9,8 +11,9 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, iden
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::source::Source;
+use super::stores::Stores;
 use crate::error::{Error, Result};
-use crate::job::{MEMBER_COLUMN, Policy, Presence, Role};
+use crate::job::{MEMBER_COLUMN, Presence, Role, StoreOptions, Treatment};
 
 /// A public table that was found and opened.
 pub(super) struct Public {
@@ -22,9 +25,15 @@ pub(super) struct Public {
 
 impl Public {
     /// Opens the public table of a rule.
-    pub(super) async fn open(base: &std::path::Path, context: &SessionContext, url: &str) -> Result<Self> {
+    pub(super) async fn open(
+        stores: &Stores,
+        base: &Path,
+        context: &SessionContext,
+        url: &str,
+        options: &StoreOptions,
+    ) -> Result<Self> {
         let about = |error: Error| error.context("privacy.presence.public");
-        let source = Source::find(base, url).await.map_err(about)?;
+        let source = Source::reached(stores, base, url, options).await.map_err(about)?;
         let (plan, schema) = source.scan(context).await.map_err(about)?;
         Ok(Self { source, plan, schema })
     }
@@ -52,15 +61,13 @@ impl Public {
 
     /// Rows of the source and of the public table together: the quasi-identifiers of both, everything else null for the
     /// public, and a column that says which are of the source.
-    pub(super) fn beside(&self, input: &LogicalPlan, policy: &Policy) -> Result<LogicalPlan> {
+    pub(super) fn beside(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<LogicalPlan> {
         let mut of_source: Vec<Expr> = Vec::new();
         let mut of_public: Vec<Expr> = Vec::new();
-        for field in input.schema().fields() {
+        for ((qualifier, field), role) in input.schema().iter().zip(&treatment.roles) {
             let name = field.name();
-            let role = policy.columns.get(name).map(|column| column.role);
-            let role = role.or(policy.defaults.as_ref().map(|defaults| defaults.role));
-            of_source.push(ident(name).alias(name));
-            of_public.push(if role == Some(Role::Quasi) {
+            of_source.push(Expr::from((qualifier, field)).alias(name));
+            of_public.push(if *role == Role::Quasi {
                 self.column(name, field.data_type())?.alias(name)
             } else {
                 lit(ScalarValue::try_from(field.data_type())?).alias(name)

@@ -16,21 +16,29 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
 
+use super::anatomy::Tables;
 use super::attack::{self, Attack, Membership, Risks};
 use super::commit::{self, Commit};
+use super::feasibility::Report;
+use super::judge::{Look, classification};
+use super::ledger::{self, Ledger};
 use super::location::Location;
-use super::manifest::{FORMAT, InputFile, Manifest, OutputFile, Scores, Verification};
+use super::manifest::{FORMAT, InputFile, Manifest, OutputFile, PeopleCounts, Scores, Verification};
 use super::matching::Matching;
+use super::phase::{Begun, Phase, known_rows, spilled_bytes};
 use super::presence;
 use super::public::Public;
 use super::session::{SessionOptions, SpillFolder, unique_name};
 use super::source::Source;
-use super::verify::{self, Finding};
-use super::write::{Target, WriteExec, Written, stored_schema};
+use super::stores::Stores;
+use super::upload::Uploads;
+use super::verify::{self, Finding, Found};
+use super::write::{Target, WriteExec, Written, by_folder, stored_schema};
 use crate::error::{Error, Result};
-use crate::job::{Compression, Job, Output, Policy, Treatment, check};
+use crate::job::{Compression, Form, Job, MEMBER_COLUMN, Output, Policy, Treatment, check, check_layout};
 use crate::measure::{Classes, Groups};
-use crate::operator::{Anonymize, AnonymizeExec, Blueprint, cell_rows, fitting_partitions, survey_plan};
+use crate::operator::{Anonymize, AnonymizeExec, Blueprint, cell_rows, fitting_partitions, survey_plan, treat};
+use crate::privacy::Figures;
 use crate::survey::survey;
 
 /// How to run a job.
@@ -43,19 +51,8 @@ pub struct RunOptions {
     /// Rows of a cell; as many as the memory limit has room for when absent, at most
     /// [`CELL_ROWS`](crate::survey::CELL_ROWS).
     pub cell_rows: Option<usize>,
-}
-
-/// What a run is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Pass 1.
-    Survey,
-    /// Pass 2: grouping and writing.
-    Group,
-    /// Reading back.
-    Verify,
-    /// Making the release visible.
-    Commit,
+    /// Object stores that are at hand; others are opened with the credentials of the environment.
+    pub stores: Stores,
 }
 
 /// Where a run reports that a phase begins: the plan that runs, if any, tells by its metrics how far it is.
@@ -81,6 +78,7 @@ pub struct Run {
     options: RunOptions,
     /// Where files lie that are not committed yet, while there are any.
     staged: Mutex<Option<(Location, Path)>>,
+    uploads: Uploads,
 }
 
 impl Run {
@@ -89,64 +87,84 @@ impl Run {
         refuse(check(&job, base).iter().filter(|problem| problem.is_error()))?;
         let policy = Arc::new(Policy::of(&job, base)?);
         let (context, spill) = options.session.open()?;
-        Ok(Self { job, base: base.to_owned(), policy, context, _spill: spill, options, staged: Mutex::default() })
+        let (staged, uploads) = (Mutex::default(), Uploads::default());
+        Ok(Self { job, base: base.to_owned(), policy, context, _spill: spill, options, staged, uploads })
     }
 
     /// Runs the job.
     pub async fn execute(&self, observer: &Observer<'_>) -> Result<Outcome> {
-        let source = Source::find(&self.base, &self.job.source.url).await?;
-        let Opened { input, treatment, public, source_rows } = self.open(&source).await?;
-        let sink = Location::open(&self.base, &self.job.sink.url)?;
-        let run = self.run_id(&source, public.as_ref(), &treatment);
-        if let Some(done) = commit::committed(&sink, &run).await? {
-            let outcome = self.already(done, &source, public.as_ref())?;
+        observer(Phase::Plan, None, 0);
+        let phase = Phase::Plan.begin();
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        match self.release(&source, phase, observer).await {
+            Err(error) => Err(source.explain(error).await),
+            done => done,
+        }
+    }
+
+    async fn release(&self, source: &Source, phase: Begun, observer: &Observer<'_>) -> Result<Outcome> {
+        let Opened { input, treatment, public, rows, scanned } = self.open(source).await?;
+        let sink = self.sink()?;
+        let run = self.run_id(source, public.as_ref(), &treatment);
+        let ledger = Ledger::of(&self.job, &treatment)?;
+        if let Some(done) = ledger.committed(&sink, &run).await? {
+            let outcome = self.already(done, source, public.as_ref())?;
             if let Outcome::AlreadyDone(manifest) = &outcome {
-                commit::settle(&sink, manifest).await?;
+                ledger.settle(&sink, manifest).await?;
             }
+            phase.done();
             return Ok(outcome);
         }
-        refuse_foreign(&sink).await?;
+        ledger.refuse_foreign(&sink).await?;
         if let (Some(public), Some(rule)) = (&public, &self.policy.privacy.presence) {
-            public.hold_everybody(&DataFrame::new(self.context.state(), source_rows), rule).await?;
+            public.hold_everybody(&DataFrame::new(self.context.state(), scanned), rule).await?;
         }
+        self.foresee(&rows, &treatment).await?;
+        phase.count("files", (source.files().len() + public_files(public.as_ref()).len()) as u64);
+        let mut times = vec![phase.done()];
 
-        let mut times = Vec::new();
-        let mut clock = std::time::Instant::now();
-        let mut lap =
-            |phase: Phase| times.push((phase, std::mem::replace(&mut clock, std::time::Instant::now()).elapsed()));
-
+        let phase = Phase::Survey.begin();
         let blueprint = self.survey(&input, treatment, observer).await?;
-        lap(Phase::Survey);
+        phase.count("rows", blueprint.survey.rows);
+        phase.count("cells", blueprint.survey.tree.cells() as u64);
+        times.push(phase.done());
         let folder_name = format!("data/run={run}.{}", unique_name());
         let folder = sink.at(&folder_name);
         self.stage(Some((sink.clone(), folder.clone())));
         let staged = async {
             let target = self.target(&sink, &folder, &run, &blueprint)?;
-            let (files, measures, cells) = self.group(input, &blueprint, target, observer).await?;
-            lap(Phase::Group);
+            let phase = Phase::Group.begin();
+            let (files, measures, cells) = self.group(input, &blueprint, target, observer, &phase).await?;
+            times.push(phase.done());
+            let phase = Phase::Verify.begin();
             observer(Phase::Verify, None, blueprint.survey.rows);
-            let read = (&source, public.as_ref());
-            let manifest = self.verify(&sink, &run, folder_name, read, &blueprint, files, &measures, cells).await?;
-            lap(Phase::Verify);
+            let read = (source, public.as_ref());
+            let manifest =
+                self.verify(&sink, &run, folder_name, read, &blueprint, files, &measures, cells, observer).await?;
+            phase.count("rows", manifest.rows);
+            phase.count("classes", manifest.verification.classes.count);
+            phase.count("smallest_class", manifest.verification.classes.smallest);
+            times.push(phase.done());
+            let phase = Phase::Commit.begin();
             source.confirm().await?;
             if let Some(public) = &public {
                 public.source.confirm().await?;
             }
             observer(Phase::Commit, None, 0);
             self.stage(None);
-            commit::commit(&sink, &manifest).await.map(|commit| (commit, manifest))
+            let commit = ledger.commit(&sink, &manifest).await?;
+            times.push(phase.done());
+            Ok((commit, manifest))
         };
         match staged.await {
-            Ok((Commit::Won, manifest)) => {
-                lap(Phase::Commit);
-                Ok(Outcome::Released(Box::new(manifest), times))
-            }
+            Ok((Commit::Won, manifest)) => Ok(Outcome::Released(Box::new(manifest), times)),
             Ok((Commit::Unsettled(error), _)) => Err(error),
             Ok((Commit::Lost(other), _)) => {
                 commit::discard(&sink, &folder).await;
-                self.already(*other, &source, public.as_ref())
+                self.already(*other, source, public.as_ref())
             }
             Err(error) => {
+                self.uploads.settle().await;
                 commit::discard(&sink, &folder).await;
                 Err(error)
             }
@@ -159,26 +177,52 @@ impl Run {
         }
     }
 
+    /// The sink of the job.
+    pub fn sink(&self) -> Result<Location> {
+        self.options.stores.open(&self.base, &self.job.sink.url, &self.job.sink.options)
+    }
+
     /// Removes what a run that was stopped has staged.
     pub async fn abandon(&self) {
+        self.uploads.settle().await;
         let staged = self.staged.lock().ok().and_then(|mut staged| staged.take());
         if let Some((sink, folder)) = staged {
             commit::discard(&sink, &folder).await;
         }
     }
 
-    /// The source as a plan, beside the public table if there is one, and what will happen to its columns.
+    /// The source as a plan, with its identifiers replaced and beside the public table if there is one, and what will happen
+    /// to its columns.
     async fn open(&self, source: &Source) -> Result<Opened> {
-        let (source_rows, schema) = source.scan(&self.context).await?;
+        let (scanned, _) = source.scan(&self.context).await?;
+        refuse(check_layout(&self.job, scanned.schema().as_arrow()).iter())?;
+        let (rows, treatment) = treat(scanned.clone(), Arc::clone(&self.policy))?;
         let Some(rule) = &self.policy.privacy.presence else {
-            let treatment = Arc::new(Treatment::new(Arc::clone(&self.policy), schema)?);
-            return Ok(Opened { input: source_rows.clone(), treatment, public: None, source_rows });
+            let (input, treatment) = (rows.clone(), Arc::new(treatment));
+            return Ok(Opened { input, treatment, public: None, rows, scanned });
         };
-        let public = Public::open(&self.base, &self.context, &rule.public).await?;
-        let input = public.beside(&source_rows, &self.policy)?;
+        let public = self.public(&self.base, &rule.public).await?;
+        let input = public.beside(&rows, &treatment)?;
         let schema = Arc::new(input.schema().as_arrow().clone());
-        let treatment = Arc::new(Treatment::new(Arc::clone(&self.policy), schema)?);
-        Ok(Opened { input, treatment, public: Some(public), source_rows })
+        let treatment = Arc::new(Treatment::resolve(Arc::clone(&self.policy), schema)?);
+        Ok(Opened { input, treatment, public: Some(public), rows, scanned })
+    }
+
+    /// A public table, which is reached as the source is.
+    async fn public(&self, base: &LocalPath, url: &str) -> Result<Public> {
+        Public::open(&self.options.stores, base, &self.context, url, &self.job.source.options).await
+    }
+
+    /// The source as it is now, and what the job does to its columns.
+    pub async fn inspect(&self) -> Result<(DataFrame, Arc<Treatment>)> {
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        let Opened { rows, treatment, .. } = self.open(&source).await?;
+        Ok((DataFrame::new(self.context.state(), rows), treatment))
+    }
+
+    /// The session of the run.
+    pub fn context(&self) -> &SessionContext {
+        &self.context
     }
 
     /// Same policy, input, cells and version, same run: an identity that a scheduler need not invent.
@@ -188,9 +232,9 @@ impl Run {
             hasher.update(self.policy.hash.as_bytes());
             hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
             hasher.update(&self.cell_rows(treatment).to_le_bytes());
-            for file in source.files().iter().chain(public_files(public)) {
-                let tag = file.etag.as_deref().unwrap_or(&file.modified);
-                hasher.update(format!("{}\0{}\0{tag}\n", file.path, file.size).as_bytes());
+            hasher.update(source.snapshot().as_bytes());
+            if let Some(public) = public {
+                hasher.update(public.source.snapshot().as_bytes());
             }
             hasher.finalize().to_hex()[..16].to_owned()
         })
@@ -210,13 +254,49 @@ impl Run {
                 done.run
             )));
         }
-        if done.input != source.files() || done.public != public_files(public) {
+        if done.version != env!("CARGO_PKG_VERSION") {
+            return Err(Error::Conflict(format!(
+                "run `{}` has been released by Throng {}, this is {}; choose another --run-id",
+                done.run,
+                done.version,
+                env!("CARGO_PKG_VERSION")
+            )));
+        }
+        if !reads(&done, source) || done.public != public_files(public) {
             return Err(Error::Conflict(format!(
                 "run `{}` has been released from another input; choose another --run-id",
                 done.run
             )));
         }
         Ok(Outcome::AlreadyDone(Box::new(done)))
+    }
+
+    /// Before methods that fill groups with different values begin: whether there are enough.
+    async fn foresee(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<()> {
+        if !self.policy.method.name.entry().buckets {
+            return Ok(());
+        }
+        for report in self.reports(input, treatment).await? {
+            tracing::info!("{report}");
+            report.refuse()?;
+        }
+        Ok(())
+    }
+
+    async fn reports(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<Vec<Report>> {
+        let mut reports = Vec::new();
+        for column in &treatment.sensitive {
+            let source = DataFrame::new(self.context.state(), input.clone());
+            reports.push(Report::of(source, treatment, &column.name).await?);
+        }
+        Ok(reports)
+    }
+
+    /// What the sensitive columns of the source allow. Reads them.
+    pub async fn feasibility(&self) -> Result<Vec<Report>> {
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        let Opened { rows, treatment, .. } = self.open(&source).await?;
+        self.reports(&rows, &treatment).await
     }
 
     async fn survey(
@@ -227,7 +307,7 @@ impl Run {
     ) -> Result<Arc<Blueprint>> {
         let plan = survey_plan(input, &treatment)?;
         let plan = DataFrame::new(self.context.state(), plan).create_physical_plan().await?;
-        observer(Phase::Survey, Some(&plan), 0);
+        observer(Phase::Survey, Some(&plan), known_rows(&plan));
         let cell_rows = self.cell_rows(&treatment);
         let found = survey(plan, self.context.task_ctx(), Arc::clone(&treatment), cell_rows).await?;
         Blueprint::new(treatment, found).map(Arc::new)
@@ -239,6 +319,7 @@ impl Run {
         blueprint: &Arc<Blueprint>,
         target: Target,
         observer: &Observer<'_>,
+        phase: &Begun,
     ) -> Result<(Vec<Written>, Groups, usize)> {
         let logical = Anonymize::surveyed(input, Arc::clone(blueprint))?.into_plan();
         let mut state = self.context.state();
@@ -248,11 +329,14 @@ impl Run {
             options.execution.target_partitions = fitting_partitions(&blueprint.treatment.input, limit, wanted);
         }
         let grouped = DataFrame::new(state, logical).create_physical_plan().await?;
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(Arc::clone(&grouped), target));
+        let laid_out = by_folder(Arc::clone(&grouped), &target.partition_by)?;
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(laid_out, target));
         observer(Phase::Group, Some(&plan), blueprint.survey.rows);
-        let files = written(&collect(plan, self.context.task_ctx()).await?);
-        let measures = measures(&grouped)
-            .unwrap_or_else(|| Groups::new(blueprint.axes.len(), blueprint.treatment.sensitive.len()));
+        let files = written(&collect(Arc::clone(&plan), self.context.task_ctx()).await?);
+        phase.count("spilled_bytes", spilled_bytes(&plan));
+        let measures = measures(&grouped).unwrap_or_else(|| blueprint.measures());
+        phase.count("rows", measures.loss.rows());
+        phase.count("suppressed", measures.loss.suppressed());
         Ok((files, measures, blueprint.survey.tree.cells()))
     }
 
@@ -263,7 +347,7 @@ impl Run {
             KeyValue::new("throng.policy".into(), self.policy.hash.clone()),
             KeyValue::new("throng.k".into(), blueprint.rules.k.to_string()),
         ];
-        let Output { row_group_rows, file_rows, .. } = self.job.output;
+        let Output { row_group_rows, file_rows, file_size, .. } = self.job.output;
         let properties = WriterProperties::builder()
             .set_compression(codec(&self.job.output)?)
             .set_max_row_group_row_count(Some(row_group_rows))
@@ -271,7 +355,16 @@ impl Run {
             .set_created_by(format!("throng {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(metadata))
             .build();
-        Ok(Target { store: Arc::clone(&sink.store), folder: folder.clone(), properties, file_rows })
+        Ok(Target {
+            store: Arc::clone(&sink.store),
+            uploads: self.uploads.clone(),
+            folder: folder.clone(),
+            properties,
+            file_rows,
+            file_size: file_size.0,
+            partition_by: self.job.output.partition_by.clone(),
+            tables: blueprint.treatment.form() == Form::Anatomy,
+        })
     }
 
     #[expect(clippy::too_many_arguments, reason = "the manifest gathers what every phase has found")]
@@ -285,11 +378,13 @@ impl Run {
         written: Vec<Written>,
         measures: &Groups,
         cells: usize,
+        observer: &Observer<'_>,
     ) -> Result<Manifest> {
         let mut files = Vec::new();
         for file in written {
-            let name = file.path.rsplit('/').next().unwrap_or_default();
-            let path = format!("{data}/{name}");
+            let folder = sink.at(&data);
+            let below = file.path.strip_prefix(folder.as_ref()).unwrap_or(&file.path);
+            let path = format!("{data}{below}");
             let blake3 = verify::checksum(sink, &path).await?;
             let blake3 = blake3.ok_or_else(|| Error::Retry(format!("`{path}` was written but is not there")))?;
             files.push(OutputFile { path, rows: file.rows, size: file.size, blake3 });
@@ -297,14 +392,34 @@ impl Run {
         let treatment = &blueprint.treatment;
         let suppressed = measures.loss.suppressed();
         let rows = blueprint.survey.source_rows().saturating_sub(suppressed);
-        let table = verify::open(&self.context, sink, &files).await?;
+        let (table, links) =
+            verify::readable(&self.context, sink, &files, treatment.form(), Some(&treatment.output)).await?;
         let domains = Some(blueprint.survey.sensitive.as_slice());
-        let (classes, mut findings) = verify::verify_rows(&table, treatment, domains, rows).await?;
+        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Verify, Some(plan), rows);
+        let mut found = verify::verify_rows(&table, treatment, domains, rows, Look::Guarded, &watch).await?;
+        found.findings.extend(links);
         if let Some(public) = read.1 {
-            findings.extend(presence::verify(&table, public, &self.context, treatment).await?);
+            found.findings.extend(presence::verify(&table, public, &self.context, treatment).await?);
         }
-        Finding::refuse(&findings)?;
-        self.manifest(run, data, read, blueprint, files, measures, &classes, cells)
+        if let Some(people) = &measures.people {
+            let counts = PeopleCounts::from(people);
+            let (columns, k) = (treatment.class_columns(), treatment.policy.privacy.k);
+            found.findings.extend(verify::verify_people(&table, &columns, &counts.classes, &counts.digest, k).await?);
+        } else if treatment.person.is_some() {
+            let message = "the people of the published classes were not counted".to_owned();
+            found.findings.push(Finding { rule: "person".into(), count: 1, message });
+        }
+        if suppressed > 0 {
+            found.findings.iter_mut().for_each(|finding| explain_shift(treatment, suppressed, finding));
+        }
+        Finding::refuse(&found.findings)?;
+        let cm = match &treatment.policy.measures.class {
+            Some(label) => classification(&table, treatment, label, suppressed).await?,
+            None => None,
+        };
+        let mut manifest = self.manifest(run, data, read, blueprint, files, measures, found, cells)?;
+        manifest.scores.cm = cm;
+        Ok(manifest)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the manifest gathers what every phase has found")]
@@ -316,7 +431,7 @@ impl Run {
         blueprint: &Blueprint,
         files: Vec<OutputFile>,
         measures: &Groups,
-        classes: &Classes,
+        found: Found,
         cells: usize,
     ) -> Result<Manifest> {
         let treatment = &blueprint.treatment;
@@ -325,7 +440,9 @@ impl Run {
         let s = tuned.s.map(|s| ("s".to_owned(), s as f64));
         let columns: Vec<String> = treatment.quasi.iter().map(|column| column.name.clone()).collect();
         let k = self.policy.privacy.k;
+        let people = if treatment.person.is_some() { " people" } else { "" };
         let rules = blueprint.rules.others.iter().map(|rule| rule.name());
+        let classes = &found.classes;
         let schema = stored_schema(&treatment.output);
         Ok(Manifest {
             format: FORMAT,
@@ -336,37 +453,51 @@ impl Run {
             k,
             method: self.policy.method.name.as_str().to_owned(),
             seed: self.policy.method.seed,
+            form: (treatment.form() == Form::Anatomy).then_some(Form::Anatomy),
             tuned: delta.into_iter().chain(s).collect(),
             input: source.files().to_vec(),
+            snapshot: source.snapshot(),
             public: public_files(public).to_vec(),
             data,
             files,
             schema: schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect(),
             class_columns: treatment.class_columns(),
+            roles: treatment
+                .input
+                .fields()
+                .iter()
+                .zip(&treatment.roles)
+                .filter(|(field, _)| field.name() != MEMBER_COLUMN)
+                .map(|(field, role)| (field.name().clone(), *role))
+                .collect(),
             rows_read: blueprint.survey.source_rows(),
             rows: measures.loss.rows(),
             suppressed: measures.loss.suppressed(),
             cells,
             scores: Scores::new(measures, classes, k, &columns),
             verification: Verification {
-                rules: [format!("k = {k}")].into_iter().chain(rules).collect(),
+                rules: [format!("k = {k}{people}")].into_iter().chain(rules).collect(),
                 classes: classes.into(),
+                people: measures.people.as_ref().map(PeopleCounts::from),
+                attained: found.figures,
             },
         })
     }
 
     /// The newest release of the job's sink, checked against its manifest, the policy and the source.
-    pub async fn verify_latest(&self, release: Option<&str>) -> Result<(Manifest, Classes, Vec<Finding>)> {
-        let sink = Location::open(&self.base, &self.job.sink.url)?;
+    pub async fn verify_latest(&self, release: Option<&str>) -> Result<Verified> {
+        let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
         let (classes, mut findings) = verify::verify_release(&self.context, &sink, &manifest).await?;
-        let source = Source::find(&self.base, &self.job.source.url).await?;
-        let Opened { treatment, public, source_rows, .. } = self.open(&source).await?;
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        let Opened { treatment, public, rows, .. } = self.open(&source).await?;
         let present = existing(&sink, &manifest.files).await?;
         if present.is_empty() {
-            return Ok((manifest, classes, findings));
+            return Ok(Verified { manifest, classes, findings, attained: BTreeMap::new() });
         }
-        let published = verify::open(&self.context, &sink, &present).await?;
+        // What the files do not hold any more has been found missing.
+        let (published, _) =
+            verify::readable(&self.context, &sink, &present, manifest.form(), Some(&treatment.output)).await?;
         if manifest.policy != self.policy.hash {
             findings.push(Finding {
                 rule: "policy".into(),
@@ -374,14 +505,22 @@ impl Run {
                 message: "the release was made under another policy than this job's".into(),
             });
         }
-        let (_, found) = verify::verify_rows(&published, &treatment, None, manifest.rows).await?;
-        findings.extend(found.into_iter().filter(|finding| finding.rule != "rows" && finding.rule != "k"));
+        let found = verify::verify_rows(&published, &treatment, None, manifest.rows, Look::All, &|_| {}).await?;
+        let known: Vec<Finding> = findings.clone();
+        findings.extend(found.findings.into_iter().filter(|finding| !known.contains(finding)));
+        if treatment.person.is_some() && manifest.verification.people.is_none() {
+            let message = "nobody has counted the people of this release".to_owned();
+            findings.push(Finding { rule: "person".into(), count: 1, message });
+        }
         if let Some(public) = &public {
             findings.extend(presence::verify(&published, public, &self.context, &treatment).await?);
         }
-        if manifest.input == source.files() {
-            let source = DataFrame::new(self.context.state(), source_rows);
-            findings.extend(verify::verify_against_source(&published, &source, &treatment, manifest.suppressed).await?);
+        if reads(&manifest, &source) {
+            let source = DataFrame::new(self.context.state(), rows);
+            findings.extend(match Tables::of(&self.context, &sink, &present, manifest.form()).await? {
+                Some(tables) => tables.check_source(&source, &treatment, manifest.suppressed).await?,
+                None => verify::verify_against_source(&published, &source, &treatment, manifest.suppressed).await?,
+            });
         } else {
             findings.push(Finding {
                 rule: "source".into(),
@@ -389,7 +528,7 @@ impl Run {
                 message: "the source has changed since the release, so its rows cannot be compared".into(),
             });
         }
-        Ok((manifest, classes, findings))
+        Ok(Verified { manifest, classes, findings, attained: found.figures })
     }
 }
 
@@ -397,16 +536,23 @@ impl Run {
     /// What an adversary learns from a release of the job's sink, with a public table (the job's when none is given) and
     /// the number of people in the whole population, as far as they are known.
     pub async fn attack(&self, release: Option<&str>, public: Option<&str>, population: Option<u64>) -> Result<Attack> {
-        let sink = Location::open(&self.base, &self.job.sink.url)?;
+        let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
-        let source = Source::find(&self.base, &self.job.source.url).await?;
-        let Opened { treatment, public: of_job, source_rows, .. } = self.open(&source).await?;
+        if manifest.form() == Form::Anatomy {
+            return Err(Error::Job(
+                "a release of the form `anatomy` publishes quasi-identifiers exactly: whoever fits is in it, and only \
+                 releases of the form `generalise` can be attacked"
+                    .into(),
+            ));
+        }
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        let Opened { treatment, public: of_job, rows, .. } = self.open(&source).await?;
         let public = match public {
-            Some(url) => Some(Public::open(LocalPath::new("."), &self.context, url).await?),
+            Some(url) => Some(self.public(LocalPath::new("."), url).await?),
             None => of_job,
         };
-        let published = verify::open(&self.context, &sink, &manifest.files).await?;
-        let classes = verify::count_classes(&published, &treatment.class_columns()).await?;
+        let published = verify::open(&self.context, &sink, &manifest.files, Some(&treatment.output)).await?;
+        let classes = verify::count_classes(&published, &treatment.class_columns(), &|_| {}).await?;
         let matching = match &public {
             Some(public) => Some(presence::matching(&published, public, &self.context, &treatment).await?),
             None => None,
@@ -418,7 +564,7 @@ impl Run {
         }
         let population = match population {
             Some(people) => {
-                let source = DataFrame::new(self.context.state(), source_rows);
+                let source = DataFrame::new(self.context.state(), rows);
                 Some(attack::population(people, &source, &classes, &treatment).await?)
             }
             None => None,
@@ -437,29 +583,61 @@ impl Run {
 
 /// What a run reads.
 struct Opened {
-    /// Rows to anonymise, with those of the public table if there is one.
+    /// Rows to anonymise: those of the source, beside those of the public table if there is one.
     input: LogicalPlan,
     treatment: Arc<Treatment>,
     public: Option<Public>,
-    /// Rows of the source alone.
-    source_rows: LogicalPlan,
+    /// Rows of the source alone, with their identifiers replaced.
+    rows: LogicalPlan,
+    /// Rows of the source as they are.
+    scanned: LogicalPlan,
 }
 
 fn public_files(public: Option<&Public>) -> &[InputFile] {
     public.map_or(&[], |public| public.source.files())
 }
 
+/// Suppressed rows are part of the table that groups were compared with, and not of the one that is published.
+fn explain_shift(treatment: &Treatment, suppressed: u64, finding: &mut Finding) {
+    let rules = treatment.policy.privacy.rules();
+    if rules.iter().any(|listed| listed.name == finding.rule && listed.rule.needs().table) {
+        finding.message += &format!(
+            "; {suppressed} rows were suppressed, which changes the table that groups are compared with: allow none \
+             (privacy.max-suppression = 0), or a wider bound"
+        );
+    }
+}
+
+/// What `verify` has found of a release.
+#[derive(Debug, Clone)]
+pub struct Verified {
+    /// The manifest of the release.
+    pub manifest: Manifest,
+    /// Its classes, counted in the files.
+    pub classes: Classes,
+    /// What does not hold.
+    pub findings: Vec<Finding>,
+    /// How well each sensitive column is protected, by every rule.
+    pub attained: BTreeMap<String, Figures>,
+}
+
+/// Whether a release was made from this source, as it is now.
+fn reads(release: &Manifest, source: &Source) -> bool {
+    let same = release.snapshot.is_empty() || release.snapshot == source.snapshot();
+    same && release.input == source.files()
+}
+
 /// A release of a sink by run id, or the newest one.
 pub(crate) async fn find_release(sink: &Location, run: Option<&str>) -> Result<Manifest> {
     let run = match run {
         Some(run) => run.to_owned(),
-        None => match commit::latest(sink).await? {
-            Some(latest) => latest.run,
-            None => return Err(Error::Input(format!("`{}` holds no release", sink.name))),
+        None => match ledger::latest_run(sink).await? {
+            Some(run) => run,
+            None => return Err(Error::Input(format!("`{}` holds no release; `throng run` makes one", sink.name))),
         },
     };
-    let found = commit::committed(sink, &run).await?;
-    found.ok_or_else(|| Error::Input(format!("`{}` holds no release of run `{run}`", sink.name)))
+    let found = ledger::committed(sink, &run).await?;
+    found.ok_or_else(|| commit::no_such_run(sink, &run))
 }
 
 async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFile>> {
@@ -476,15 +654,20 @@ async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFil
 
 /// The plan of a job as text; reads the schema of the source and nothing else.
 pub async fn plan(run: &Run) -> Result<String> {
-    let source = Source::find(&run.base, &run.job.source.url).await?;
-    let Opened { input, .. } = run.open(&source).await?;
-    let logical = Anonymize::new(input, Arc::clone(&run.policy))?.into_plan();
+    let source = Source::find(&run.options.stores, &run.base, &run.job).await?;
+    let Opened { input, treatment, public, .. } = run.open(&source).await?;
+    let logical = Anonymize::treated(input, treatment.as_ref().clone())?.into_plan();
     let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
-    Ok(displayable(plan.as_ref()).indent(false).to_string())
+    let described = |what: &str, place: &Location| format!("{what}: {} ({})\n", place.name, place.service);
+    let mut places: String = source.locations().map(|place| described("source", place)).collect();
+    let public_places = public.iter().flat_map(|public| public.source.locations());
+    places.extend(public_places.map(|place| described("public", place)));
+    let places = places + &described("sink", &run.sink()?);
+    Ok(source.mask(places + &displayable(plan.as_ref()).indent(false).to_string()))
 }
 
 /// Measures of the anonymising node of a plan.
-fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
+pub(super) fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
     match plan.downcast_ref::<AnonymizeExec>() {
         Some(node) => node.measures(),
         None => plan.children().into_iter().find_map(measures),
@@ -518,26 +701,6 @@ fn codec(output: &Output) -> Result<Codec> {
         Compression::Lz4 => Codec::LZ4_RAW,
         Compression::None => Codec::UNCOMPRESSED,
     })
-}
-
-/// Refuses a sink that holds something else than releases.
-async fn refuse_foreign(sink: &Location) -> Result<()> {
-    let listed = sink.store.list_with_delimiter(Some(&sink.prefix)).await?;
-    let ours = ["_manifest", "_latest", "_SUCCESS", "data"];
-    let foreign = listed
-        .objects
-        .iter()
-        .map(|meta| &meta.location)
-        .chain(&listed.common_prefixes)
-        .find(|path| path.filename().is_some_and(|name| !ours.contains(&name)));
-    match foreign {
-        None => Ok(()),
-        Some(path) => Err(Error::Conflict(format!(
-            "the sink `{}` holds something that is not a release (`{}`); choose an empty folder",
-            sink.name,
-            path.filename().unwrap_or_default()
-        ))),
-    }
 }
 
 fn refuse<'a>(problems: impl Iterator<Item = &'a crate::job::Problem>) -> Result<()> {

@@ -14,7 +14,7 @@ use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reason};
 use crate::operator::AnonymizeQueryPlanner;
 
 /// Limits of a run.
@@ -86,7 +86,11 @@ impl SessionOptions {
 impl SpillFolder {
     fn create(parent: &Path) -> Result<Self> {
         let failed = |error: std::io::Error| {
-            Error::Resources(format!("the spill folder in {} cannot be made: {error}", parent.display()))
+            let why = reason(&error);
+            Error::Resources(format!(
+                "the spill folder in {} cannot be made: {why}; choose another place with --spill-dir",
+                parent.display()
+            ))
         };
         fs::create_dir_all(parent).map_err(failed)?;
         remove_abandoned(parent);

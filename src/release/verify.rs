@@ -1,32 +1,40 @@
 //! Checks what was written, by reading it back: ordinary queries over the published files that share nothing with the
 //! code that made the groups. What is found names the rule and a count, never a value.
 
+use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
-use datafusion::arrow::compute::concat_batches;
-use datafusion::arrow::datatypes::{DataType, Int64Type, UInt64Type};
+use datafusion::arrow::datatypes::{DataType, Int64Type, Schema, UInt64Type};
 use datafusion::common::HashMap;
+use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::options::ParquetReadOptions;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::functions_aggregate::expr_fn::{count, max, min};
+use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, ident, lit,
 };
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStoreExt;
 
+use super::anatomy::Tables;
 use super::cover::{Original, Published};
+use super::judge::{Look, judge};
 use super::location::Location;
-use super::manifest::{Manifest, OutputFile};
-use crate::encode::{SensitiveDomain, encode_sensitive, is_number, is_time, positions, row_hashes};
+use super::manifest::{ClassCounts, Manifest, OutputFile};
+use super::source::partitions::Partitions;
+use super::source::table::FilesTable;
+use crate::encode::{CLASS_SEEDS, SensitiveDomain, row_hashes};
 use crate::error::{Error, Result};
-use crate::job::{Diversity, LDiversity, Role, SensitiveColumn, Treatment, published_fields};
+use crate::job::{Form, Role, Treatment, published_fields};
 use crate::measure::Classes;
-use crate::privacy::range_diversity::range_diversity;
-use crate::privacy::{l_diversity, within};
+use crate::measure::people::Digest;
+use crate::privacy::Figures;
 
 /// A rule that a release breaks, and how often.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +48,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(rule: impl Into<String>, count: u64, message: impl Into<String>) -> Self {
+    pub(super) fn new(rule: impl Into<String>, count: u64, message: impl Into<String>) -> Self {
         Self { rule: rule.into(), count, message: message.into() }
     }
 
@@ -55,39 +63,131 @@ impl Finding {
     }
 }
 
-/// A table over published files.
-pub(super) async fn open(context: &SessionContext, sink: &Location, files: &[OutputFile]) -> Result<DataFrame> {
-    context.register_object_store(&sink.root, Arc::clone(&sink.store));
-    let urls: Vec<String> = files.iter().map(|file| sink.url(&sink.at(&file.path))).collect();
-    let frame = context.read_parquet(urls, ParquetReadOptions::default()).await;
-    frame.map_err(|error| Error::Privacy(format!("a published file cannot be read back: {}", Error::from(error))))
+/// Names of the folders of column values that a published file lies in below the folder of its release.
+pub(super) fn folders(path: &str) -> Vec<String> {
+    let mut names: Vec<String> = path.split('/').skip(2).map(str::to_owned).collect();
+    names.pop();
+    names.retain(|name| name.contains('='));
+    names
 }
 
-/// Checks class sizes and all rules that can be read from the published rows; returns the classes.
+/// Where the plan that reads all rows back is shown before it runs, for those who watch it.
+pub(crate) type Watch<'a> = dyn Fn(&Arc<dyn ExecutionPlan>) + Send + Sync + 'a;
+
+/// A table over published files. Columns that are folder names have the type of `published`, where it is known.
+pub(super) async fn open(
+    context: &SessionContext,
+    sink: &Location,
+    files: &[OutputFile],
+    published: Option<&Schema>,
+) -> Result<DataFrame> {
+    context.register_object_store(&sink.root, Arc::clone(&sink.store));
+    let below: Vec<Vec<String>> = files.iter().map(|file| folders(&file.path)).collect();
+    if below.iter().any(|folders| !folders.is_empty()) {
+        let declared = |column: &str| Some(published?.field_with_name(column).ok()?.data_type().clone());
+        let partitions = Partitions::find(&below, |file| files[file].path.clone(), declared)?;
+        return open_folders(context, sink, files, partitions).await;
+    }
+    let urls: Vec<String> = files.iter().map(|file| sink.url(&sink.at(&file.path))).collect();
+    let frame = context.read_parquet(urls, ParquetReadOptions::default()).await;
+    frame.map_err(|error| {
+        let what = "a published file cannot be read back";
+        match Error::from(error) {
+            Error::Input(text) => Error::Privacy(format!("{what}: {text}")),
+            other => other.context(what),
+        }
+    })
+}
+
+async fn open_folders(
+    context: &SessionContext,
+    sink: &Location,
+    files: &[OutputFile],
+    partitions: Partitions,
+) -> Result<DataFrame> {
+    let unreadable = |error: Error| Error::Privacy(format!("a published file cannot be read back: {error}"));
+    let mut found = Vec::new();
+    for file in files {
+        found.push(sink.store.head(&sink.at(&file.path)).await.map_err(|error| unreadable(error.into()))?);
+    }
+    let format = Arc::new(ParquetFormat::default());
+    let schema = format.infer_schema(&context.state(), &sink.store, &found).await;
+    let schema = schema.map_err(|error| unreadable(error.into()))?;
+    let table = FilesTable::new(ObjectStoreUrl::parse(&sink.root)?, format, schema, found, partitions);
+    Ok(context.read_table(Arc::new(table))?)
+}
+
+/// The rows of a release by which the rules are judged, and whether the tables of one that has two fit together.
+pub(crate) async fn readable(
+    context: &SessionContext,
+    sink: &Location,
+    files: &[OutputFile],
+    form: Form,
+    published: Option<&Schema>,
+) -> Result<(DataFrame, Vec<Finding>)> {
+    match Tables::of(context, sink, files, form).await? {
+        Some(tables) => Ok((tables.rows()?, tables.check_links().await?)),
+        None => Ok((open(context, sink, files, published).await?, Vec::new())),
+    }
+}
+
+/// What was found in the published rows.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Found {
+    /// Sizes of the classes in rows.
+    pub(super) classes: Classes,
+    /// The rules that are broken.
+    pub(super) findings: Vec<Finding>,
+    /// How well each sensitive column is protected.
+    pub(super) figures: BTreeMap<String, Figures>,
+}
+
+/// Checks class sizes and all rules that can be read from the published rows.
 pub(super) async fn verify_rows(
     rows: &DataFrame,
     treatment: &Treatment,
     domains: Option<&[SensitiveDomain]>,
     expected_rows: u64,
-) -> Result<(Classes, Vec<Finding>)> {
+    look: Look,
+    watch: &Watch<'_>,
+) -> Result<Found> {
+    let k = treatment.policy.privacy.k;
+    let classes = count_classes(rows, &treatment.class_columns(), watch).await?;
     let mut findings = Vec::new();
-    let classes = count_classes(rows, &treatment.class_columns()).await?;
     findings.extend(row_count(classes.rows(), expected_rows));
-    findings.extend(small_classes(&classes, treatment.policy.privacy.k));
-    for (index, column) in treatment.sensitive.iter().enumerate() {
-        let privacy = &treatment.policy.privacy;
-        let diverse: Vec<&LDiversity> = privacy.l_diversity.iter().filter(|rule| rule.column == column.name).collect();
-        let bound = privacy.range_diversity.iter().find(|rule| rule.column == column.name).map(|rule| rule.p);
-        if diverse.is_empty() && bound.is_none() {
-            continue;
-        }
-        let domain = match domains {
-            Some(domains) => domains[index],
-            None => domain_of(rows, column).await?,
-        };
-        findings.extend(check_sensitive(rows, treatment, column, &domain, &diverse, bound).await?);
+    findings.extend(small_classes(&classes, k, "rows"));
+    let published = treatment.person.filter(|&person| treatment.roles[person] != Role::Identifier);
+    if let Some(person) = published {
+        let people = count_people(rows, treatment, treatment.input.field(person).name()).await?;
+        findings.extend(small_classes(&people, k, "people"));
     }
-    Ok((classes, findings))
+    let (broken, figures) = judge(rows, treatment, domains, look).await?;
+    findings.extend(broken);
+    Ok(Found { classes, findings, figures })
+}
+
+/// Checks that the published classes are those in which people were counted, and that there were enough in each.
+pub(super) async fn verify_people(
+    rows: &DataFrame,
+    class_columns: &[String],
+    counted: &ClassCounts,
+    digest: &str,
+    k: u32,
+) -> Result<Vec<Finding>> {
+    let mut found = Digest::default();
+    let mut stream = rows.clone().select(fingerprint(class_columns))?.execute_stream().await?;
+    while let Some(batch) = stream.try_next().await? {
+        (0..batch.num_rows()).for_each(|row| found.add(class(&batch, row)));
+    }
+    let mut findings = Vec::new();
+    if found.to_string() != digest {
+        let message = "the published classes are not those in which people were counted";
+        findings.push(Finding::new("person", 1, message));
+    }
+    let mut classes = Classes::default();
+    counted.by_size.iter().for_each(|(&size, &number)| classes.add(size, number));
+    findings.extend(small_classes(&classes, k, "people"));
+    Ok(findings)
 }
 
 /// Checks a release against its manifest: every file is the one that was released, with as many rows, and every class
@@ -120,10 +220,15 @@ pub async fn verify_release(
     if present.is_empty() {
         return Ok((Classes::default(), findings));
     }
-    let rows = open(context, sink, &present).await?;
-    let classes = count_classes(&rows, &manifest.class_columns).await?;
+    let (rows, links) = readable(context, sink, &present, manifest.form(), None).await?;
+    findings.extend(links);
+    let classes = count_classes(&rows, &manifest.class_columns, &|_| {}).await?;
     findings.extend(row_count(classes.rows(), manifest.rows));
-    findings.extend(small_classes(&classes, manifest.k));
+    findings.extend(small_classes(&classes, manifest.k, "rows"));
+    if let Some(people) = &manifest.verification.people {
+        findings
+            .extend(verify_people(&rows, &manifest.class_columns, &people.classes, &people.digest, manifest.k).await?);
+    }
     Ok((classes, findings))
 }
 
@@ -132,9 +237,9 @@ fn row_count(found: u64, expected: u64) -> Option<Finding> {
     (off > 0).then(|| Finding::new("rows", off, format!("{found} rows are published, {expected} should be")))
 }
 
-fn small_classes(classes: &Classes, k: u32) -> Option<Finding> {
+fn small_classes(classes: &Classes, k: u32, what: &str) -> Option<Finding> {
     let small: u64 = classes.histogram().filter(|(size, _)| *size < u64::from(k)).map(|(_, count)| count).sum();
-    (small > 0).then(|| Finding::new("k", small, format!("{small} classes hold fewer than k = {k} rows")))
+    (small > 0).then(|| Finding::new("k", small, format!("{small} classes hold fewer than k = {k} {what}")))
 }
 
 /// BLAKE3 of a file; none when there is no such file.
@@ -153,135 +258,43 @@ pub(super) async fn checksum(sink: &Location, path: &str) -> Result<Option<Strin
 }
 
 /// Sizes of the classes of equal published quasi-identifiers.
-pub(super) async fn count_classes(rows: &DataFrame, columns: &[String]) -> Result<Classes> {
+pub(crate) async fn count_classes(rows: &DataFrame, columns: &[String], watch: &Watch<'_>) -> Result<Classes> {
     let sizes = rows
         .clone()
         .aggregate(fingerprint(columns), vec![count(lit(1)).alias("size")])?
         .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes")])?;
+    read_sizes(sizes, watch).await
+}
+
+/// Rows of (size, number of classes of that size).
+async fn read_sizes(sizes: DataFrame, watch: &Watch<'_>) -> Result<Classes> {
+    let context = Arc::new(sizes.task_ctx());
+    let plan = sizes.create_physical_plan().await?;
+    watch(&plan);
     let mut classes = Classes::default();
-    for batch in sizes.collect().await? {
+    for batch in collect(plan, context).await? {
         let (size, number) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
         (0..batch.num_rows()).for_each(|row| classes.add(size.value(row) as u64, number.value(row) as u64));
     }
     Ok(classes)
 }
 
-/// Smallest and largest value of a sensitive column, as published.
-pub(super) async fn domain_of(rows: &DataFrame, column: &SensitiveColumn) -> Result<SensitiveDomain> {
-    let value = ident(&column.name);
-    if !(is_number(&column.data_type) || is_time(&column.data_type)) {
-        let distinct = rows.clone().aggregate(vec![value], vec![])?.count().await?;
-        return Ok(SensitiveDomain { min: 0.0, max: 0.0, distinct: distinct as u64 });
-    }
-    let ends = rows.clone().aggregate(vec![], vec![min(value.clone()), max(value)])?.collect().await?;
-    let end = |index: usize| -> Result<f64> {
-        let batch = ends.first().ok_or_else(|| Error::Internal("an aggregate without a row".into()))?;
-        Ok(positions(batch.column(index))?.first().copied().unwrap_or_default())
-    };
-    Ok(SensitiveDomain { min: end(0)?, max: end(1)?, distinct: 0 })
-}
-
-/// Rows of (class, value, count) that are looked at together.
-const CHUNK_ROWS: usize = 1 << 16;
-
-/// Checks the rules of one sensitive column, class by class.
-async fn check_sensitive(
-    rows: &DataFrame,
-    treatment: &Treatment,
-    column: &SensitiveColumn,
-    domain: &SensitiveDomain,
-    diverse: &[&LDiversity],
-    bound: Option<f64>,
-) -> Result<Vec<Finding>> {
+/// Sizes of the classes in people, when whose a row is is published.
+async fn count_people(rows: &DataFrame, treatment: &Treatment, person: &str) -> Result<Classes> {
     let mut keys = fingerprint(&treatment.class_columns());
-    keys.push(ident(&column.name).alias("value"));
-    let histogram = rows.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
-    let sorted = histogram.sort(vec![ident("class_a").sort(true, true), ident("class_b").sort(true, true)])?;
-    let schema = Arc::new(sorted.schema().as_arrow().clone());
-    let mut stream = sorted.execute_stream().await?;
-    let mut broken = vec![0_u64; diverse.len() + 1];
-    let mut waiting: Option<RecordBatch> = None;
-    loop {
-        let next = stream.try_next().await?;
-        let ended = next.is_none();
-        let chunk = concat_batches(&schema, waiting.iter().chain(&next))?;
-        let cut = if ended { chunk.num_rows() } else { last_class(&chunk) };
-        if !ended && (cut == 0 || chunk.num_rows() < CHUNK_ROWS) {
-            waiting = Some(chunk);
-            continue;
-        }
-        judge(&chunk.slice(0, cut), column, domain, diverse, bound, &mut broken)?;
-        waiting = Some(chunk.slice(cut, chunk.num_rows() - cut));
-        if ended {
-            break;
-        }
-    }
-    let name = &column.name;
-    let mut findings = Vec::new();
-    for (rule, count) in diverse.iter().zip(&broken).filter(|(_, count)| **count > 0) {
-        let l = rule.l;
-        let message = format!("{count} classes do not hold enough variety of `{name}` (l = {l})");
-        findings.push(Finding::new("l-diversity", *count, message));
-    }
-    if let (Some(bound), Some(count)) = (bound, broken.last().filter(|count| **count > 0)) {
-        let message = format!("{count} classes disclose a range of `{name}` more surely than p = {bound}");
-        findings.push(Finding::new("range-diversity", *count, message));
-    }
-    Ok(findings)
+    keys.push(ident(person).alias("person"));
+    let sizes = rows
+        .clone()
+        .aggregate(keys, vec![])?
+        .aggregate(vec![ident("class_a"), ident("class_b")], vec![count(lit(1)).alias("size")])?
+        .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes")])?;
+    read_sizes(sizes, &|_| {}).await
 }
 
+/// The class of a row whose first two columns are its fingerprint.
 pub(super) fn class(batch: &RecordBatch, row: usize) -> (u64, u64) {
     let part = |index: usize| batch.column(index).as_primitive::<UInt64Type>().value(row);
     (part(0), part(1))
-}
-
-/// Where the last class of a chunk begins: it may go on in the next one.
-pub(super) fn last_class(chunk: &RecordBatch) -> usize {
-    let Some(last) = chunk.num_rows().checked_sub(1) else { return 0 };
-    let of_last = class(chunk, last);
-    (0..=last).rev().take_while(|row| class(chunk, *row) == of_last).last().unwrap_or(0)
-}
-
-fn judge(
-    chunk: &RecordBatch,
-    column: &SensitiveColumn,
-    domain: &SensitiveDomain,
-    diverse: &[&LDiversity],
-    bound: Option<f64>,
-    broken: &mut [u64],
-) -> Result<()> {
-    let sensitive = encode_sensitive(column, domain, chunk.column(2))?;
-    let sizes = chunk.column(3).as_primitive::<Int64Type>();
-    let mut from = 0;
-    while from < chunk.num_rows() {
-        let this = class(chunk, from);
-        let until = (from..chunk.num_rows()).find(|row| class(chunk, *row) != this).unwrap_or(chunk.num_rows());
-        let mut histogram: Vec<(u32, u32)> =
-            (from..until).map(|row| (sensitive.codes[row], sizes.value(row) as u32)).collect();
-        histogram.sort_unstable();
-        // Values that cannot be told apart count as one.
-        histogram.dedup_by(|later, earlier| {
-            let same = later.0 == earlier.0;
-            earlier.1 += if same { later.1 } else { 0 };
-            same
-        });
-        for (rule, broken) in diverse.iter().zip(broken.iter_mut()) {
-            *broken += u64::from(!is_diverse(rule, &histogram));
-        }
-        if let (Some(bound), Some(broken)) = (bound, broken.last_mut()) {
-            *broken += u64::from(!within(range_diversity(&histogram, &sensitive), bound));
-        }
-        from = until;
-    }
-    Ok(())
-}
-
-fn is_diverse(rule: &LDiversity, histogram: &[(u32, u32)]) -> bool {
-    match rule.kind {
-        Diversity::Distinct => histogram.len() as f64 >= rule.l,
-        Diversity::Entropy => within(rule.l.ln(), l_diversity::entropy(histogram)),
-        Diversity::Recursive => l_diversity::recursive(histogram, rule.c.unwrap_or(1.0), rule.l as usize),
-    }
 }
 
 /// Original rows that are compared one by one with what was published of them; of a larger table, an even share.
@@ -329,7 +342,7 @@ pub async fn verify_against_source(
 type Key = (u64, u64);
 
 /// How often each combination of unchanged values occurs.
-async fn content(rows: &DataFrame, columns: &[String]) -> Result<HashMap<Key, u64>> {
+pub(super) async fn content(rows: &DataFrame, columns: &[String]) -> Result<HashMap<Key, u64>> {
     let counted = rows.clone().aggregate(fingerprint(columns), vec![count(lit(1)).alias("size")])?;
     let mut content = HashMap::new();
     for batch in counted.collect().await? {
@@ -401,14 +414,15 @@ async fn uncovered(
 }
 
 /// Two independent 64-bit hashes of some columns: together they tell combinations of values apart.
-pub(super) fn fingerprint(columns: &[String]) -> Vec<Expr> {
+pub(crate) fn fingerprint(columns: &[String]) -> Vec<Expr> {
     let part = |name: &str, seed: u64| {
         let function = ScalarUDF::from(Fingerprint { signature: Signature::variadic_any(Volatility::Immutable), seed });
         // Without columns, all rows are alike.
         let columns = if columns.is_empty() { vec![lit(0)] } else { columns.iter().map(ident).collect() };
         function.call(columns).alias(name)
     };
-    vec![part("class_a", 0x7472_7565), part("class_b", 0x6661_6c73)]
+    let [a, b] = CLASS_SEEDS;
+    vec![part("class_a", a), part("class_b", b)]
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

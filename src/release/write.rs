@@ -4,8 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, UInt64Array};
+use datafusion::arrow::compute::{cast, partition as arrow_partition};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -14,28 +14,59 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::parquet::arrow::AsyncArrowWriter;
 use datafusion::parquet::file::properties::WriterProperties;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 use futures::StreamExt;
 use object_store::ObjectStore;
-use object_store::buffered::BufWriter;
 use object_store::path::Path;
 
+use super::anatomy;
+use super::source::partitions::folder;
+use super::upload::{Upload, Uploads};
 use crate::error::{Error, Result};
 
 /// Where and how files are written.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) store: Arc<dyn ObjectStore>,
+    /// Where uploads are seen to their end, whatever becomes of their writers.
+    pub(super) uploads: Uploads,
     pub(super) folder: Path,
     pub(super) properties: WriterProperties,
     /// Rows after which a new file is begun.
     pub(super) file_rows: usize,
+    /// Bytes after which a new file is begun.
+    pub(super) file_size: u64,
+    /// Columns whose values name folders, and are left out of the files.
+    pub(super) partition_by: Vec<String>,
+    /// Whether the rows are two tables side by side.
+    pub(super) tables: bool,
+}
+
+/// Brings rows of the same folder together: into one partition, one after the other, so that a folder is written by
+/// one writer and not in many small files.
+pub(super) fn by_folder(rows: Arc<dyn ExecutionPlan>, columns: &[String]) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = rows.schema();
+    let keys =
+        columns.iter().map(|name| Ok(Arc::new(Column::new_with_schema(name, &schema)?) as Arc<dyn PhysicalExpr>));
+    let keys = keys.collect::<DataFusionResult<Vec<_>>>()?;
+    let Some(order) = LexOrdering::new(keys.iter().map(|key| PhysicalSortExpr::new_default(Arc::clone(key)))) else {
+        return Ok(rows);
+    };
+    let partitions = rows.output_partitioning().partition_count();
+    let exchanged: Arc<dyn ExecutionPlan> = match partitions {
+        0 | 1 => rows,
+        _ => Arc::new(RepartitionExec::try_new(rows, Partitioning::Hash(keys, partitions))?),
+    };
+    Ok(Arc::new(SortExec::new(order, exchanged).with_preserve_partitioning(true)))
 }
 
 /// One written file.
@@ -101,7 +132,11 @@ fn stored(data_type: &DataType) -> DataType {
 
 impl DisplayAs for WriteExec {
     fn fmt_as(&self, _form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WriteExec: folder={}", self.target.folder)
+        write!(f, "WriteExec: folder={}", self.target.folder)?;
+        match self.target.partition_by.as_slice() {
+            [] => Ok(()),
+            columns => write!(f, ", partition_by=[{}]", columns.join(", ")),
+        }
     }
 }
 
@@ -155,8 +190,12 @@ impl ExecutionPlan for WriteExec {
         let target = self.target.clone();
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let stream = futures::stream::once(async move {
-            let written =
-                write(input, &target, partition, &metrics, &reservation).await.map_err(Error::into_datafusion)?;
+            let written = if target.tables {
+                write_tables(input, &target, partition, &metrics, &reservation).await
+            } else {
+                write(input, &target, partition, &metrics, &reservation).await
+            };
+            let written = written.map_err(Error::into_datafusion)?;
             let paths: ArrayRef = Arc::new(StringArray::from_iter_values(written.iter().map(|file| &file.path)));
             let rows: ArrayRef = Arc::new(UInt64Array::from_iter_values(written.iter().map(|file| file.rows)));
             let sizes: ArrayRef = Arc::new(UInt64Array::from_iter_values(written.iter().map(|file| file.size)));
@@ -170,63 +209,67 @@ impl ExecutionPlan for WriteExec {
     }
 }
 
-async fn write(
+/// Writes rows that are two tables side by side into a folder for each.
+async fn write_tables(
     input: SendableRecordBatchStream,
     target: &Target,
     partition: usize,
     metrics: &BaselineMetrics,
     reservation: &MemoryReservation,
 ) -> Result<Vec<Written>> {
-    let mut open: Option<File> = None;
-    let written = write_files(input, target, partition, metrics, reservation, &mut open).await;
-    if let Some((_, writer, _)) = open {
-        abort(writer).await;
-    }
-    written
+    let (pump, qit, st) = anatomy::part(input)?;
+    let below = |folder: &str| Target { folder: target.folder.clone().join(folder), ..target.clone() };
+    let (left, right) = (below(anatomy::QIT), below(anatomy::ST));
+    // Progress counts the rows of people.
+    let uncounted = BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
+    let other = reservation.new_empty();
+    let (_, qit, st) = futures::join!(
+        pump,
+        write(qit, &left, partition, metrics, reservation),
+        write(st, &right, partition, &uncounted, &other),
+    );
+    let mut written = qit?;
+    written.extend(st?);
+    Ok(written)
 }
 
-/// Gives up a file. Parts that were uploaded would otherwise stay, and cost, unseen.
-async fn abort(writer: AsyncArrowWriter<BufWriter>) {
-    if let Err(error) = writer.into_inner().abort().await {
-        tracing::warn!(%error, "an upload could not be aborted");
-    }
-}
-
-async fn write_files(
+async fn write(
     mut input: SendableRecordBatchStream,
     target: &Target,
     partition: usize,
     metrics: &BaselineMetrics,
     reservation: &MemoryReservation,
-    open: &mut Option<File>,
 ) -> Result<Vec<Written>> {
+    let mut open: Option<File> = None;
     let schema = stored_schema(&input.schema());
+    let folders = Folders::new(&schema, &target.partition_by)?;
     let mut written = Vec::new();
     while let Some(batch) = input.next().await {
         let batch = to_stored(&batch?, &schema)?;
-        let (_, writer, rows) = match &mut *open {
-            Some(file) => file,
-            none => {
-                let path = target.folder.clone().join(format!("part-{partition:05}-{:03}.parquet", written.len()));
-                let object = BufWriter::new(Arc::clone(&target.store), path.clone());
-                let writer = AsyncArrowWriter::try_new(object, Arc::clone(&schema), Some(target.properties.clone()))?;
-                none.insert((path, writer, 0))
+        for (folder, rows) in folders.split(&batch)? {
+            if let Some(file) = open.take_if(|file| file.folder != folder) {
+                written.push(close(file).await?);
             }
-        };
-        let timer = metrics.elapsed_compute().timer();
-        writer.write(&batch).await?;
-        // A row group is built in memory; when there is none left, it ends early.
-        if reservation.try_resize(writer.memory_size()).is_err() {
-            writer.flush().await?;
-            reservation.resize(writer.memory_size());
-        }
-        timer.done();
-        *rows += batch.num_rows();
-        metrics.record_output(batch.num_rows());
-        if *rows >= target.file_rows
-            && let Some(file) = open.take()
-        {
-            written.push(close(file).await?);
+            let file = match &mut open {
+                Some(file) => file,
+                none => {
+                    let name = format!("part-{partition:05}-{:03}.parquet", written.len());
+                    none.insert(File::create(target, folder, name, folders.schema())?)
+                }
+            };
+            let timer = metrics.elapsed_compute().timer();
+            file.writer.write(&rows).await?;
+            // A row group is built in memory; when there is none left, it ends early.
+            if reservation.try_resize(file.writer.memory_size()).is_err() {
+                file.writer.flush().await?;
+                reservation.resize(file.writer.memory_size());
+            }
+            timer.done();
+            file.rows += rows.num_rows();
+            metrics.record_output(rows.num_rows());
+            if let Some(full) = open.take_if(|file| file.is_full(target)) {
+                written.push(close(full).await?);
+            }
         }
     }
     if let Some(file) = open.take() {
@@ -235,17 +278,84 @@ async fn write_files(
     Ok(written)
 }
 
-/// A file that is being written, and its rows so far.
-type File = (Path, AsyncArrowWriter<BufWriter>, usize);
+/// A file that is being written.
+struct File {
+    /// The folder columns of its rows.
+    folder: Vec<String>,
+    path: Path,
+    writer: AsyncArrowWriter<Upload>,
+    rows: usize,
+}
 
-async fn close((path, mut writer, rows): File) -> Result<Written> {
-    // A writer that was told to finish cannot be aborted any more: what is likely to fail comes before.
-    if let Err(error) = writer.flush().await {
-        abort(writer).await;
-        return Err(error.into());
+impl File {
+    fn create(target: &Target, folder: Vec<String>, name: String, schema: &SchemaRef) -> Result<Self> {
+        let path = folder.iter().chain([&name]).fold(target.folder.clone(), |path, part| path.join(part.as_str()));
+        let object = target.uploads.begin(&target.store, &path);
+        let writer = AsyncArrowWriter::try_new(object, Arc::clone(schema), Some(target.properties.clone()))?;
+        Ok(Self { folder, path, writer, rows: 0 })
     }
-    writer.finish().await?;
-    Ok(Written { path: path.to_string(), rows: rows as u64, size: writer.bytes_written() as u64 })
+
+    fn is_full(&self, target: &Target) -> bool {
+        let size = self.writer.bytes_written() + self.writer.in_progress_size();
+        self.rows >= target.file_rows || size as u64 >= target.file_size
+    }
+}
+
+async fn close(mut file: File) -> Result<Written> {
+    file.writer.finish().await?;
+    let size = file.writer.bytes_written() as u64;
+    Ok(Written { path: file.path.to_string(), rows: file.rows as u64, size })
+}
+
+/// How rows are spread over folders.
+struct Folders {
+    /// Places of the columns that name folders, outermost first, and their names.
+    by: Vec<(usize, String)>,
+    /// Places of the columns that stay in the files.
+    rest: Vec<usize>,
+    schema: SchemaRef,
+}
+
+impl Folders {
+    fn new(schema: &SchemaRef, columns: &[String]) -> Result<Self> {
+        let place = |name: &String| Ok((schema.index_of(name)?, name.clone()));
+        let by = columns.iter().map(place).collect::<Result<Vec<_>>>()?;
+        let rest: Vec<usize> =
+            (0..schema.fields().len()).filter(|column| by.iter().all(|(other, _)| other != column)).collect();
+        Ok(Self { by, schema: Arc::new(schema.project(&rest)?), rest })
+    }
+
+    /// The columns of the files.
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The rows of a batch by folder, which lie one after the other.
+    fn split(&self, batch: &RecordBatch) -> Result<Vec<(Vec<String>, RecordBatch)>> {
+        if self.by.is_empty() {
+            return Ok(vec![(Vec::new(), batch.clone())]);
+        }
+        let keys: Vec<ArrayRef> = self.by.iter().map(|(column, _)| Arc::clone(batch.column(*column))).collect();
+        let texts = keys.iter().map(|key| cast(key, &DataType::Utf8)).collect::<Result<Vec<_>, _>>()?;
+        let rows = batch.project(&self.rest)?;
+        let mut parts = Vec::new();
+        for range in arrow_partition(&keys)?.ranges() {
+            let mut names = Vec::with_capacity(texts.len());
+            for ((_, column), text) in self.by.iter().zip(&texts) {
+                let text = text.as_string::<i32>();
+                let value = text.is_valid(range.start).then(|| text.value(range.start));
+                if value == Some("") {
+                    return Err(Error::Input(format!(
+                        "output.partition-by: column `{column}` holds an empty text, which cannot name a folder; make it \
+                         null in source.sql, or choose another column"
+                    )));
+                }
+                names.push(folder(column, value));
+            }
+            parts.push((names, rows.slice(range.start, range.len())));
+        }
+        Ok(parts)
+    }
 }
 
 fn to_stored(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {

@@ -6,7 +6,7 @@ use datafusion::arrow::array::{Array, ArrayRef};
 use serde::{Deserialize, Serialize};
 
 use super::sketch::{HashSketch, WordSketch};
-use crate::encode::{SensitiveDomain, is_number, is_time, map_text, positions, row_hashes, text};
+use crate::encode::{Reference, SensitiveDomain, is_number, is_time, map_text, positions, row_hashes, text};
 use crate::error::Result;
 use crate::hierarchy::Hierarchy;
 use crate::job::{QuasiColumn, SensitiveColumn};
@@ -149,15 +149,16 @@ pub(super) struct SensitiveCollector {
     min: f64,
     max: f64,
     hashes: HashSketch,
-}
-
-impl Default for SensitiveCollector {
-    fn default() -> Self {
-        Self { min: f64::INFINITY, max: f64::NEG_INFINITY, hashes: Default::default() }
-    }
+    /// How often every value occurs, when a rule compares groups with it.
+    reference: Option<Reference>,
 }
 
 impl SensitiveCollector {
+    pub(super) fn new(column: &SensitiveColumn) -> Self {
+        let reference = column.compared.then(Reference::default);
+        Self { min: f64::INFINITY, max: f64::NEG_INFINITY, hashes: Default::default(), reference }
+    }
+
     pub(super) fn add(&mut self, column: &SensitiveColumn, array: &ArrayRef) -> Result<()> {
         if is_number(&column.data_type) || is_time(&column.data_type) {
             for position in positions(array)?.into_iter().filter(|position| !position.is_nan()) {
@@ -169,6 +170,10 @@ impl SensitiveCollector {
                 self.hashes.add(hash);
             }
         }
+        if let Some(reference) = &mut self.reference {
+            reference.add(column, array)?;
+            reference.refuse_too_many(column)?;
+        }
         Ok(())
     }
 
@@ -176,10 +181,16 @@ impl SensitiveCollector {
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         self.hashes.merge(other.hashes);
+        if let (Some(mine), Some(theirs)) = (&mut self.reference, other.reference) {
+            mine.merge(theirs);
+        }
     }
 
-    pub(super) fn finish(self) -> SensitiveDomain {
+    pub(super) fn finish(self, column: &SensitiveColumn) -> Result<SensitiveDomain> {
         let (min, max) = if self.min > self.max { (0.0, 0.0) } else { (self.min, self.max) };
-        SensitiveDomain { min, max, distinct: self.hashes.distinct() }
+        if let Some(reference) = &self.reference {
+            reference.refuse_too_many(column)?;
+        }
+        Ok(SensitiveDomain { min, max, distinct: self.hashes.distinct(), reference: self.reference })
     }
 }

@@ -1,16 +1,20 @@
 //! The survey of a source among public rows: how many rows are members, whether their share can be within the bounds at all,
 //! and which cuts between cells keep it there.
 
-use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::array::{AsArray, BooleanArray, RecordBatch};
+use datafusion::arrow::compute::filter_record_batch;
 
 use crate::attack::Bounds;
 use crate::domain::{Code, LARGEST_SET, Shape, Table};
 use crate::error::{Error, Result};
 use crate::job::Treatment;
 
-/// Rows of the source in a batch whose last column says which are.
-pub(super) fn count(treatment: &Treatment, batch: &RecordBatch) -> u64 {
-    if treatment.member.is_none() { 0 } else { flags(batch).iter().filter(|member| **member).count() as u64 }
+/// Rows of the source in a batch whose last column says which are, when there are others.
+pub(super) fn only(treatment: &Treatment, batch: &RecordBatch) -> Result<RecordBatch> {
+    if treatment.member.is_none() {
+        return Ok(batch.clone());
+    }
+    Ok(filter_record_batch(batch, &BooleanArray::from(flags(batch)))?)
 }
 
 /// Which rows of a sample are members.

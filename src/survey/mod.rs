@@ -20,16 +20,17 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
-use serde::{Deserialize, Serialize};
 
 pub(crate) use choices::{method, rules};
 pub use facts::Facts;
 pub use sample::{SAMPLE_ROWS, Sample};
+pub(crate) use sketch::HashSketch;
 
 use crate::domain::Table;
 use crate::encode::{Coder, SensitiveDomain, encode_sensitive, positions};
 use crate::error::{Error, Result};
-use crate::job::{Constant, MethodName, Treatment, Unknown};
+use crate::job::{Constant, Treatment, Unknown};
+pub use crate::method::tune::Tuned;
 use crate::partition::CellTree;
 use facts::{Collector, SensitiveCollector};
 use sample::Sampler;
@@ -66,15 +67,6 @@ impl fmt::Debug for Survey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Survey").field("rows", &self.rows).field("cells", &self.tree.cells()).finish_non_exhaustive()
     }
-}
-
-/// Parameters found from the sample.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tuned {
-    /// Threshold of `toc`.
-    pub delta: Option<f64>,
-    /// Subspace size of `toc` and `upc`.
-    pub s: Option<usize>,
 }
 
 /// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns.
@@ -120,18 +112,21 @@ impl Surveyor {
             rows: 0,
             members: 0,
             quasi: treatment.quasi.iter().map(Collector::new).collect(),
-            sensitive: vec![SensitiveCollector::default(); treatment.sensitive.len()],
+            sensitive: treatment.sensitive.iter().map(SensitiveCollector::new).collect(),
             sampler: Sampler::new(schema, treatment.policy.method.seed),
         }
     }
 
     fn add(&mut self, treatment: &Treatment, batch: &RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
-        self.members += members::count(treatment, batch);
-        let (quasi, sensitive) = batch.columns().split_at(treatment.quasi.len());
+        let quasi = &batch.columns()[..treatment.quasi.len()];
         for ((collector, column), array) in self.quasi.iter_mut().zip(&treatment.quasi).zip(quasi) {
             collector.add(column, array)?;
         }
+        // Public rows have no sensitive values.
+        let of_source = members::only(treatment, batch)?;
+        self.members += of_source.num_rows() as u64;
+        let sensitive = &of_source.columns()[treatment.quasi.len()..];
         for ((collector, column), array) in self.sensitive.iter_mut().zip(&treatment.sensitive).zip(sensitive) {
             collector.add(column, array)?;
         }
@@ -151,7 +146,9 @@ impl Surveyor {
         refuse_unusable(self.rows, &facts, treatment)?;
         let members = treatment.member.map(|_| self.members);
         members::refuse_infeasible(self.rows, members, treatment)?;
-        let sensitive: Vec<SensitiveDomain> = self.sensitive.into_iter().map(SensitiveCollector::finish).collect();
+        let collectors = self.sensitive.into_iter().zip(&treatment.sensitive);
+        let sensitive =
+            collectors.map(|(collector, column)| collector.finish(column)).collect::<Result<Vec<SensitiveDomain>>>()?;
         let sample = self.sampler.finish()?;
         for ((column, facts), array) in treatment.quasi.iter().zip(&mut facts).zip(sample.rows.columns()) {
             if let (Some(_), Facts::Line { quantiles, .. }) = (&column.quantiles, facts) {
@@ -253,13 +250,7 @@ fn encode_sample(coders: &[Coder], rows: &RecordBatch) -> Result<Table> {
 const TUNING_ROWS: usize = 1500;
 
 fn tune(treatment: &Treatment, coders: &[Coder], domains: &[SensitiveDomain], sample: &Sample) -> Result<Tuned> {
-    let spec = &treatment.policy.method;
-    let missing = match spec.name {
-        MethodName::Toc => spec.delta.is_none() || spec.s.is_none(),
-        MethodName::Upc => spec.s.is_none(),
-        _ => false,
-    };
-    if !missing {
+    if !choices::open(treatment) {
         return Ok(Tuned::default());
     }
     let rows = sample.expand(TUNING_ROWS)?;

@@ -21,6 +21,8 @@ fn shape_of_the_plan() {
          tags.role = \"kept\"\nincome.role = \"sensitive\"",
     );
     insta::assert_snapshot!(plan(&desk, &["--partitions", "4"]), @r"
+    source: in.parquet (local files)
+    sink: out (local files)
     AnonymizeExec: k=5, method=auto, quasi=[age, sex], sensitive=[income]
       SortExec: expr=[__throng_cell@4 ASC], preserve_partitioning=[true]
         RepartitionExec: partitioning=Hash([__throng_cell@4], 4), input_partitions=3
@@ -34,6 +36,8 @@ fn shape_of_the_plan() {
 fn one_partition_needs_no_exchange() {
     let desk = Desk::with(people(100), JOB);
     insta::assert_snapshot!(plan(&desk, &["--partitions", "1"]), @r"
+    source: in.parquet (local files)
+    sink: out (local files)
     AnonymizeExec: k=5, method=auto, quasi=[age, town], sensitive=[ill]
       SortExec: expr=[__throng_cell@4 ASC], preserve_partitioning=[false]
         DataSourceExec: file_groups={1 group: [[in.parquet]]}, projection=[id, age, town, ill, assign_cell(age@1, town@2) as __throng_cell], file_type=parquet

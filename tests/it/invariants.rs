@@ -183,6 +183,10 @@ struct Case {
     columns: Vec<Quasi>,
     k: usize,
     l: Option<usize>,
+    /// A further rule on the sensitive column.
+    rule: &'static str,
+    /// Whether k counts people.
+    persons: bool,
     method: &'static str,
     /// Rows per cell; none: the whole table is one.
     cell_rows: Option<usize>,
@@ -202,13 +206,42 @@ const METHODS: [&str; 9] = [
     "name = \"k-members\"",
 ];
 
+/// Rules on the sensitive column of the random tables, mild and strict.
+const RULES: [&str; 7] = [
+    "",
+    "t-closeness = { column = \"ill\", t = 0.4 }",
+    "t-closeness = { column = \"ill\", t = 0.15 }",
+    "alpha-k = { column = \"ill\", alpha = 0.5 }",
+    "delta-disclosure = { column = \"ill\", delta = 1.0 }",
+    "beta-likeness = { column = \"ill\", beta = 1.5, kind = \"enhanced\" }",
+    "p-sensitive = { column = \"ill\", p = 3 }",
+];
+
 fn case() -> impl Strategy<Value = Case> {
     let table = (10_usize..140, any::<u64>(), prop::collection::vec(quasi(), 1..5));
-    let policy = (2_usize..9, prop::option::weighted(0.4, 2_usize..4), select(&METHODS[..]));
+    let rules = (prop::option::weighted(0.4, 2_usize..4), select(&RULES[..]), prop::bool::weighted(0.3));
+    let policy = (2_usize..9, rules, select(&METHODS[..]));
     let engine = (prop::option::weighted(0.3, 20_usize..60), select(&[1_usize, 2, 3, 8][..]), 1_usize..200);
-    (table, policy, engine).prop_map(|((rows, seed, columns), (k, l, method), (cell_rows, partitions, batch_rows))| {
-        Case { rows, seed, columns, k, l, method, cell_rows, partitions, batch_rows }
-    })
+    (table, policy, engine).prop_map(
+        |((rows, seed, columns), (k, (l, rule, persons), method), (cell_rows, partitions, batch_rows))| Case {
+            rows,
+            seed,
+            columns,
+            k,
+            l,
+            rule,
+            persons,
+            method,
+            cell_rows,
+            partitions,
+            batch_rows,
+        },
+    )
+}
+
+/// Whose a row is: some have one, some several.
+fn person(id: i64) -> i64 {
+    id * id % 61 % 40
 }
 
 impl Case {
@@ -220,7 +253,8 @@ impl Case {
         let notes = (0..self.rows).map(|row| (row % 7 > 0).then(|| vec![Some(row as i32); row % 3]));
         let notes: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(notes));
         let names: Vec<String> = (0..self.columns.len()).map(|number| format!("q{number}")).collect();
-        let mut columns = vec![("id", ids), ("ill", ills), ("note", notes)];
+        let owners: ArrayRef = Arc::new(Int64Array::from_iter_values((0..self.rows as i64).map(person)));
+        let mut columns = vec![("id", ids), ("ill", ills), ("note", notes), ("owner", owners)];
         for (name, quasi) in names.iter().zip(&self.columns) {
             columns.push((name, quasi.kind.column(self.rows, quasi.nulls, quasi.wide, &mut rng)));
         }
@@ -232,11 +266,17 @@ impl Case {
         if let Some(l) = self.l {
             job += &format!("l-diversity = {{ column = \"ill\", l = {l} }}\n");
         }
+        if !self.rule.is_empty() {
+            job += &format!("{}\n", self.rule);
+        }
+        if self.persons {
+            job += "person = \"owner\"\n";
+        }
         if self.method.contains("upc") {
             job += "max-loss = 1.0\nrange-diversity = { column = \"ill\", p = 0.9 }\n";
         }
         job += &format!("[method]\n{}\n[columns]\nid.role = \"kept\"\nnote.role = \"kept\"\n", self.method);
-        job += "ill.role = \"sensitive\"\n";
+        job += "ill.role = \"sensitive\"\nowner.role = \"identifier\"\n";
         for (number, quasi) in self.columns.iter().enumerate() {
             let comma = if quasi.options.is_empty() { "" } else { ", " };
             job += &format!("q{number} = {{ role = \"quasi\", constant = \"allow\"{comma}{} }}\n", quasi.options);
@@ -246,7 +286,8 @@ impl Case {
 
     /// Whether one group of all rows would do, so that the run has to find a release and leave nothing out.
     fn is_easy(&self) -> bool {
-        self.cell_rows.is_none() && self.l.is_none() && !self.method.contains("upc")
+        let only_k = self.l.is_none() && self.rule.is_empty() && !self.persons;
+        self.cell_rows.is_none() && only_k && !self.method.contains("upc")
     }
 
     fn check(&self) {
@@ -295,9 +336,10 @@ impl Case {
         assert_eq!(published.num_rows() + suppressed, self.rows, "rows published and suppressed are the rows read");
         assert!(suppressed == 0 || !self.is_easy(), "{suppressed} rows are suppressed without need");
 
-        let ids: Vec<u32> = texts(published, "id").iter().map(|id| id.parse().unwrap()).collect();
+        let ids: Vec<i64> = texts(published, "id").iter().map(|id| id.parse().unwrap()).collect();
         assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "no row is published twice");
-        let original = take_record_batch(source, &UInt32Array::from(ids)).unwrap();
+        let places = UInt32Array::from_iter_values(ids.iter().map(|id| *id as u32));
+        let original = take_record_batch(source, &places).unwrap();
         let unchanged = ["id", "ill", "note"].map(str::to_owned);
         assert_eq!(lines(published, &unchanged), lines(&original, &unchanged), "kept columns are as they were");
 
@@ -314,6 +356,8 @@ impl Case {
         let ills = texts(published, "ill");
         for rows in classes.values() {
             assert!(rows.len() >= self.k, "a class of {} rows", rows.len());
+            let people = rows.iter().map(|row| person(ids[*row])).collect::<BTreeSet<_>>().len();
+            assert!(!self.persons || people >= self.k, "a class of {people} people");
             let variety = rows.iter().map(|row| &ills[*row]).collect::<BTreeSet<_>>().len();
             assert!(variety >= self.l.unwrap_or(1), "a class with {variety} sensitive values");
         }
@@ -363,6 +407,8 @@ fn every_kind_of_column() {
                 columns,
                 k: 4,
                 l: None,
+                rule: "",
+                persons: wide,
                 method: METHODS[0],
                 cell_rows: None,
                 partitions: 2,

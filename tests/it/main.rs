@@ -10,14 +10,33 @@
 
 mod adult;
 mod bad_input;
+mod canary;
 mod commands;
+#[cfg(feature = "delta")]
+mod delta;
 mod determinism;
 mod explain;
+mod exploring;
+mod guides;
+mod identifiers;
 mod invariants;
+mod journey;
+mod layout;
+mod manners;
+mod messages;
+mod methods;
+mod observing;
+mod oracle;
+mod people;
 mod pipelines;
 mod presence;
 mod readings;
+mod rules;
+mod sources;
 mod stopping;
+mod stores;
 mod support;
 mod tables;
 mod tamper;
+#[cfg(feature = "otel")]
+mod tracing;

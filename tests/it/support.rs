@@ -29,7 +29,8 @@ pub struct Ran {
 }
 
 impl Ran {
-    fn from(output: &Output) -> Self {
+    /// What a process has left.
+    pub fn from(output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
@@ -53,7 +54,7 @@ impl Ran {
 /// The command with nothing of the caller's environment that could change what it does.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
-    for (key, _) in std::env::vars().filter(|(key, _)| key.starts_with("THRONG_")) {
+    for (key, _) in std::env::vars().filter(|(key, _)| key.starts_with("THRONG_") || key.starts_with("OTEL_")) {
         command.env_remove(key);
     }
     command.args(arguments);

@@ -19,14 +19,36 @@ mod space;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use crate::domain::{Grouping, Table};
 use crate::method::Method;
+use crate::method::catalogue::Entry;
+use crate::method::options::{Key, Kind};
 use crate::partition::{Gain, subspaces, subspaces_of};
 use crate::privacy::{GroupView, Rules};
 use crowd::Crowd;
 use grow::Grower;
 use refine::{Pass, Search};
 use space::{Ruler, Space};
+
+/// In the list of methods.
+pub const ENTRY: Entry =
+    Entry::new("auto", "Gain splits, greedy growth, local search: the best for most tables.", |setting| {
+        let effort = setting.options.text(&EFFORT).and_then(Effort::from_name).unwrap_or_default();
+        Arc::new(Auto::new(effort))
+    })
+    .options(&[EFFORT]);
+
+const EFFORT: Key = Key::new(
+    "effort",
+    "How long `auto` searches; `balanced` when absent.",
+    Kind::Word(&[
+        ("fast", "Several times the speed of `balanced` at a little more loss."),
+        ("balanced", "The default."),
+        ("thorough", "The least loss, several times slower than `balanced`."),
+    ]),
+);
 
 /// How long the method searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

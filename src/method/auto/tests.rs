@@ -107,6 +107,7 @@ proptest! {
             shape: SensitiveShape::Set { values: 12 },
             null: None,
             ranges: Vec::new(),
+            shares: None,
         });
         if people {
             table.persons = Some((0..rows).map(|_| rng.u32(0..1 + rows as u32 / 3)).collect());

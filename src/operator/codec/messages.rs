@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion_proto::protobuf;
 use prost::{Message, Oneof};
 
-use crate::encode::SensitiveDomain;
+use crate::encode::{Reference, SensitiveDomain};
 use crate::error::{Error, Result};
 use crate::job::{Policy, Treatment};
 use crate::operator::Blueprint;
@@ -55,7 +55,7 @@ struct SurveyMessage {
     delta: Option<f64>,
     #[prost(uint64, optional, tag = "6")]
     s: Option<u64>,
-    #[prost(uint64, optional, tag = "7")]
+    #[prost(uint64, optional, tag = "8")]
     members: Option<u64>,
 }
 
@@ -117,6 +117,15 @@ struct DomainMessage {
     max: f64,
     #[prost(uint64, tag = "3")]
     distinct: u64,
+    #[prost(message, optional, tag = "4")]
+    reference: Option<ReferenceMessage>,
+}
+
+/// How often each value of a sensitive column occurs, by its key.
+#[derive(Clone, PartialEq, Message)]
+struct ReferenceMessage {
+    #[prost(btree_map = "fixed64, uint64", tag = "1")]
+    counts: BTreeMap<u64, u64>,
 }
 
 /// A cut of the cell tree; the first one is the root. Its sides lead to the cut of that index, or, where that is
@@ -266,13 +275,16 @@ impl TryFrom<FactsMessage> for Facts {
 
 impl From<&SensitiveDomain> for DomainMessage {
     fn from(domain: &SensitiveDomain) -> Self {
-        Self { min: domain.min, max: domain.max, distinct: domain.distinct }
+        let counts = |reference: &Reference| ReferenceMessage { counts: reference.counts().clone() };
+        let reference = domain.reference.as_ref().map(counts);
+        Self { min: domain.min, max: domain.max, distinct: domain.distinct, reference }
     }
 }
 
 impl From<&DomainMessage> for SensitiveDomain {
     fn from(message: &DomainMessage) -> Self {
-        Self { min: message.min, max: message.max, distinct: message.distinct }
+        let reference = message.reference.as_ref().map(|reference| Reference::from(reference.counts.clone()));
+        Self { min: message.min, max: message.max, distinct: message.distinct, reference }
     }
 }
 

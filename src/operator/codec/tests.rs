@@ -50,7 +50,9 @@ impl LogicalExtensionCodec for Everything {
 
 /// Rules, hierarchies from a file, inline and by ladder, sets, masks: everything that a blueprint can hold.
 const POLICY: &str = r#"
-    privacy = { k = 5, l-diversity = { column = "illness", kind = "entropy", l = 1.5 } }
+    privacy.k = 5
+    privacy.l-diversity = { column = "illness", kind = "entropy", l = 1.5 }
+    privacy.t-closeness = { column = "illness", t = 0.5 }
     method = { name = "toc", seed = 7 }
     [columns]
     id = { role = "identifier" }

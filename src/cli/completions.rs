@@ -1,0 +1,64 @@
+//! `throng completions` and `throng man`: what shells and manuals want to know, made from the arguments themselves.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::{Cli, misused, print, say};
+use crate::error::{Error, Result, reason};
+
+/// Print a script that lets a shell complete commands and flags
+///
+/// Example: throng completions bash > /etc/bash_completion.d/throng
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+/// Print the manual page, of a command or of them all
+///
+/// Example: throng man run | man -l -
+///
+/// Example: throng man --folder /usr/local/share/man/man1
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Command to tell about; the whole of Throng when absent
+    command: Option<String>,
+    /// Write one page for every command into this folder instead
+    #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
+    folder: Option<PathBuf>,
+}
+
+/// Prints the script.
+pub fn completions(arguments: &Completions) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "throng", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// Prints or writes manual pages.
+pub fn man(arguments: &Man, quiet: bool) -> Result<()> {
+    let mut throng = Cli::command();
+    if let Some(folder) = &arguments.folder {
+        let failed = |error| Error::Resources(format!("{} cannot be written: {}", folder.display(), reason(&error)));
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        clap_mangen::generate_to(throng, folder).map_err(failed)?;
+        if !quiet {
+            say(&format!("wrote manual pages to {}", folder.display()));
+        }
+        return Ok(());
+    }
+    throng.build();
+    let command = match &arguments.command {
+        None => throng,
+        Some(name) => {
+            let found = throng.find_subcommand(name).cloned();
+            found.unwrap_or_else(|| misused(&format!("there is no command `{name}`; `throng help` lists them all")))
+        }
+    };
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page)?;
+    print(&String::from_utf8_lossy(&page))
+}

@@ -1,0 +1,211 @@
+//! `throng hierarchy`: make, check, draw and convert hierarchies.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use datafusion::logical_expr::{LogicalPlanBuilder, ident};
+
+use super::{print, say};
+use crate::error::{Error, Result};
+use crate::hierarchy::{InlineTree, LevelTree};
+use crate::job::HierarchySpec;
+use crate::profile::{level_csv, profile};
+use crate::release::{SessionOptions, Source, Stores};
+
+/// Make, check, draw and convert hierarchies
+///
+/// A hierarchy file is a CSV of lines `value;level 1;...;*`, as ARX writes them.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Propose a hierarchy for a column of a dataset; it holds the values of the column
+    ///
+    /// Example: throng hierarchy build data/ --column occupation -o occupation.csv
+    Build {
+        /// Parquet: a file, a folder, a pattern or an object-store prefix
+        data: String,
+        /// The column
+        #[arg(long)]
+        column: String,
+        /// File to write; standard output when absent
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Check a hierarchy, alone or against the values of a column
+    ///
+    /// Example: throng hierarchy check occupation.csv --data data/ --column occupation
+    Check {
+        /// A level CSV, or a tree in .toml or .json
+        file: PathBuf,
+        /// Dataset whose values the hierarchy must know
+        #[arg(long, requires = "column")]
+        data: Option<String>,
+        /// Column of the dataset
+        #[arg(long, requires = "data")]
+        column: Option<String>,
+    },
+    /// Draw a hierarchy as a tree of text, or as SVG
+    ///
+    /// Example: throng hierarchy draw occupation.csv --svg occupation.svg
+    Draw {
+        /// A level CSV, or a tree in .toml or .json
+        file: PathBuf,
+        /// Write a drawing instead
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+        /// Children shown of a node
+        #[arg(long, default_value_t = 20, value_name = "N")]
+        most: usize,
+    },
+    /// Convert a hierarchy: level CSV of any separator, or a tree for the job file
+    ///
+    /// Example: throng hierarchy convert arx.csv --to toml
+    Convert {
+        /// A level CSV (separated by ; , tab or |), or a tree in .toml or .json
+        file: PathBuf,
+        /// Form to write
+        #[arg(long)]
+        to: Form,
+        /// File to write; standard output when absent
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+enum Form {
+    /// Lines `value;level 1;...;*`
+    Csv,
+    /// A table `tree` for the job file
+    Toml,
+    /// The same as JSON
+    Json,
+}
+
+/// Runs the subcommand.
+pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+    match arguments.command {
+        Command::Build { data, column, output } => build(&data, &column, output.as_deref(), quiet).await,
+        Command::Check { file, data, column } => {
+            let tree = open(&file)?;
+            let (leaves, nodes) = (tree.leaves().len(), inner(&tree.outline().inline()) + 1);
+            let mut text =
+                format!("{}: fine; {leaves} values, {nodes} nodes, {} levels", file.display(), tree.height());
+            if let Some((data, column)) = data.zip(column) {
+                text += &compare(&tree, &file, &data, &column).await?;
+            }
+            if quiet { Ok(()) } else { print(&text) }
+        }
+        Command::Draw { file, svg, most } => {
+            let outline = open(&file)?.outline();
+            match svg {
+                Some(path) => write(Some(&path), outline.svg().as_bytes()),
+                None => print(&outline.text(most.max(1))),
+            }
+        }
+        Command::Convert { file, to, output } => {
+            let tree = open(&file)?;
+            let spec = || HierarchySpec::Tree { tree: tree.outline().inline() };
+            let failed = |error: String| Error::Internal(error);
+            let content = match to {
+                Form::Csv => level_csv(&tree.rows())?,
+                Form::Toml => toml::to_string(&spec()).map_err(|error| failed(error.to_string()))?.into_bytes(),
+                Form::Json => serde_json::to_vec_pretty(&spec()).map_err(|error| failed(error.to_string()))?,
+            };
+            write(output.as_deref(), &content)
+        }
+    }
+}
+
+/// A tree from a file of any form.
+fn open(path: &Path) -> Result<LevelTree> {
+    let wrong = |reason: String| Error::Job(format!("{}: {reason}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    let spec: HierarchySpec = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("toml") => toml::from_str(&text).map_err(|error| wrong(error.to_string()))?,
+        Some("json") => serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?,
+        _ => return LevelTree::from_csv(&text).map_err(|error| wrong(error.to_string())),
+    };
+    match spec {
+        HierarchySpec::Tree { tree } => LevelTree::from_inline(&tree).map_err(|error| wrong(error.to_string())),
+        _ => Err(wrong("is not a tree; only trees have values that can be drawn and converted".into())),
+    }
+}
+
+fn inner(tree: &[InlineTree]) -> usize {
+    let below = |node: &InlineTree| match node {
+        InlineTree::Leaf(_) => 0,
+        InlineTree::Node(_, children) => 1 + inner(children),
+    };
+    tree.iter().map(below).sum()
+}
+
+async fn build(data: &str, column: &str, output: Option<&Path>, quiet: bool) -> Result<()> {
+    let (context, _spill) = SessionOptions::default().open()?;
+    let source = Source::at(&Stores::default(), Path::new("."), data).await?;
+    let (input, schema) = source.scan(&context).await?;
+    known(&schema, data, column)?;
+    let plan = LogicalPlanBuilder::from(input).project([ident(column)])?.build()?;
+    let found = profile(&context, plan).await?;
+    let content = found.columns[0].hierarchy()?;
+    write(output, content.as_bytes())?;
+    if let (Some(path), false) = (output, quiet) {
+        say(&format!("{} is written; it may hold values of the data", path.display()));
+    }
+    Ok(())
+}
+
+fn known(schema: &datafusion::arrow::datatypes::Schema, data: &str, column: &str) -> Result<()> {
+    match schema.field_with_name(column) {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            Err(Error::Input(format!("`{data}` has no column `{column}`; it has {}", names.join(", "))))
+        }
+    }
+}
+
+/// Counts what hierarchy and column do not have in common.
+async fn compare(tree: &LevelTree, file: &Path, data: &str, column: &str) -> Result<String> {
+    use datafusion::arrow::array::{Array, AsArray};
+    use datafusion::functions_aggregate::expr_fn::count;
+    use datafusion::logical_expr::lit;
+    let (context, _spill) = SessionOptions::default().open()?;
+    let source = Source::at(&Stores::default(), Path::new("."), data).await?;
+    let (input, schema) = source.scan(&context).await?;
+    known(&schema, data, column)?;
+    let plan = LogicalPlanBuilder::from(input).aggregate([ident(column)], [count(lit(1))])?.build()?;
+    let batches = context.execute_logical_plan(plan).await?.collect().await?;
+    let (mut strangers, mut rows, mut seen) = (0_u64, 0_i64, 0);
+    for batch in &batches {
+        let (values, counts) = (crate::encode::text(batch.column(0))?, batch.column(1));
+        let counts = counts.as_primitive::<datafusion::arrow::datatypes::Int64Type>();
+        for row in (0..batch.num_rows()).filter(|row| !values.is_null(*row)) {
+            match tree.leaf(values.value(row)) {
+                Some(_) => seen += 1,
+                None => (strangers, rows) = (strangers + 1, rows + counts.value(row)),
+            }
+        }
+    }
+    if strangers > 0 {
+        return Err(Error::Job(format!(
+            "{}: {strangers} values of `{column}` in {rows} rows are not in the hierarchy; add them, or set unknown = \"top\"",
+            file.display()
+        )));
+    }
+    Ok(format!("; knows all {seen} values of `{column}`, and {} more", tree.leaves().len() - seen))
+}
+
+/// Writes a file, or to standard output.
+fn write(path: Option<&Path>, content: &[u8]) -> Result<()> {
+    match path {
+        None => print(&String::from_utf8_lossy(content)),
+        Some(path) => std::fs::write(path, content)
+            .map_err(|error| Error::Resources(format!("{} cannot be written: {error}", path.display()))),
+    }
+}

@@ -1,0 +1,218 @@
+//! `throng recommend`: which k, or which method, from repeated samples.
+
+use clap::{ArgGroup, Args};
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use serde::Serialize;
+
+use super::sweep::{method, refuse};
+use super::{JobArguments, Limits, print, say};
+use crate::error::{Error, Result};
+use crate::job::MethodName;
+use crate::measure::interval::{Interval, mean_interval};
+use crate::release::{Setting, Trials};
+
+/// Say which settings to take: the largest k within a loss, or the best method for a k
+///
+/// Settings are tried on several samples; the interval that 95 of 100 such sets of samples would put around the mean
+/// is told with it, and its upper end decides. A sample is sparser than the whole table and loses more, so the answer
+/// errs on the careful side; a larger --sample errs less.
+///
+/// Examples: throng recommend job.toml --max-loss 0.1
+///           throng recommend job.toml --min-k 20
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment, group = ArgGroup::new("wish").required(true).args(["max_loss", "min_k"]))]
+pub struct Arguments {
+    #[command(flatten)]
+    job: JobArguments,
+    /// The mean loss (GCP) that is still acceptable: the largest k within it is found
+    #[arg(long, value_name = "LOSS")]
+    max_loss: Option<f64>,
+    /// The k that is needed: the method that loses least at it is found
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..))]
+    min_k: Option<u32>,
+    /// Methods to choose among
+    #[arg(long, value_delimiter = ',', default_value = "auto,mondrian", value_name = "NAME,...", value_parser = method)]
+    method: Vec<MethodName>,
+    /// Rows of a sample
+    #[arg(long, default_value_t = 5000, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(10..))]
+    sample: u64,
+    /// Number of samples
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=100))]
+    repeats: u64,
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// Class sizes that are tried, ascending.
+const SIZES: [u32; 12] = [2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 200];
+
+/// A setting and what it loses on the samples.
+#[derive(Debug, Clone, Serialize)]
+struct Tried {
+    method: String,
+    k: u32,
+    loss: Option<Interval>,
+    suppressed: f64,
+    refused: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    /// What to take, if anything fits.
+    recommended: Option<Tried>,
+    tried: Vec<Tried>,
+    samples: u64,
+    rows_per_sample: u64,
+    rows: u64,
+}
+
+/// Finds the settings.
+pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+    if let Some(loss) = arguments.max_loss
+        && !(0.0..=1.0).contains(&loss)
+    {
+        return Err(Error::Job(format!("--max-loss must be from 0 to 1, is {loss}")));
+    }
+    let (job, base) = arguments.job.read()?;
+    refuse(&job, &base).map_err(|error| arguments.job.blame(error))?;
+    let trials = Trials::open(&job, &base, &arguments.limits.options()).await?;
+    let mut samples = Vec::new();
+    for sample in 0..arguments.repeats {
+        samples.push(trials.sample(arguments.sample, job.method.seed.wrapping_add(sample)).await?);
+    }
+    let allowed = job.privacy.max_suppression;
+    let mut tried: Vec<Tried> = Vec::new();
+    for &method in &arguments.method {
+        let sizes: Vec<u32> = arguments.min_k.map_or_else(|| SIZES.to_vec(), |k| vec![k]);
+        for k in sizes {
+            let setting = Setting { k, method, w_utility: None };
+            if !quiet {
+                say(&format!("k = {k}, {}", setting.name()));
+            }
+            let (mut losses, mut suppressed, mut refused) = (Vec::new(), 0.0, 0);
+            for rows in &samples {
+                let trial = trials.run(rows, setting).await.map_err(|error| arguments.job.blame(error))?;
+                let share = trial.suppressed as f64 / trial.rows.max(1) as f64;
+                suppressed += share / samples.len() as f64;
+                match trial.scores.and_then(|scores| scores.gcp).filter(|_| share <= allowed) {
+                    Some(loss) => losses.push(loss),
+                    None => refused += 1,
+                }
+            }
+            let loss = if refused == 0 { mean_interval(&losses) } else { None };
+            let over = loss.as_ref().is_none_or(|loss| arguments.max_loss.is_some_and(|most| loss.upper > most));
+            tried.push(Tried { method: setting.name(), k, loss, suppressed, refused });
+            // More rows in a class never lose less.
+            if over {
+                break;
+            }
+        }
+    }
+    let best = best(&tried, arguments.max_loss).cloned();
+    if arguments.json {
+        let answer = Answer {
+            recommended: best,
+            tried,
+            samples: arguments.repeats,
+            rows_per_sample: arguments.sample.min(trials.rows()),
+            rows: trials.rows(),
+        };
+        return print(&serde_json::to_string_pretty(&answer).map_err(|error| Error::Internal(error.to_string()))?);
+    }
+    print(&format!(
+        "{}\n\n{} samples of about {} of {} rows\n{}",
+        table(&tried),
+        arguments.repeats,
+        arguments.sample.min(trials.rows()),
+        trials.rows(),
+        verdict(best.as_ref(), &arguments)
+    ))
+}
+
+/// The largest k within the loss, or the least loss at one k; of equals, the one that loses less.
+fn best(tried: &[Tried], most: Option<f64>) -> Option<&Tried> {
+    let upper = |tried: &Tried| tried.loss.as_ref().map_or(f64::INFINITY, |loss| loss.upper);
+    let fitting = tried.iter().filter(|tried| tried.loss.is_some() && most.is_none_or(|most| upper(tried) <= most));
+    fitting.max_by(|a, b| a.k.cmp(&b.k).then(upper(b).total_cmp(&upper(a))))
+}
+
+fn verdict(best: Option<&Tried>, arguments: &Arguments) -> String {
+    match (best, arguments.max_loss) {
+        (Some(best), most) => {
+            let loss = best
+                .loss
+                .as_ref()
+                .map_or(String::new(), |loss| format!("{:.4} ± {:.4}", loss.mean, loss.upper - loss.mean));
+            let why = match most {
+                Some(most) => format!("the largest k that loses no more than {most}"),
+                None => "the method that loses least".to_owned(),
+            };
+            format!(
+                "Take k = {} with {}: {why} (GCP {loss})\n  throng run {} --set privacy.k={} --set method.name={}",
+                best.k,
+                best.method,
+                arguments.job.job.display(),
+                best.k,
+                best.method
+            )
+        }
+        (None, Some(most)) => format!(
+            "No k loses {most} or less on these samples; allow more loss, drop a quasi-identifier, or take a larger --sample"
+        ),
+        (None, None) => {
+            "No method meets the rules on these samples; relax a rule, or take a larger --sample".to_owned()
+        }
+    }
+}
+
+fn table(tried: &[Tried]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(["method", "k", "GCP", "95 % interval", "suppressed"]);
+    for at in 1..5 {
+        if let Some(column) = table.column_mut(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for row in tried {
+        let (mean, interval) = match &row.loss {
+            Some(loss) => (format!("{:.4}", loss.mean), format!("{:.4} to {:.4}", loss.lower, loss.upper)),
+            None => ("refused".into(), format!("{} samples cannot meet the rules", row.refused)),
+        };
+        table.add_row([
+            row.method.clone(),
+            row.k.to_string(),
+            mean,
+            interval,
+            format!("{:.2} %", row.suppressed * 100.0),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(method: &str, k: u32, losses: &[f64]) -> Tried {
+        Tried { method: method.into(), k, loss: mean_interval(losses), suppressed: 0.0, refused: 0 }
+    }
+
+    #[test]
+    fn the_upper_end_decides() {
+        let rows = [
+            tried("auto", 5, &[0.04, 0.041]),
+            tried("auto", 10, &[0.08, 0.081]),
+            tried("auto", 15, &[0.05, 0.14]),
+            tried("mondrian", 5, &[0.08, 0.081]),
+        ];
+        assert_eq!(best(&rows, Some(0.1)).map(|best| (best.k, best.method.as_str())), Some((10, "auto")));
+        assert!(best(&rows, Some(0.01)).is_none());
+        let at_five = [rows[0].clone(), rows[3].clone()];
+        assert_eq!(best(&at_five, None).map(|best| best.method.as_str()), Some("auto"));
+    }
+}

@@ -1,0 +1,240 @@
+//! `throng sweep`: what other settings would give, without publishing anything.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use comfy_table::presets::UTF8_BORDERS_ONLY;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+
+use super::{JobArguments, Limits, print, say};
+use crate::error::{Error, Result};
+use crate::job::{Job, MethodName, check};
+use crate::measure::wilcoxon::signed_rank;
+use crate::release::{Setting, Trial, Trials};
+
+/// Try a job under several k and methods, and compare what they lose; publishes nothing
+///
+/// Of two methods, a signed-rank test over all k tells whether they differ.
+///
+/// Example: throng sweep pipelines/adult.toml --k 5,10,25 --method auto,mondrian --sample 10000 --output sweep.json
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    job: JobArguments,
+    /// Smallest classes to try
+    #[arg(long, value_delimiter = ',', default_value = "2,5,10,25,50", value_name = "K,...", value_parser = clap::value_parser!(u32).range(2..))]
+    k: Vec<u32>,
+    /// Methods to try; the job's when absent
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...", value_parser = method)]
+    method: Vec<MethodName>,
+    /// Weights of utility to try with `toc`
+    #[arg(long, value_delimiter = ',', value_name = "W,...", value_parser = weight)]
+    w_utility: Vec<f64>,
+    /// Try on about so many rows; on all of them when absent
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
+    sample: Option<u64>,
+    /// Print the trials as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write the trials to a file, .json or .csv; `throng report --sweep` shows the former
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// The name of a method, as it stands in job files.
+pub(super) fn method(text: &str) -> Result<MethodName, String> {
+    let name = serde_json::Value::String(text.to_owned());
+    serde_json::from_value(name).map_err(|error| error.to_string())
+}
+
+fn weight(text: &str) -> Result<f64, String> {
+    let weight: f64 = text.parse().map_err(|_| "must be a number from 0 to 1")?;
+    if (0.0..=1.0).contains(&weight) { Ok(weight) } else { Err("must be a number from 0 to 1".into()) }
+}
+
+/// Refuses a job that cannot run.
+pub(super) fn refuse(job: &Job, base: &Path) -> Result<()> {
+    let problems: Vec<String> =
+        check(job, base).iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Error::Job(problems.join("\n"))) }
+}
+
+/// Tries every setting.
+pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+    let form = arguments.output.as_deref().map(form).transpose()?;
+    let (job, base) = arguments.job.read()?;
+    let blame = |error| arguments.job.blame(error);
+    refuse(&job, &base).map_err(blame)?;
+    let methods = if arguments.method.is_empty() { vec![job.method.name] } else { arguments.method.clone() };
+    let trials = Trials::open(&job, &base, &arguments.limits.options()).await?;
+    let rows = match arguments.sample {
+        Some(sample) => trials.sample(sample, job.method.seed).await?,
+        None => trials.whole(),
+    };
+    let mut found = Vec::new();
+    for setting in settings(&methods, &arguments.k, &arguments.w_utility) {
+        if !quiet {
+            say(&format!("k = {}, {}", setting.k, setting.name()));
+        }
+        found.push(trials.run(&rows, setting).await.map_err(blame)?);
+    }
+    if let (Some(path), Some(form)) = (&arguments.output, form) {
+        let content = form(&found)?;
+        std::fs::write(path, content)
+            .map_err(|error| Error::Resources(format!("{} cannot be written: {error}", path.display())))?;
+    }
+    if arguments.json {
+        return print(&String::from_utf8_lossy(&json(&found)?));
+    }
+    if quiet {
+        return Ok(());
+    }
+    print(&format!("{}\n\n{}", table(&found), comparisons(&found)))
+}
+
+fn settings(methods: &[MethodName], ks: &[u32], weights: &[f64]) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for &method in methods {
+        let weights: Vec<Option<f64>> = match method.as_str() {
+            "toc" if !weights.is_empty() => weights.iter().copied().map(Some).collect(),
+            _ => vec![None],
+        };
+        for w_utility in weights {
+            settings.extend(ks.iter().map(|&k| Setting { k, method, w_utility }));
+        }
+    }
+    settings
+}
+
+type Form = fn(&[Trial]) -> Result<Vec<u8>>;
+
+fn form(path: &Path) -> Result<Form> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => Ok(json),
+        Some("csv") => Ok(csv),
+        _ => Err(Error::Job(format!("--output {}: must end in .json or .csv", path.display()))),
+    }
+}
+
+fn json(trials: &[Trial]) -> Result<Vec<u8>> {
+    serde_json::to_vec_pretty(trials).map_err(|error| Error::Internal(error.to_string()))
+}
+
+fn csv(trials: &[Trial]) -> Result<Vec<u8>> {
+    let failed = |error: csv::Error| Error::Internal(error.to_string());
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let header = [
+        "k",
+        "method",
+        "rows",
+        "suppressed",
+        "classes",
+        "gcp",
+        "um",
+        "wgu",
+        "mpm",
+        "wgp",
+        "dm",
+        "c_avg",
+        "risk_max",
+        "risk_mean",
+        "seconds",
+        "memory",
+        "refused",
+    ];
+    writer.write_record(header).map_err(failed)?;
+    for trial in trials {
+        let number = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
+        let scores = trial.scores.clone().unwrap_or_default();
+        let dm = trial.scores.as_ref().map(|scores| scores.dm);
+        let mut record = vec![
+            trial.k.to_string(),
+            trial.method.clone(),
+            trial.rows.to_string(),
+            trial.suppressed.to_string(),
+            trial.classes.to_string(),
+        ];
+        let shares = [
+            scores.gcp,
+            scores.um,
+            scores.wgu,
+            scores.mpm,
+            scores.wgp,
+            dm,
+            scores.c_avg,
+            scores.risk_max,
+            scores.risk_mean,
+        ];
+        record.extend(shares.map(number));
+        record.extend([trial.seconds.to_string(), trial.memory.map(|bytes| bytes.to_string()).unwrap_or_default()]);
+        record.push(trial.refused.clone().unwrap_or_default());
+        writer.write_record(record).map_err(failed)?;
+    }
+    writer.into_inner().map_err(|error| Error::Internal(error.to_string()))
+}
+
+fn table(trials: &[Trial]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(["method", "k", "GCP", "UM", "WGU", "MPM", "C_AVG", "suppressed", "time", "memory"]);
+    for at in 1..10 {
+        if let Some(column) = table.column_mut(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for trial in trials {
+        let Some(scores) = &trial.scores else {
+            let refused = trial.refused.clone().unwrap_or_default();
+            table.add_row([trial.method.clone(), trial.k.to_string(), "refused".into(), refused]);
+            continue;
+        };
+        let share = |score: Option<f64>| score.map(|score| format!("{score:.4}")).unwrap_or_default();
+        table.add_row([
+            trial.method.clone(),
+            trial.k.to_string(),
+            share(scores.gcp),
+            share(scores.um),
+            share(scores.wgu),
+            share(scores.mpm),
+            scores.c_avg.map(|score| format!("{score:.2}")).unwrap_or_default(),
+            format!("{:.2} %", trial.suppressed as f64 * 100.0 / trial.rows.max(1) as f64),
+            format!("{:.2} s", trial.seconds),
+            trial.memory.map(|bytes| bytesize::ByteSize(bytes).to_string()).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+/// Every two methods over the k that both were tried at.
+fn comparisons(trials: &[Trial]) -> String {
+    let mut methods: Vec<&str> = trials.iter().map(|trial| trial.method.as_str()).collect();
+    methods.dedup();
+    let loss = |method: &str, k: u32| {
+        let of = |trial: &&Trial| trial.method == method && trial.k == k;
+        trials.iter().find(of).and_then(|trial| trial.scores.as_ref()?.gcp)
+    };
+    let mut ks: Vec<u32> = trials.iter().map(|trial| trial.k).collect();
+    ks.sort_unstable();
+    ks.dedup();
+    let mut lines = Vec::new();
+    for (at, first) in methods.iter().enumerate() {
+        for second in &methods[at + 1..] {
+            let pairs: Vec<(f64, f64)> = ks.iter().filter_map(|&k| Some((loss(first, k)?, loss(second, k)?))).collect();
+            lines.push(match signed_rank(&pairs) {
+                None => format!("{first} and {second} lose the same"),
+                Some(test) => {
+                    let (less, more) = if test.w_plus < test.w_minus { (first, second) } else { (second, first) };
+                    let wins = pairs.iter().filter(|(a, b)| if less == first { a < b } else { b < a }).count();
+                    format!(
+                        "{less} loses less than {more} at {wins} of {} k; Wilcoxon signed-rank p = {:.4}",
+                        pairs.len(),
+                        test.p
+                    )
+                }
+            });
+        }
+    }
+    lines.join("\n")
+}

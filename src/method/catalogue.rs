@@ -1,0 +1,296 @@
+//! The list of methods: what a job can name, which options each takes, and how it is made.
+//!
+//! A method is one file with a type that implements [`Method`] and a constant [`Entry`]; it becomes known by one line in
+//! [`METHODS`]. Job file, checks, JSON schema, survey and operator all ask this list.
+
+use std::sync::Arc;
+
+use super::options::{Key, Options};
+use super::tune::Tuned;
+use super::{Method, anatomy, auto, density, g_anatomy, k_members, k_members_p, kl_redinfo, l_mondrian, mondrian};
+use super::{mpalm, spalm, toc, top_down, upc};
+use crate::attack::Bounds;
+use crate::domain::Table;
+use crate::privacy::Rules;
+use crate::privacy::l_diversity::{Diversity, LDiversity};
+use crate::privacy::range_diversity::RangeDiversity;
+
+/// All methods; the first is the default.
+pub static METHODS: &[Entry] = &[
+    auto::ENTRY,
+    toc::ENTRY,
+    upc::ENTRY,
+    mondrian::ENTRY,
+    l_mondrian::ENTRY,
+    k_members::ENTRY,
+    k_members_p::ENTRY,
+    top_down::ENTRY,
+    density::DENSITY,
+    density::DENSITY_CM,
+    kl_redinfo::ENTRY,
+    g_anatomy::ENTRY,
+    anatomy::ENTRY,
+    mpalm::ENTRY,
+    spalm::ENTRY,
+];
+
+/// How the groups of a method are published when the job does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// Every group's quasi-identifiers are generalised to one combination.
+    #[default]
+    Generalise,
+    /// Two linked tables: quasi-identifiers as they are, and sensitive values counted by group.
+    Anatomy,
+}
+
+/// A method as the list knows it.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// Name as it stands in the job file.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// The options that it takes.
+    pub options: &'static [Key],
+    /// How its groups are published when the job does not say.
+    pub form: Form,
+    /// Whether it fills groups with different sensitive values, so that their counts tell beforehand what it can do.
+    pub buckets: bool,
+    /// Makes the method for a policy.
+    pub make: fn(&Setting<'_>) -> Arc<dyn Method>,
+    /// What is wrong, or worth knowing, about a policy with this method.
+    pub check: fn(&Setting<'_>) -> Vec<Remark>,
+    /// Whether the job leaves something open that a sample can tell.
+    pub open: fn(&Setting<'_>) -> bool,
+    /// Finds it by trying it out on a sample.
+    pub tune: fn(&Setting<'_>, &Rules, &Table) -> Tuned,
+}
+
+impl Entry {
+    /// A method without options of its own.
+    pub const fn new(name: &'static str, about: &'static str, make: fn(&Setting<'_>) -> Arc<dyn Method>) -> Self {
+        Self {
+            name,
+            about,
+            options: &[],
+            form: Form::Generalise,
+            buckets: false,
+            make,
+            check: |_| Vec::new(),
+            open: |_| false,
+            tune: |_, _, _| Tuned { delta: None, s: None },
+        }
+    }
+
+    /// With options.
+    pub const fn options(self, options: &'static [Key]) -> Self {
+        Self { options, ..self }
+    }
+
+    /// With checks of its own.
+    pub const fn check(self, check: fn(&Setting<'_>) -> Vec<Remark>) -> Self {
+        Self { check, ..self }
+    }
+
+    /// With parameters that a sample can tell when they are open.
+    pub const fn tune(self, open: fn(&Setting<'_>) -> bool, tune: fn(&Setting<'_>, &Rules, &Table) -> Tuned) -> Self {
+        Self { open, tune, ..self }
+    }
+
+    /// That fills groups with different sensitive values.
+    pub const fn of_buckets(self) -> Self {
+        Self { buckets: true, ..self }
+    }
+
+    /// With another published form.
+    pub const fn form(self, form: Form) -> Self {
+        Self { form, ..self }
+    }
+}
+
+/// What a method is made from: the options of the job and the rules that it should build for.
+#[derive(Debug, Clone)]
+pub struct Setting<'a> {
+    /// What the job has set.
+    pub options: &'a Options,
+    /// Fewest rows in a group.
+    pub k: usize,
+    /// U: the most that any group may lose.
+    pub max_loss: Option<f64>,
+    /// P on every protected column.
+    pub range_diversity: Vec<RangeDiversity>,
+    /// l-diversity on every column that asks for it.
+    pub l_diversity: Vec<LDiversity>,
+    /// What everybody's chance to be in the source must lie between, when the rest of a public table is there too.
+    pub presence: Option<Bounds>,
+    /// The quasi-identifiers, when all are known by name.
+    pub quasi: Option<Vec<String>>,
+    /// The sensitive columns, when all are known by name.
+    pub sensitive: Option<Vec<String>>,
+    /// What a sample has told.
+    pub tuned: Tuned,
+}
+
+impl<'a> Setting<'a> {
+    /// Only options and k.
+    pub fn new(options: &'a Options, k: usize) -> Self {
+        Self {
+            options,
+            k,
+            max_loss: None,
+            range_diversity: Vec::new(),
+            l_diversity: Vec::new(),
+            presence: None,
+            quasi: None,
+            sensitive: None,
+            tuned: Tuned::default(),
+        }
+    }
+
+    /// The sensitive column that a method of buckets is built on: the one that must be diverse, else the first.
+    pub fn bucket_column(&self) -> Option<String> {
+        let diverse = self.l_diversity.first().map(|rule| rule.column.clone());
+        diverse.or_else(|| self.sensitive.as_ref().and_then(|columns| columns.first().cloned()))
+    }
+
+    /// The most different values that a rule on the column asks every group for.
+    pub fn distinct(&self, column: Option<&str>) -> usize {
+        let of = |rule: &LDiversity| match rule.kind {
+            Diversity::Distinct { l } | Diversity::Recursive { l, .. } => l,
+            Diversity::Entropy { l } => l.ceil() as usize,
+        };
+        let rules = self.l_diversity.iter().filter(|rule| Some(rule.column.as_str()) == column);
+        rules.map(of).max().unwrap_or(1)
+    }
+}
+
+/// Something about a policy that its author should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The key of the job file.
+    pub key: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: String,
+    /// Whether the job cannot run like this.
+    pub error: bool,
+}
+
+impl Remark {
+    /// The job cannot run like this.
+    pub fn error(key: &'static str, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { key, message: message.into(), help: help.into(), error: true }
+    }
+
+    /// The job can run, but its author should know.
+    pub fn warning(key: &'static str, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { error: false, ..Self::error(key, message, help) }
+    }
+}
+
+/// What a method that hides members among public rows says when the policy does not ask for it.
+pub(super) fn needs_presence(setting: &Setting<'_>) -> Vec<Remark> {
+    let message = "is missing: the method groups public rows under its bounds";
+    let help = "add presence = { public = \"...\", min = 0.05, max = 0.9 }";
+    setting.presence.is_none().then(|| Remark::error("privacy.presence", message, help)).into_iter().collect()
+}
+
+/// The method of a name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    METHODS.iter().find(|entry| entry.name == name)
+}
+
+/// Every option of any method, once.
+pub fn keys() -> Vec<&'static Key> {
+    let mut keys: Vec<&'static Key> = Vec::new();
+    for key in METHODS.iter().flat_map(|entry| entry.options) {
+        if keys.iter().all(|known| known.name != key.name) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+/// Names of the methods that take an option.
+pub fn owners(key: &str) -> Vec<&'static str> {
+    let takes = |entry: &&Entry| entry.options.iter().any(|option| option.name == key);
+    METHODS.iter().filter(takes).map(|entry| entry.name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::method::options::{Kind, Value};
+    use crate::method::{fixtures, settle};
+    use crate::privacy::GroupView;
+
+    /// Something that may be written for an option.
+    fn value(key: &'static Key, rng: &mut fastrand::Rng) -> Value {
+        match key.kind {
+            Kind::Share => Value::Number(rng.f64()),
+            Kind::Number { least } => Value::Number(least + 3.0 * rng.f64()),
+            Kind::Count { least } => Value::Count(least + rng.u64(2..60)),
+            Kind::Switch => Value::Switch(rng.bool()),
+            Kind::Word(words) => Value::Text(words[rng.usize(..words.len())].0.to_owned()),
+            Kind::Column => Value::Text("s".into()),
+            Kind::Columns => Value::List(vec!["axis".into()]),
+        }
+    }
+
+    #[test]
+    fn names_and_options_are_told_apart() {
+        for (at, entry) in METHODS.iter().enumerate() {
+            assert_eq!(find(entry.name).map(|found| found.about), Some(entry.about));
+            assert!(METHODS[..at].iter().all(|other| other.name != entry.name), "{}", entry.name);
+            for key in entry.options {
+                assert!(!key.about.is_empty() && !["name", "seed", "form"].contains(&key.name));
+                assert_eq!(keys().into_iter().find(|known| known.name == key.name), Some(key), "one meaning of a name");
+            }
+            let options = Options::default();
+            assert_eq!((entry.make)(&Setting::new(&options, 2)).name(), entry.name);
+        }
+        assert_eq!(owners("variant"), ["mondrian"]);
+        assert!(find("nothing").is_none());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        /// Every method in the list, with any of its options, under any rules: no row is lost, and settled groups meet
+        /// every rule.
+        #[test]
+        fn every_method_meets_every_rule_with_any_options(
+            table in fixtures::tables(), rules in settle::tests::policies(), seed in any::<u64>()
+        ) {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            for entry in METHODS {
+                let mut options = Options::default();
+                for key in entry.options {
+                    if rng.bool() {
+                        options.set(key, value(key, &mut rng));
+                    }
+                }
+                let mut setting = Setting::new(&options, rules.k);
+                setting.max_loss = Some(0.6);
+                setting.range_diversity = vec![RangeDiversity { column: "s".into(), bound: 0.7 }];
+                setting.l_diversity = vec![LDiversity { column: "s".into(), kind: Diversity::Distinct { l: 3 } }];
+                let method = (entry.make)(&setting);
+                let grouped = method.group(&table, &rules, 1);
+                let mut seen: Vec<u32> = grouped.rows().iter().chain(&grouped.left_over).copied().collect();
+                seen.sort_unstable();
+                prop_assert!(seen.iter().copied().eq(0..table.rows() as u32), "{} keeps every row once", entry.name);
+                let settled = settle(&table, grouped, &rules);
+                for group in settled.iter() {
+                    prop_assert!(rules.hold(&GroupView::new(&table, group)), "{}: {group:?} fails", entry.name);
+                }
+                if rules.only_rows(&table) && table.rows() >= rules.k {
+                    prop_assert!(settled.left_over.is_empty(), "k alone never needs suppression");
+                }
+                prop_assert_eq!(settled, settle(&table, method.group(&table, &rules, 1), &rules));
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! What an unknown dataset looks like to somebody who has to publish it: every column with a guess of its role, and
+//! how exposed people are as it stands.
+//!
+//! Two scans, both bounded in memory and the same for any order of rows:
+//!
+//! 1. all columns: nulls, distinct values, ends, shapes (`tally`), from which roles are guessed (`guess`, with
+//!    `names` and `pattern`);
+//! 2. the guessed quasi-identifiers: how many rows are alone with their values (`singling`).
+//!
+//! A profile holds counts and guesses. Values of the data are in it only on demand ([`Profile::show_values`]) and in
+//! the hierarchy files that [`Draft`] proposes, which cannot do without.
+
+mod draft;
+mod guess;
+mod names;
+mod pattern;
+mod propose;
+mod singling;
+mod tally;
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::runtime::JoinSet;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident};
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::StreamExt;
+use serde::Serialize;
+
+pub use draft::Draft;
+pub(crate) use draft::level_csv;
+pub use propose::Proposal;
+pub use singling::SINGLING_SHARE;
+
+use crate::encode::is_time;
+use crate::error::{Error, Result};
+use crate::hierarchy::{Period, Unit};
+use crate::job::Role;
+use guess::{Guess, guess};
+use singling::{Singling, sets};
+use tally::{Facts, Tallies};
+
+/// A dataset as it stands.
+#[derive(Debug, Clone, Serialize)]
+pub struct Profile {
+    /// Rows.
+    pub rows: u64,
+    /// Every column.
+    pub columns: Vec<Column>,
+    /// How exposed people are.
+    pub exposure: Exposure,
+}
+
+/// One column of a dataset.
+#[derive(Debug, Clone, Serialize)]
+pub struct Column {
+    /// Name.
+    pub name: String,
+    /// Type of the values.
+    #[serde(rename = "type")]
+    pub data_type: String,
+    /// Rows without a value.
+    pub nulls: u64,
+    /// Distinct values but null; an estimate beyond 65,000, and not counted in lists and the like.
+    pub distinct: Option<u64>,
+    /// Distinct values per value: 1 when no two are equal.
+    pub uniqueness: Option<f64>,
+    /// Roughly where values lie: ends rounded outwards for numbers and dates, lengths for text.
+    pub extent: Option<String>,
+    /// The guess of what the column is to the anonymisation.
+    pub role: Role,
+    /// What the guess rests on.
+    pub reason: String,
+    /// Values of the data; only on demand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Values>,
+    #[serde(skip)]
+    kind: DataType,
+    #[serde(skip)]
+    facts: Facts,
+    #[serde(skip)]
+    guess: Guess,
+}
+
+/// Values of a column, for those who may see them.
+#[derive(Debug, Clone, Serialize)]
+pub struct Values {
+    /// Smallest and largest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends: Option<(String, String)>,
+    /// The commonest ones and how often they occur.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commonest: Vec<(String, u64)>,
+}
+
+/// How exposed people are when the table is seen as it stands.
+#[derive(Debug, Clone, Serialize)]
+pub struct Exposure {
+    /// The guessed quasi-identifiers.
+    pub quasi: Vec<String>,
+    /// Share of the rows that no other row equals on all of them.
+    pub unique: f64,
+    /// The smallest sets of up to three of them on which more than 5 % of the rows are alone.
+    pub singling: Vec<SinglingSet>,
+}
+
+/// A few columns on which many rows are alone.
+#[derive(Debug, Clone, Serialize)]
+pub struct SinglingSet {
+    /// The columns.
+    pub columns: Vec<String>,
+    /// Share of the rows that are alone on them.
+    pub share: f64,
+}
+
+/// Profiles the rows of a plan.
+pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Profile> {
+    let schema: SchemaRef = Arc::new(input.schema().as_arrow().clone());
+    let first = Tallies::new(&schema);
+    let tallies = fold(context, input.clone(), first, Tallies::add, Tallies::merge).await?;
+    let facts = tallies.finish();
+    let columns: Vec<Column> = schema
+        .fields()
+        .iter()
+        .zip(facts)
+        .map(|(field, facts)| Column::new(field.name(), field.data_type(), facts))
+        .collect();
+    let rows = columns.first().map_or(0, |column| column.facts.rows);
+    if rows == 0 {
+        return Err(Error::Input("the input holds no rows".into()));
+    }
+    let quasi: Vec<&Column> = columns.iter().filter(|column| column.role == Role::Quasi).collect();
+    let names: Vec<String> = quasi.iter().map(|column| column.name.clone()).collect();
+    let exposure = if names.is_empty() {
+        Exposure { quasi: names, unique: 0.0, singling: Vec::new() }
+    } else {
+        let distinct: Vec<u64> =
+            quasi.iter().map(|column| column.facts.distinct + u64::from(column.nulls > 0)).collect();
+        let plan = LogicalPlanBuilder::from(input).project(names.iter().map(ident))?.build()?;
+        let singling = Singling::new(sets(&distinct, rows));
+        let singling = fold(context, plan, singling, Singling::add, Singling::merge).await?;
+        let (unique, smallest) = singling.finish();
+        let named = |(set, share): (Vec<usize>, f64)| SinglingSet {
+            columns: set.into_iter().map(|column| names[column].clone()).collect(),
+            share,
+        };
+        let singling = smallest.into_iter().map(named).collect();
+        Exposure { quasi: names, unique, singling }
+    };
+    Ok(Profile { rows, columns, exposure })
+}
+
+/// Folds every partition of a plan on a task of its own, and the results into one.
+async fn fold<T: Clone + Send + 'static>(
+    context: &SessionContext,
+    plan: LogicalPlan,
+    first: T,
+    add: fn(&mut T, &RecordBatch) -> Result<()>,
+    merge: fn(&mut T, T),
+) -> Result<T> {
+    let streams = DataFrame::new(context.state(), plan).execute_stream_partitioned().await?;
+    let mut tasks = JoinSet::new();
+    for mut stream in streams {
+        let mut part = first.clone();
+        tasks.spawn(async move {
+            while let Some(batch) = stream.next().await {
+                add(&mut part, &batch?)?;
+            }
+            Ok::<_, Error>(part)
+        });
+    }
+    let mut whole = first;
+    while let Some(part) = tasks.join_next().await {
+        merge(&mut whole, part.map_err(|error| Error::Internal(format!("a scan has failed: {error}")))??);
+    }
+    Ok(whole)
+}
+
+/// Commonest values that are shown on demand.
+const SHOWN: usize = 5;
+
+impl Column {
+    fn new(name: &str, kind: &DataType, facts: Facts) -> Self {
+        let guess = guess(name, kind, &facts);
+        let values = facts.rows - facts.nulls;
+        let counted = !guess::is_nested(kind);
+        Self {
+            name: name.to_owned(),
+            data_type: kind.to_string(),
+            nulls: facts.nulls,
+            distinct: counted.then_some(facts.distinct),
+            uniqueness: counted.then(|| (facts.distinct as f64 / values.max(1) as f64).min(1.0)),
+            extent: extent(kind, &facts),
+            role: guess.role,
+            reason: guess.reason.clone(),
+            values: None,
+            kind: kind.clone(),
+            facts,
+            guess,
+        }
+    }
+
+    /// The hierarchy that is proposed for the column, were it a quasi-identifier.
+    pub fn proposal(&self) -> Proposal {
+        propose::propose(&self.kind, &self.facts, &self.guess)
+    }
+
+    /// The proposed hierarchy as text: a level file, or the table that stands in a job file.
+    pub fn hierarchy(&self) -> Result<String> {
+        match self.proposal() {
+            Proposal::Levels(lines, _) => Ok(String::from_utf8_lossy(&level_csv(&lines)?).into_owned()),
+            other => match draft::inline(&other) {
+                Some(table) => Ok(format!("hierarchy = {table}\n")),
+                None => Err(Error::Input(format!(
+                    "column `{}` needs no hierarchy: it becomes ranges or short sets without one",
+                    self.name
+                ))),
+            },
+        }
+    }
+}
+
+impl Profile {
+    /// Adds ends and commonest values to every column, for those who may see them.
+    pub fn show_values(&mut self) {
+        for column in &mut self.columns {
+            let end = |position: f64| match is_time(&column.kind) {
+                true => Period::of(Unit::Day, position).to_string(),
+                false => position.to_string(),
+            };
+            let commonest = column.facts.counts.iter().take(SHOWN);
+            column.values = Some(Values {
+                ends: column.facts.ends.map(|(min, max)| (end(min), end(max))),
+                commonest: commonest.filter_map(|(count, value)| Some((value.clone()?, *count))).collect(),
+            });
+        }
+    }
+}
+
+/// Roughly where the values of a column lie: nothing that only one row has.
+fn extent(data_type: &DataType, facts: &Facts) -> Option<String> {
+    if let Some((min, max)) = facts.ends {
+        if matches!(data_type, DataType::Time32(_) | DataType::Time64(_)) {
+            return None;
+        }
+        if is_time(data_type) {
+            let decade = |day: f64| Period::of(Unit::Decade, day).to_string();
+            let (from, to) = (decade(min), decade(max));
+            return Some(if from == to { from } else { format!("{from} to {to}") });
+        }
+        let largest = min.abs().max(max.abs());
+        if largest == 0.0 {
+            return Some("0".into());
+        }
+        let unit = 10_f64.powf(largest.log10().floor());
+        let (from, to) = ((min / unit).floor() * unit, ((max / unit).floor() + 1.0) * unit);
+        return Some(format!("{} to {}", round(from), round(to)));
+    }
+    let (shortest, longest) = facts.lengths?;
+    Some(if shortest == longest { format!("{longest} letters") } else { format!("{shortest} to {longest} letters") })
+}
+
+fn round(number: f64) -> String {
+    format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_are_rounded_outwards() {
+        let of = |ends| extent(&DataType::Float64, &Facts { ends: Some(ends), ..Facts::default() }).unwrap();
+        assert_eq!(of((17.0, 90.0)), "10 to 100");
+        assert_eq!(of((-3.5, 12.25)), "-10 to 20");
+        assert_eq!(of((0.0, 0.37)), "0 to 0.4");
+        let days = Facts { ends: Some((12_000.0, 20_000.0)), ..Facts::default() };
+        assert_eq!(extent(&DataType::Date32, &days).unwrap(), "2000s to 2020s");
+    }
+}

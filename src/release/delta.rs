@@ -1,0 +1,298 @@
+//! A Delta table as sink: every release is one commit that adds its files, removes those of the release before it, and
+//! carries the manifest. Readers see one release; older ones are older versions of the table.
+//!
+//! The identity of a run is an application transaction of that commit, so a run that has been released is found in the
+//! log and not done again. There is nothing beside the log: the commit of a release is the release.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
+use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference, TransactionError};
+use deltalake_core::kernel::{Action, Add, MetadataExt, Protocol, StructType, Transaction, new_metadata};
+use deltalake_core::logstore::{LogStoreRef, StorageConfig, default_logstore};
+use deltalake_core::protocol::{DeltaOperation, SaveMode};
+use deltalake_core::{DeltaTable, DeltaTableError};
+use futures::TryStreamExt;
+use object_store::ObjectStoreExt;
+use object_store::prefix::PrefixStore;
+use serde_json::json;
+use url::Url;
+
+use super::commit::Commit;
+use super::location::Location;
+use super::manifest::Manifest;
+use super::source::partitions::Partitions;
+use super::verify::folders;
+use crate::error::{Error, Result};
+
+/// Where a commit carries the manifest, and what marks a table as one of releases.
+const KEY: &str = "throng";
+
+/// Attempts at a commit before giving up: each one lost means that another got through.
+const ATTEMPTS: usize = 10;
+
+/// A failure of the Delta log.
+pub(super) fn failed(error: DeltaTableError) -> Error {
+    match error {
+        DeltaTableError::ObjectStore { source } => source.into(),
+        DeltaTableError::InvalidJsonLog { version, .. } => {
+            Error::Input(format!("version {version} of the Delta log is damaged"))
+        }
+        DeltaTableError::Transaction { source: TransactionError::ObjectStore { source } } => source.into(),
+        DeltaTableError::Transaction {
+            source:
+                TransactionError::MaxCommitAttempts(_)
+                | TransactionError::CommitConflict(_)
+                | TransactionError::VersionAlreadyExists(_),
+        } => contended(),
+        other => Error::Input(format!("the Delta table cannot be used: {other}")),
+    }
+}
+
+fn contended() -> Error {
+    Error::Retry("the Delta log is contended: others commit at the same time; run again".into())
+}
+
+/// A failure to make an action.
+fn unmade(error: impl std::fmt::Display) -> Error {
+    Error::Internal(format!("a Delta action cannot be made: {error}"))
+}
+
+fn log_store(location: &Location) -> Result<LogStoreRef> {
+    let url = Url::parse(&location.url(&location.prefix)).map_err(|error| Error::Internal(error.to_string()))?;
+    let prefixed = Arc::new(PrefixStore::new(Arc::clone(&location.store), location.prefix.clone()));
+    Ok(default_logstore(prefixed, Arc::clone(&location.store), &url, &StorageConfig::default()))
+}
+
+/// The table at a location, at a version or as it is now; none when there is none.
+pub(super) async fn open(location: &Location, version: Option<u64>) -> Result<Option<DeltaTable>> {
+    let mut table = DeltaTable::new(log_store(location)?);
+    let is_file = location.store.head(&location.prefix).await.is_ok();
+    if is_file || !table.verify_deltatable_existence().await.map_err(failed)? {
+        return Ok(None);
+    }
+    match version {
+        None => table.load().await.map_err(failed)?,
+        Some(version) => {
+            let missing = |_| Error::Input(format!("the Delta table has no version {version} any more, or not yet"));
+            table.load_version(version).await.map_err(missing)?;
+        }
+    }
+    Ok(Some(table))
+}
+
+/// What the commit of a release needs beside its manifest.
+pub(super) struct Shape {
+    /// The published columns as files hold them, folder columns among them.
+    pub(super) schema: SchemaRef,
+    /// Columns that are folder names.
+    pub(super) partition_by: Vec<String>,
+}
+
+impl Shape {
+    /// The columns as Delta knows them.
+    fn delta_schema(&self) -> Result<StructType> {
+        let converted: Result<StructType, _> = self.schema.as_ref().try_into_kernel();
+        let Err(_) = &converted else { return converted.map_err(|error| Error::Internal(error.to_string())) };
+        let unfit = self.schema.fields().iter().find(|field| {
+            let one: Result<StructType, _> = (&Schema::new(vec![field.as_ref().clone()])).try_into_kernel();
+            one.is_err()
+        });
+        let (name, data_type) =
+            unfit.map_or_else(Default::default, |field| (field.name().clone(), field.data_type().to_string()));
+        Err(Error::Job(format!(
+            "sink.format: column `{name}` is of type {data_type}, which Delta tables do not have; cast it in source.sql"
+        )))
+    }
+
+    /// Refuses columns that a Delta table cannot hold.
+    pub(super) fn refuse(&self) -> Result<()> {
+        self.delta_schema().map(drop)
+    }
+}
+
+/// Refuses a table that holds something else than releases.
+pub(super) async fn refuse_foreign(sink: &Location) -> Result<()> {
+    match open(sink, None).await? {
+        Some(table) if !is_ours(&table)? => Err(Error::Conflict(format!(
+            "the Delta table `{}` holds something else than releases, which this run would replace; choose another sink",
+            sink.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn is_ours(table: &DeltaTable) -> Result<bool> {
+    Ok(table.snapshot().map_err(failed)?.metadata().configuration().contains_key(KEY))
+}
+
+/// All releases that the log still tells of, with their versions, oldest first.
+pub(super) async fn releases(sink: &Location) -> Result<Vec<(u64, Manifest)>> {
+    let Some(table) = open(sink, None).await? else { return Ok(Vec::new()) };
+    let newest = table.version().unwrap_or(0);
+    let history: Vec<_> = table.history(None).try_collect().await.map_err(failed)?;
+    let mut found = Vec::new();
+    for (age, mut commit) in history.into_iter().enumerate() {
+        let Some(manifest) = commit.info.remove(KEY) else { continue };
+        let version = newest.saturating_sub(age as u64);
+        let damaged = |error| Error::Input(format!("version {version} carries a damaged manifest: {error}"));
+        found.push((version, serde_json::from_value(manifest).map_err(damaged)?));
+    }
+    found.reverse();
+    Ok(found)
+}
+
+/// The manifest of a run, if it has been committed.
+pub(super) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
+    match open(sink, None).await? {
+        Some(table) if is_done(&table, run).await? => manifest_of(sink, run).await.map(Some),
+        _ => Ok(None),
+    }
+}
+
+async fn is_done(table: &DeltaTable, run: &str) -> Result<bool> {
+    let state = table.snapshot().map_err(failed)?;
+    let version = state.transaction_version(table.log_store().as_ref(), transaction(run)).await.map_err(failed)?;
+    Ok(version.is_some())
+}
+
+fn transaction(run: &str) -> String {
+    format!("{KEY}/{run}")
+}
+
+async fn manifest_of(sink: &Location, run: &str) -> Result<Manifest> {
+    let found = releases(sink).await?.into_iter().rev().find(|(_, manifest)| manifest.run == run);
+    found.map(|(_, manifest)| manifest).ok_or_else(|| {
+        Error::Conflict(format!(
+            "run `{run}` has been released, but the log of `{}` no longer tells how; choose another --run-id",
+            sink.name
+        ))
+    })
+}
+
+/// Why a release cannot be made the newest by us: a Delta table keeps its own versions.
+pub(super) async fn no_roll_back(sink: &Location, run: &str) -> Error {
+    match releases(sink).await.map(|found| found.into_iter().rev().find(|(_, manifest)| manifest.run == run)) {
+        Err(error) => error,
+        Ok(None) => Error::Input(format!("`{}` holds no release of run `{run}`", sink.name)),
+        Ok(Some((version, _))) => Error::Conflict(format!(
+            "`{}` is a Delta table, which keeps its own versions; run `{run}` is version {version}: read it at that \
+             version, or RESTORE the table to it",
+            sink.name
+        )),
+    }
+}
+
+/// Commits a release: its files come, those of the release before it go, and both in one version.
+pub(super) async fn commit(sink: &Location, manifest: &Manifest, shape: &Shape) -> Result<Commit> {
+    let mut last: Option<Error> = None;
+    for _ in 0..ATTEMPTS {
+        let table = match standing(sink, manifest).await {
+            Ok(Standing::Committed(commit)) => return Ok(commit),
+            Ok(Standing::Open(table)) => table,
+            // An attempt that failed may have been done all the same: its files must stay.
+            Err(error) if last.is_some() => return Ok(Commit::Unsettled(error)),
+            Err(error) => return Err(error),
+        };
+        match attempt(sink, table.as_ref(), manifest, shape).await {
+            Ok(()) => return Ok(Commit::Won),
+            Err(error) => last = Some(error),
+        }
+    }
+    match standing(sink, manifest).await {
+        Ok(Standing::Committed(commit)) => Ok(commit),
+        Ok(Standing::Open(_)) => Err(last.unwrap_or_else(contended)),
+        Err(error) => Ok(Commit::Unsettled(error)),
+    }
+}
+
+/// What the log says of a run.
+enum Standing {
+    /// It has been committed, by this attempt or by another.
+    Committed(Commit),
+    /// It has not; the table as it is now, if there is one.
+    Open(Option<DeltaTable>),
+}
+
+async fn standing(sink: &Location, manifest: &Manifest) -> Result<Standing> {
+    let table = open(sink, None).await?;
+    let Some(table) = table else { return Ok(Standing::Open(None)) };
+    if !is_done(&table, &manifest.run).await? {
+        return Ok(Standing::Open(Some(table)));
+    }
+    let there = manifest_of(sink, &manifest.run).await?;
+    let ours = there.data == manifest.data;
+    Ok(Standing::Committed(if ours { Commit::Won } else { Commit::Lost(Box::new(there)) }))
+}
+
+/// One attempt at the next version. It fails when another commit comes first.
+async fn attempt(sink: &Location, table: Option<&DeltaTable>, manifest: &Manifest, shape: &Shape) -> Result<()> {
+    let actions = actions(table, manifest, shape)?;
+    let properties = CommitProperties::default()
+        .with_metadata([(KEY.to_owned(), json!(manifest))])
+        .with_application_transaction(Transaction::new(transaction(&manifest.run), 1))
+        // Whatever was committed meanwhile must be removed too: it is for us to look at it.
+        .with_max_retries(0);
+    let operation = DeltaOperation::Write {
+        mode: SaveMode::Overwrite,
+        partition_by: (!shape.partition_by.is_empty()).then(|| shape.partition_by.clone()),
+        predicate: None,
+    };
+    let snapshot = table.map(DeltaTable::snapshot).transpose().map_err(failed)?;
+    let snapshot = snapshot.map(|state| state as &dyn TableReference);
+    let commit = CommitBuilder::from(properties).with_actions(actions).build(snapshot, log_store(sink)?, operation);
+    commit.await.map(drop).map_err(failed)
+}
+
+/// What a release does to the table.
+fn actions(table: Option<&DeltaTable>, manifest: &Manifest, shape: &Shape) -> Result<Vec<Action>> {
+    let schema = shape.delta_schema()?;
+    let text = serde_json::to_string(&schema).map_err(unmade)?;
+    let mut actions = Vec::new();
+    let state = table.map(DeltaTable::snapshot).transpose().map_err(failed)?;
+    if !state.is_some_and(|state| state.schema().as_ref() == &schema) {
+        // Times without a zone are a feature of their own.
+        let protocol = if text.contains("timestamp_ntz") {
+            let features = json!(["timestampNtz"]);
+            Some(
+                json!({ "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features }),
+            )
+        } else {
+            state.is_none().then(|| json!({ "minReaderVersion": 1, "minWriterVersion": 2 }))
+        };
+        if let Some(protocol) = protocol {
+            let protocol: Protocol = serde_json::from_value(protocol).map_err(unmade)?;
+            actions.push(Action::Protocol(protocol));
+        }
+    }
+    let same = state.is_some_and(|state| {
+        state.schema().as_ref() == &schema && state.metadata().partition_columns() == shape.partition_by.as_slice()
+    });
+    if !same {
+        let mut metadata = new_metadata(&schema, &shape.partition_by, [(KEY, "releases")]).map_err(unmade)?;
+        if let Some(state) = state {
+            metadata = metadata.with_table_id(state.metadata().id().to_owned()).map_err(unmade)?;
+        }
+        actions.push(Action::Metadata(metadata));
+    }
+    if let Some(state) = state {
+        actions.extend(state.log_data().iter().map(|file| Action::Remove(file.remove_action(true))));
+    }
+    let below: Vec<Vec<String>> = manifest.files.iter().map(|file| folders(&file.path)).collect();
+    let names = Partitions::texts(&below);
+    let now = jiff::Timestamp::now().as_millisecond();
+    for (file, values) in manifest.files.iter().zip(names) {
+        actions.push(Action::Add(Add {
+            path: file.path.clone(),
+            partition_values: values.into_iter().collect::<HashMap<_, _>>(),
+            size: file.size as i64,
+            modification_time: now,
+            data_change: true,
+            stats: Some(json!({ "numRecords": file.rows }).to_string()),
+            ..Add::default()
+        }));
+    }
+    Ok(actions)
+}

@@ -1,0 +1,163 @@
+//! What a sink remembers of its releases: manifests and a pointer beside the files, or the log of a Delta table. Commands
+//! look at the sink to know which.
+
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use object_store::ObjectStore;
+
+use super::commit::{self, Commit};
+#[cfg(feature = "delta")]
+use super::delta;
+use super::location::Location;
+use super::manifest::Manifest;
+#[cfg(feature = "delta")]
+use super::write::stored_schema;
+use crate::error::{Error, Result};
+use crate::job::{Job, Treatment};
+
+/// How the sink of a job keeps its releases.
+pub(super) enum Ledger {
+    /// A manifest for every release, and a pointer to the newest.
+    Files,
+    /// The log of a Delta table, and what a release looks like in it.
+    #[cfg(feature = "delta")]
+    Delta(delta::Shape),
+}
+
+impl Ledger {
+    /// The ledger of a job; refuses columns that it cannot hold.
+    pub(super) fn of(job: &Job, treatment: &Treatment) -> Result<Self> {
+        if !job.sink.is_delta() {
+            return Ok(Self::Files);
+        }
+        #[cfg(feature = "delta")]
+        {
+            let schema = stored_schema(&treatment.output);
+            let shape = delta::Shape { schema, partition_by: job.output.partition_by.clone() };
+            shape.refuse()?;
+            Ok(Self::Delta(shape))
+        }
+        #[cfg(not(feature = "delta"))]
+        {
+            let _ = treatment;
+            Err(Error::Job(format!("sink.format: this build does not know Delta tables; {}", crate::job::BUILD)))
+        }
+    }
+
+    /// The manifest of a run, if it has been committed.
+    pub(super) async fn committed(&self, sink: &Location, run: &str) -> Result<Option<Manifest>> {
+        match self {
+            Self::Files => commit::committed(sink, run).await,
+            #[cfg(feature = "delta")]
+            Self::Delta(_) => delta::committed(sink, run).await,
+        }
+    }
+
+    /// Finishes what a run that died after its commit has left undone.
+    pub(super) async fn settle(&self, sink: &Location, manifest: &Manifest) -> Result<()> {
+        match self {
+            Self::Files => commit::settle(sink, manifest).await,
+            // The commit is all there is.
+            #[cfg(feature = "delta")]
+            Self::Delta(_) => Ok(()),
+        }
+    }
+
+    /// Refuses a sink that holds something else than releases.
+    pub(super) async fn refuse_foreign(&self, sink: &Location) -> Result<()> {
+        match self {
+            Self::Files => refuse_others(sink, &["_manifest", "_latest", "_SUCCESS", "data"]).await,
+            #[cfg(feature = "delta")]
+            Self::Delta(_) => {
+                refuse_others(sink, &["_delta_log", "data"]).await?;
+                delta::refuse_foreign(sink).await
+            }
+        }
+    }
+
+    /// Makes a verified release visible.
+    pub(super) async fn commit(&self, sink: &Location, manifest: &Manifest) -> Result<Commit> {
+        match self {
+            Self::Files => commit::commit(sink, manifest).await,
+            #[cfg(feature = "delta")]
+            Self::Delta(shape) => delta::commit(sink, manifest, shape).await,
+        }
+    }
+}
+
+/// Whether a sink is a Delta table.
+pub(super) async fn is_delta(sink: &Location) -> Result<bool> {
+    let found = sink.store.list(Some(&sink.at("_delta_log"))).try_next().await?.is_some();
+    if found && !cfg!(feature = "delta") {
+        let build = crate::job::BUILD;
+        return Err(Error::Job(format!("`{}` is a Delta table, which this build does not know; {build}", sink.name)));
+    }
+    Ok(found)
+}
+
+/// All releases of a sink, oldest first; those of a Delta table as far back as its log goes.
+pub async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
+    if is_delta(sink).await? {
+        #[cfg(feature = "delta")]
+        return Ok(delta::releases(sink).await?.into_iter().map(|(_, manifest)| manifest).collect());
+    }
+    commit::releases(sink).await
+}
+
+/// Run id of the release that readers see.
+pub async fn latest_run(sink: &Location) -> Result<Option<String>> {
+    if is_delta(sink).await? {
+        return Ok(releases(sink).await?.pop().map(|manifest| manifest.run));
+    }
+    commit::latest_run(sink).await
+}
+
+/// The manifest of a run, if it has been committed.
+pub(super) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
+    if is_delta(sink).await? {
+        #[cfg(feature = "delta")]
+        return delta::committed(sink, run).await;
+    }
+    commit::committed(sink, run).await
+}
+
+/// Makes an earlier release the one that readers see.
+pub async fn roll_back(sink: &Location, run: &str) -> Result<()> {
+    if is_delta(sink).await? {
+        #[cfg(feature = "delta")]
+        return Err(delta::no_roll_back(sink, run).await);
+    }
+    commit::roll_back(sink, run).await
+}
+
+/// Removes data files that no release refers to and that are older than `age`; with `dry_run`, only finds them.
+/// Returns their paths below the sink, and their sizes.
+pub async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
+    if is_delta(sink).await? {
+        return Err(Error::Conflict(format!(
+            "`{}` is a Delta table, and VACUUM removes what its log does not refer to",
+            sink.name
+        )));
+    }
+    commit::collect_garbage(sink, age, dry_run).await
+}
+
+/// Refuses a sink that holds something else than releases.
+async fn refuse_others(sink: &Location, ours: &[&str]) -> Result<()> {
+    let listed = sink.store.list_with_delimiter(Some(&sink.prefix)).await?;
+    let foreign = listed
+        .objects
+        .iter()
+        .map(|meta| &meta.location)
+        .chain(&listed.common_prefixes)
+        .find(|path| path.filename().is_some_and(|name| !ours.contains(&name)));
+    match foreign {
+        None => Ok(()),
+        Some(path) => Err(Error::Conflict(format!(
+            "the sink `{}` holds something that is not a release (`{}`); choose an empty folder",
+            sink.name,
+            path.filename().unwrap_or_default()
+        ))),
+    }
+}

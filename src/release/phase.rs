@@ -1,0 +1,124 @@
+//! The phases of a run. Each is a tracing span with counts and a duration, and no value of the data.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use tracing::field::Empty;
+use tracing::{Span, info, info_span};
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Opening source and sink.
+    Plan,
+    /// Pass 1.
+    Survey,
+    /// Pass 2: grouping and writing.
+    Group,
+    /// Reading back.
+    Verify,
+    /// Making the release visible.
+    Commit,
+}
+
+/// All phases, in their order.
+pub const PHASES: [Phase; 5] = [Phase::Plan, Phase::Survey, Phase::Group, Phase::Verify, Phase::Commit];
+
+/// A span that can tell what any phase has to tell.
+macro_rules! span {
+    ($name:literal) => {
+        info_span!(
+            $name,
+            files = Empty,
+            rows = Empty,
+            cells = Empty,
+            suppressed = Empty,
+            spilled_bytes = Empty,
+            classes = Empty,
+            smallest_class = Empty,
+            otel.status_code = Empty,
+        )
+    };
+}
+
+impl Phase {
+    /// The name of the phase in logs, spans and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Survey => "survey",
+            Self::Group => "group",
+            Self::Verify => "verify",
+            Self::Commit => "commit",
+        }
+    }
+
+    /// Begins the phase.
+    pub(super) fn begin(self) -> Begun {
+        let span = match self {
+            Self::Plan => span!("plan"),
+            Self::Survey => span!("survey"),
+            Self::Group => span!("group"),
+            Self::Verify => span!("verify"),
+            Self::Commit => span!("commit"),
+        };
+        Begun { phase: self, span, started: Instant::now(), done: false }
+    }
+}
+
+/// A phase at work. Dropped before it is done, it has failed or was stopped.
+pub(super) struct Begun {
+    phase: Phase,
+    span: Span,
+    started: Instant,
+    done: bool,
+}
+
+impl Begun {
+    /// Counts something for the span.
+    pub(super) fn count(&self, what: &'static str, number: u64) {
+        self.span.record(what, number);
+    }
+
+    /// Ends the phase well, and tells how long it took.
+    pub(super) fn done(mut self) -> (Phase, Duration) {
+        self.done = true;
+        (self.phase, self.started.elapsed())
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let (phase, seconds) = (self.phase.name(), self.started.elapsed().as_secs_f64());
+        if self.done {
+            info!(parent: &self.span, seconds, "{phase}: done");
+        } else {
+            self.span.record("otel.status_code", "ERROR");
+            info!(parent: &self.span, seconds, "{phase}: not done");
+        }
+    }
+}
+
+/// Bytes that the nodes of a plan have spilled so far.
+pub fn spilled_bytes(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+    let own = plan.metrics().and_then(|metrics| metrics.spilled_bytes()).unwrap_or(0) as u64;
+    plan.children().into_iter().map(spilled_bytes).sum::<u64>() + own
+}
+
+/// Rows that the inputs of a plan have put out so far.
+pub fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+    let children = plan.children();
+    if children.is_empty() {
+        return plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0) as u64;
+    }
+    children.into_iter().map(rows_read).sum()
+}
+
+/// Rows that a plan will put out, when its files tell; 0 when not.
+pub(super) fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+    let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
+    let rows = statistics.ok().and_then(|statistics| statistics.num_rows.get_value().copied());
+    rows.unwrap_or(0) as u64
+}

@@ -1,0 +1,230 @@
+//! Trying out settings: the whole job but its release. A trial groups rows under a policy and scores the result;
+//! nothing is written but spill files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
+use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, ident, lit,
+};
+use datafusion::physical_plan::collect;
+use datafusion::prelude::{DataFrame, SessionContext};
+use serde::{Deserialize, Serialize};
+
+use super::manifest::Scores;
+use super::run::measures;
+use super::session::{SessionOptions, SpillFolder};
+use super::source::Source;
+use super::stores::Stores;
+use super::verify::fingerprint;
+use crate::encode::row_hashes;
+use crate::error::{Error, Result};
+use crate::job::{Job, MethodName, MethodSpec, Policy};
+use crate::measure::{Classes, Groups};
+use crate::method::options::Value;
+use crate::method::toc;
+use crate::operator::Anonymize;
+
+/// What is tried out in place of what the job says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Setting {
+    /// Smallest class.
+    pub k: u32,
+    /// Grouping method.
+    pub method: MethodName,
+    /// Weight of utility, for `toc`.
+    pub w_utility: Option<f64>,
+}
+
+impl Setting {
+    /// The setting's name on tables: the method, and its weight where it has one.
+    pub fn name(&self) -> String {
+        match self.w_utility {
+            Some(weight) => format!("{} (w-utility {weight})", self.method.as_str()),
+            None => self.method.as_str().to_owned(),
+        }
+    }
+
+    /// The job with this setting in it. Suppression is measured rather than refused.
+    fn apply(&self, job: &Job) -> Job {
+        let mut job = job.clone();
+        job.privacy.k = self.k;
+        job.privacy.max_suppression = 1.0;
+        if job.method.name != self.method {
+            // Options of one method mean nothing to another.
+            job.method = MethodSpec { name: self.method, seed: job.method.seed, ..MethodSpec::default() };
+        }
+        if let Some(weight) = self.w_utility {
+            job.method.options =
+                job.method.options.without(&toc::W_PROTECTION).with(&toc::W_UTILITY, Value::Number(weight));
+        }
+        job
+    }
+}
+
+/// How a setting did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Smallest class.
+    pub k: u32,
+    /// Method, with its weight where it has one.
+    pub method: String,
+    /// Rows that were looked at.
+    pub rows: u64,
+    /// Rows that would be suppressed.
+    pub suppressed: u64,
+    /// Classes that would be published.
+    pub classes: u64,
+    /// Scores of what would be published; none when the rules cannot be met.
+    pub scores: Option<Scores>,
+    /// Why the rules cannot be met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// Time of survey and grouping, in seconds.
+    pub seconds: f64,
+    /// Most memory of the whole process during the trial, in bytes, where the system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+}
+
+/// A job that is tried out under other settings.
+pub struct Trials {
+    job: Job,
+    base: PathBuf,
+    context: SessionContext,
+    /// Held for its end, when the folder goes.
+    _spill: SpillFolder,
+    source: DataFrame,
+    rows: u64,
+}
+
+impl Trials {
+    /// Opens the source of a job.
+    pub async fn open(job: &Job, base: &Path, session: &SessionOptions) -> Result<Self> {
+        let (context, spill) = session.open()?;
+        let source = Source::find(&Stores::default(), base, job).await?;
+        let (plan, _) = source.scan(&context).await?;
+        let source = DataFrame::new(context.state(), plan);
+        let rows = source.clone().count().await? as u64;
+        Ok(Self { job: job.clone(), base: base.to_owned(), context, _spill: spill, source, rows })
+    }
+
+    /// Rows of the source.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// All rows of the source.
+    pub fn whole(&self) -> DataFrame {
+        self.source.clone()
+    }
+
+    /// About `rows` rows, chosen by their content and a seed, held in memory.
+    pub async fn sample(&self, rows: u64, seed: u64) -> Result<DataFrame> {
+        if rows >= self.rows {
+            return Ok(self.source.clone().cache().await?);
+        }
+        let ceiling = (u64::MAX as f64 * (rows as f64 / self.rows as f64)) as u64;
+        let chosen = Chosen { signature: Signature::variadic_any(Volatility::Immutable), seed, ceiling };
+        let columns: Vec<Expr> = self.source.schema().columns().into_iter().map(Expr::Column).collect();
+        Ok(self.source.clone().filter(ScalarUDF::from(chosen).call(columns))?.cache().await?)
+    }
+
+    /// Groups rows under a setting and scores the result.
+    pub async fn run(&self, rows: &DataFrame, setting: Setting) -> Result<Trial> {
+        let policy = Arc::new(Policy::of(&setting.apply(&self.job), &self.base)?);
+        forget_peak();
+        let started = Instant::now();
+        let found = self.group(rows.clone().into_unoptimized_plan(), &policy).await;
+        let mut trial = Trial {
+            k: setting.k,
+            method: setting.name(),
+            rows: 0,
+            suppressed: 0,
+            classes: 0,
+            scores: None,
+            refused: None,
+            seconds: started.elapsed().as_secs_f64(),
+            memory: peak(),
+        };
+        match found {
+            Ok((groups, classes, columns)) => {
+                trial.suppressed = groups.loss.suppressed();
+                trial.rows = groups.loss.rows() + trial.suppressed;
+                trial.classes = classes.classes();
+                trial.scores = Some(Scores::new(&groups, &classes, setting.k, &columns));
+            }
+            Err(Error::Privacy(reason)) => trial.refused = Some(reason),
+            Err(other) => return Err(other),
+        }
+        Ok(trial)
+    }
+
+    async fn group(&self, rows: LogicalPlan, policy: &Arc<Policy>) -> Result<(Groups, Classes, Vec<String>)> {
+        let node = Anonymize::new(rows, Arc::clone(policy))?;
+        let treatment = Arc::clone(node.treatment());
+        let sizes = DataFrame::new(self.context.state(), node.into_plan())
+            .aggregate(fingerprint(&treatment.class_columns()), vec![count(lit(1)).alias("size")])?
+            .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes")])?;
+        let plan = sizes.create_physical_plan().await?;
+        let mut classes = Classes::default();
+        for batch in collect(Arc::clone(&plan), self.context.task_ctx()).await? {
+            let (size, number) =
+                (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
+            (0..batch.num_rows()).for_each(|row| classes.add(size.value(row) as u64, number.value(row) as u64));
+        }
+        let columns = treatment.quasi.iter().map(|column| column.name.clone()).collect();
+        let groups = measures(&plan).unwrap_or_else(|| Groups::new(treatment.quasi.len(), treatment.sensitive.len()));
+        Ok((groups, classes, columns))
+    }
+}
+
+/// Whether a row belongs to a sample: by a seeded hash of its content, so whatever way it is read.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Chosen {
+    signature: Signature,
+    seed: u64,
+    ceiling: u64,
+}
+
+impl ScalarUDFImpl for Chosen {
+    fn name(&self) -> &str {
+        "chosen"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DataFusionResult<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        let columns = args
+            .args
+            .iter()
+            .map(|value| value.to_array(args.number_rows))
+            .collect::<DataFusionResult<Vec<ArrayRef>>>()?;
+        let hashes = row_hashes(&columns, args.number_rows, self.seed)?;
+        let chosen: BooleanArray = hashes.into_iter().map(|hash| Some(hash < self.ceiling)).collect();
+        Ok(ColumnarValue::Array(Arc::new(chosen)))
+    }
+}
+
+/// Lets the system count the most memory anew. Linux does, others are not asked.
+fn forget_peak() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The most memory that the process has had since.
+fn peak() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}

@@ -1,0 +1,268 @@
+//! Charts as inline SVG: bars and lines, in the colours of the page, each with a title, a description and a table of
+//! the same numbers for those who cannot see it.
+
+use super::bins::Histogram;
+use super::text::{escape, number, share};
+
+/// Counts charts, so that every one has an identity on its page.
+#[derive(Debug, Default)]
+pub(super) struct Charts {
+    made: usize,
+}
+
+/// Width of all charts in their own units; the page scales them.
+const WIDTH: f64 = 560.0;
+
+/// Width of a letter in the small type of a chart, generously.
+const LETTER: f64 = 6.9;
+
+/// One line of a line chart.
+#[derive(Debug, Clone)]
+pub(super) struct Curve {
+    pub name: String,
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Charts {
+    /// The frame: title and description for readers, drawing, and the table.
+    fn frame(&mut self, title: &str, description: &str, height: f64, drawing: &str, table: &str) -> String {
+        self.made += 1;
+        let id = format!("chart-{}", self.made);
+        format!(
+            "<figure class=\"chart\"><svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\
+             <title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>{drawing}</svg>\
+             <details><summary>Numbers of this chart</summary>{table}</details></figure>",
+            escape(title),
+            escape(description),
+        )
+    }
+
+    /// A histogram, with what was before beside what is now where both are known.
+    pub(super) fn histogram(&mut self, name: &str, histogram: &Histogram) -> String {
+        let before: f64 = histogram.bins.iter().filter_map(|bin| bin.before).sum();
+        let after: f64 = histogram.bins.iter().map(|bin| bin.after).sum();
+        let rows: Vec<(String, Option<f64>, f64)> = histogram
+            .bins
+            .iter()
+            .map(|bin| (bin.label.clone(), bin.before.map(|rows| rows / before.max(1.0)), bin.after / after.max(1.0)))
+            .collect();
+        let compared = rows.iter().any(|row| row.1.is_some());
+        let mut table = String::from("<table><thead><tr><th scope=\"col\">value</th>");
+        table += if compared {
+            "<th scope=\"col\">before</th><th scope=\"col\">after</th>"
+        } else {
+            "<th scope=\"col\">rows</th>"
+        };
+        table += "</tr></thead><tbody>";
+        for (label, was, is) in &rows {
+            let was = was.map_or(String::new(), |was| format!("<td>{}</td>", share(was)));
+            table += &format!("<tr><th scope=\"row\">{}</th>{was}<td>{}</td></tr>", escape(label), share(*is));
+        }
+        table += "</tbody></table>";
+        let title = if compared { format!("{name}, before and after") } else { format!("{name} as published") };
+        let description = format!("Share of rows by value of {name}, in {} bins", rows.len());
+        let (height, drawing) = if histogram.ordered { columns(&rows) } else { bars(&rows) };
+        self.frame(&title, &description, height, &drawing, &table)
+    }
+
+    /// Named amounts as horizontal bars; `most` is the amount of a full bar, or the largest one when absent.
+    pub(super) fn amounts(&mut self, title: &str, rows: &[(String, f64, String)], most: Option<f64>) -> String {
+        let largest = most.unwrap_or_else(|| rows.iter().map(|row| row.1).fold(0.0, f64::max)).max(f64::MIN_POSITIVE);
+        let widest = rows.iter().map(|row| row.2.chars().count()).max().unwrap_or(0) as f64;
+        let (line, left, right) = (26.0, 150.0, widest * LETTER + 12.0);
+        let mut drawing = String::new();
+        for (at, (name, amount, label)) in rows.iter().enumerate() {
+            let y = line * at as f64 + 4.0;
+            let width = (amount / largest).clamp(0.0, 1.0) * (WIDTH - left - right);
+            drawing += &text(left - 8.0, y + 13.0, "end", &shortened(name, 21));
+            drawing += &bar("after", left, y, width.max(0.5), 17.0);
+            drawing += &text(left + width + 6.0, y + 13.0, "start", label);
+        }
+        let mut table = String::from("<table><tbody>");
+        for (name, _, label) in rows {
+            table += &format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>", escape(name), escape(label));
+        }
+        table += "</tbody></table>";
+        self.frame(title, title, line * rows.len() as f64 + 6.0, &drawing, &table)
+    }
+
+    /// Lines over a common axis.
+    pub(super) fn curves(&mut self, title: &str, across: &str, up: &str, curves: &[Curve]) -> String {
+        let (height, left, right, top, bottom) = (320.0, 56.0, 130.0, 14.0, 44.0);
+        let points = || curves.iter().flat_map(|curve| &curve.points);
+        let most_x = points().map(|point| point.0).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+        let most_y = points().map(|point| point.1).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+        let x = |value: f64| left + value / most_x * (WIDTH - left - right);
+        let y = |value: f64| height - bottom - value / most_y * (height - top - bottom);
+        let mut drawing = String::new();
+        for tick in ticks(most_y) {
+            drawing += &rule(left, y(tick), WIDTH - right, y(tick), "grid");
+            drawing += &text(left - 8.0, y(tick) + 4.0, "end", &number(tick));
+        }
+        let mut at: Vec<f64> = points().map(|point| point.0).collect();
+        at.sort_by(f64::total_cmp);
+        at.dedup();
+        for tick in at {
+            drawing += &text(x(tick), height - bottom + 18.0, "middle", &number(tick));
+        }
+        drawing += &text((left + WIDTH - right) / 2.0, height - 6.0, "middle", across);
+        drawing += &text(left - 48.0, top - 2.0, "start", up);
+        let mut ends: Vec<f64> = Vec::new();
+        for (kind, curve) in curves.iter().enumerate() {
+            let path: Vec<String> =
+                curve.points.iter().map(|point| format!("{:.1},{:.1}", x(point.0), y(point.1))).collect();
+            drawing += &format!("<polyline class=\"curve c{}\" points=\"{}\"/>", kind % 6, path.join(" "));
+            for point in &curve.points {
+                drawing += &format!(
+                    "<circle class=\"dot c{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"/>",
+                    kind % 6,
+                    x(point.0),
+                    y(point.1)
+                );
+            }
+            if let Some(last) = curve.points.last() {
+                // Names stand beside the ends of their lines, one below the other where these meet.
+                let mut height = y(last.1) + 4.0;
+                while ends.iter().any(|end| (end - height).abs() < 14.0) {
+                    height += 14.0;
+                }
+                ends.push(height);
+                drawing += &format!(
+                    "<g class=\"name c{}\">{}</g>",
+                    kind % 6,
+                    text(x(last.0) + 10.0, height, "start", &curve.name)
+                );
+            }
+        }
+        let mut table = format!(
+            "<table><thead><tr><th scope=\"col\">method</th><th scope=\"col\">{}</th><th scope=\"col\">{}</th></tr></thead><tbody>",
+            escape(across),
+            escape(up)
+        );
+        for curve in curves {
+            for point in &curve.points {
+                table += &format!(
+                    "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>",
+                    escape(&curve.name),
+                    number(point.0),
+                    number(point.1)
+                );
+            }
+        }
+        table += "</tbody></table>";
+        self.frame(title, &format!("{up} by {across}"), height, &drawing, &table)
+    }
+}
+
+/// Columns beside each other, for values that have an order.
+fn columns(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
+    let (height, left, bottom, top) = (230.0, 52.0, 40.0, 12.0);
+    let most = rows.iter().flat_map(|row| row.1.into_iter().chain([row.2])).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let slot = (WIDTH - left - 10.0) / rows.len().max(1) as f64;
+    let y = |value: f64| height - bottom - value / most * (height - top - bottom);
+    let mut drawing = String::new();
+    for tick in ticks(most) {
+        drawing += &rule(left, y(tick), WIDTH - 10.0, y(tick), "grid");
+        drawing += &text(left - 8.0, y(tick) + 4.0, "end", &share(tick));
+    }
+    // As many labels as fit without touching.
+    let widest = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(1) as f64 * LETTER;
+    let every = (widest / slot).ceil().max(1.0) as usize;
+    for (at, (label, before, after)) in rows.iter().enumerate() {
+        let x = left + slot * at as f64;
+        let column = |class: &str, x: f64, value: f64, width: f64| {
+            bar(class, x, y(value), width.max(1.0), (height - bottom - y(value)).max(0.5))
+        };
+        match before {
+            Some(before) => {
+                drawing += &column("before", x + slot * 0.08, *before, slot * 0.42);
+                drawing += &column("after", x + slot * 0.5, *after, slot * 0.42);
+            }
+            None => drawing += &column("after", x + slot * 0.1, *after, slot * 0.8),
+        }
+        if at % every == 0 {
+            drawing += &text(x + slot / 2.0, height - bottom + 18.0, "middle", label);
+        }
+    }
+    drawing += &rule(left, height - bottom, WIDTH - 10.0, height - bottom, "axis");
+    (height, drawing)
+}
+
+/// Bars below each other, for names.
+fn bars(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
+    let compared = rows.iter().any(|row| row.1.is_some());
+    let (left, right, line) = if compared { (170.0, 130.0, 32.0) } else { (170.0, 64.0, 24.0) };
+    let most = rows.iter().flat_map(|row| row.1.into_iter().chain([row.2])).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let mut drawing = String::new();
+    for (at, (label, before, after)) in rows.iter().enumerate() {
+        let y = line * at as f64 + 4.0;
+        let width = |value: f64| (value / most * (WIDTH - left - right)).max(0.5);
+        drawing += &text(left - 8.0, y + line / 2.0, "end", &shortened(label, 24));
+        if let Some(before) = before {
+            drawing += &bar("before", left, y, width(*before), 11.0);
+            drawing += &bar("after", left, y + 13.0, width(*after), 11.0);
+            let label = format!("{} → {}", share(*before), share(*after));
+            drawing += &text(left + width(before.max(*after)) + 6.0, y + 16.0, "start", &label);
+        } else {
+            drawing += &bar("after", left, y, width(*after), 16.0);
+            drawing += &text(left + width(*after) + 6.0, y + 13.0, "start", &share(*after));
+        }
+    }
+    (line * rows.len().max(1) as f64 + 8.0, drawing)
+}
+
+fn bar(class: &str, x: f64, y: f64, width: f64, height: f64) -> String {
+    format!(
+        "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"1.5\"/>"
+    )
+}
+
+fn text(x: f64, y: f64, anchor: &str, label: &str) -> String {
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", escape(label))
+}
+
+fn rule(x1: f64, y1: f64, x2: f64, y2: f64, class: &str) -> String {
+    format!("<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>")
+}
+
+/// Three to five round numbers from 0 up to the largest.
+fn ticks(most: f64) -> Vec<f64> {
+    let power = 10_f64.powf(most.log10().floor());
+    let steps = [0.1, 0.2, 0.25, 0.5, 1.0, 2.0];
+    let step = steps.into_iter().map(|step| step * power).find(|step| most / step <= 5.0).unwrap_or(power);
+    (0..=(most / step).floor() as usize).map(|at| at as f64 * step).collect()
+}
+
+/// A label cut to fit, the whole of it being in the table.
+fn shortened(label: &str, most: usize) -> String {
+    if label.chars().count() <= most {
+        return label.to_owned();
+    }
+    label.chars().take(most - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::bins::Bin;
+
+    #[test]
+    fn a_chart_escapes_names_and_carries_its_numbers() {
+        let bins = vec![
+            Bin { label: "<b>&\"".into(), before: Some(30.0), after: 20.0 },
+            Bin { label: "x".into(), before: Some(10.0), after: 20.0 },
+        ];
+        let mut charts = Charts::default();
+        let chart = charts.histogram("col<umn>", &Histogram { bins, ordered: false });
+        assert!(chart.contains("&lt;b&gt;&amp;&quot;") && !chart.contains("<b>") && !chart.contains("<umn>"));
+        assert!(chart.contains("75.0 %") && chart.contains("role=\"img\"") && chart.contains("<desc"));
+        let next = charts.amounts("other", &[("a".into(), 0.5, "0.5".into())], Some(1.0));
+        assert!(next.contains("chart-2-t"), "every chart has its own identity");
+    }
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(ticks(1.0), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
+        assert_eq!(ticks(37.0), [0.0, 10.0, 20.0, 30.0]);
+    }
+}

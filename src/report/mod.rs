@@ -1,0 +1,208 @@
+//! The report of a release: one HTML page for those who sign it and those who work with it.
+//!
+//! The page stands alone: no network, no script, charts as inline SVG (`chart`), light and dark, on paper and on a
+//! phone (`style.css`). It is made from the manifest and the published files, and compares them with the source when
+//! a job says where that is. What it tells of the source is binned, every bin of at least k rows (`bins`).
+
+mod bins;
+mod chart;
+mod gather;
+mod page;
+mod text;
+
+use std::path::Path;
+
+use datafusion::prelude::{DataFrame, SessionContext};
+
+pub use bins::{Bin, Histogram};
+
+use crate::error::{Error, Result};
+use crate::job::{Job, Role};
+use crate::measure::{Classes, risk};
+use crate::release::{
+    Finding, Location, Manifest, Run, RunOptions, SessionOptions, Trial, Verified, count_classes, find_release,
+    readable, verify_release,
+};
+
+/// Everything that the page shows.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The release, as its manifest tells.
+    pub manifest: Manifest,
+    /// Where it lies.
+    pub sink: String,
+    /// What a fresh verification has found against it: nothing, when all is well.
+    pub findings: Vec<Finding>,
+    /// What was done to every published column.
+    pub columns: Vec<Treated>,
+    /// How varied sensitive columns are in the classes.
+    pub varieties: Vec<Variety>,
+    /// Classes of equal quasi-identifiers in the source; none when it was not looked at.
+    pub before: Option<Exposure>,
+    /// The same in the release.
+    pub after: Exposure,
+    /// Trials of other settings, when there are any.
+    pub sweep: Vec<Trial>,
+}
+
+/// What was done to a column.
+#[derive(Debug, Clone)]
+pub struct Treated {
+    /// Name.
+    pub name: String,
+    /// Its role, where that is known.
+    pub role: String,
+    /// Mean loss of a published value.
+    pub loss: Option<f64>,
+    /// Its values, before and after.
+    pub histogram: Histogram,
+}
+
+/// How varied a sensitive column is in the classes; classes are told by their size alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variety {
+    /// The column.
+    pub column: String,
+    /// Fewest different values of any class.
+    pub fewest: u64,
+    /// Size of that class.
+    pub fewest_size: u64,
+    /// Largest share of one value in any class.
+    pub largest_share: f64,
+    /// Size of that class.
+    pub largest_size: u64,
+}
+
+/// How exposed people are, told from class sizes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exposure {
+    /// Chance to pick the right row of the most exposed person.
+    pub most: f64,
+    /// The same over all people.
+    pub mean: f64,
+    /// Share of rows that are alone in their class.
+    pub unique: f64,
+    /// Share of rows in classes of fewer than k.
+    pub below_k: f64,
+}
+
+impl Exposure {
+    fn new(classes: &Classes, k: u32) -> Self {
+        let above = |threshold: f64| risk::share_above(classes, threshold).unwrap_or(0.0);
+        let rows = classes.rows().max(1) as f64;
+        let below: u64 =
+            classes.histogram().filter(|(size, _)| *size < u64::from(k)).map(|(size, count)| size * count).sum();
+        Self {
+            most: risk::prosecutor_max(classes).unwrap_or(0.0),
+            mean: risk::prosecutor_mean(classes).unwrap_or(0.0),
+            unique: above(0.5),
+            below_k: below as f64 / rows,
+        }
+    }
+}
+
+/// What to make a report of.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The run; the newest one when absent.
+    pub run: Option<String>,
+    /// Limits of the session.
+    pub session: SessionOptions,
+    /// Trials to show.
+    pub sweep: Vec<Trial>,
+}
+
+impl Report {
+    /// Reports on a release of a sink, from what is published alone.
+    pub async fn of_sink(sink: &str, options: Options) -> Result<Self> {
+        let (context, _spill) = options.session.open()?;
+        let location = Location::open(Path::new("."), sink)?;
+        let manifest = find_release(&location, options.run.as_deref()).await?;
+        let (classes, findings) = verify_release(&context, &location, &manifest).await?;
+        let rows = published(&context, &location, &manifest).await?;
+        let columns = plain_columns(&rows, &manifest, |_| true).await?;
+        Self::finish(manifest, sink.to_owned(), findings, columns, &rows, &classes, None, options.sweep).await
+    }
+
+    /// Reports on a release of a job, compared with its source.
+    pub async fn of_job(job: &Job, base: &Path, options: Options) -> Result<Self> {
+        let run =
+            Run::new(job.clone(), base, RunOptions { session: options.session.clone(), ..RunOptions::default() })?;
+        let Verified { manifest, classes, findings, .. } = run.verify_latest(options.run.as_deref()).await?;
+        let foreign = findings.iter().find(|finding| finding.rule == "policy" || finding.rule == "source");
+        if let Some(finding) = foreign {
+            return Err(Error::Input(format!("{}; report on the sink alone instead", finding.message)));
+        }
+        let (source, treatment) = run.inspect().await?;
+        let location = Location::open(base, &job.sink.url)?;
+        let rows = published(run.context(), &location, &manifest).await?;
+        let mut columns = gather::quasi(&rows, Some(&source), &treatment, &manifest).await?;
+        let quasi = manifest.class_columns.clone();
+        columns.extend(plain_columns(&rows, &manifest, |name| !quasi.contains(name)).await?);
+        let names: Vec<String> = treatment.quasi.iter().map(|column| column.name.clone()).collect();
+        let before = count_classes(&source, &names, &|_| {}).await?;
+        Self::finish(manifest, job.sink.url.clone(), findings, columns, &rows, &classes, Some(&before), options.sweep)
+            .await
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "gathers what both ways of reporting have found")]
+    async fn finish(
+        manifest: Manifest,
+        sink: String,
+        findings: Vec<Finding>,
+        columns: Vec<Treated>,
+        rows: &DataFrame,
+        classes: &Classes,
+        before: Option<&Classes>,
+        sweep: Vec<Trial>,
+    ) -> Result<Self> {
+        let mut varieties = Vec::new();
+        for (name, role) in &manifest.roles {
+            if *role == Role::Sensitive {
+                varieties.push(gather::variety(rows, &manifest.class_columns, name).await?);
+            }
+        }
+        let before = before.map(|classes| Exposure::new(classes, manifest.k));
+        let after = Exposure::new(classes, manifest.k);
+        Ok(Self { manifest, sink, findings, columns, varieties, before, after, sweep })
+    }
+
+    /// The page.
+    pub fn html(&self) -> String {
+        page::page(self)
+    }
+}
+
+async fn published(context: &SessionContext, sink: &Location, manifest: &Manifest) -> Result<DataFrame> {
+    Ok(readable(context, sink, &manifest.files, manifest.form(), None).await?.0)
+}
+
+/// Published columns as they stand.
+async fn plain_columns(
+    rows: &DataFrame,
+    manifest: &Manifest,
+    wanted: impl Fn(&String) -> bool,
+) -> Result<Vec<Treated>> {
+    let mut columns = Vec::new();
+    for field in rows.schema().fields() {
+        let name = field.name();
+        if !wanted(name) {
+            continue;
+        }
+        let role = match manifest.roles.get(name) {
+            _ if manifest.class_columns.contains(name) => "quasi",
+            Some(Role::Sensitive) => "sensitive",
+            Some(Role::Kept) => "kept",
+            _ => "",
+        };
+        columns.push(Treated {
+            name: name.clone(),
+            role: role.into(),
+            loss: manifest.scores.by_column.get(name).copied(),
+            histogram: gather::published(rows, name, field.data_type(), f64::from(manifest.k)).await?,
+        });
+    }
+    // What was changed comes first.
+    columns.sort_by_key(|column| !manifest.class_columns.contains(&column.name));
+    Ok(columns)
+}

@@ -1,0 +1,363 @@
+//! The page itself: sections in the order in which people ask.
+
+use super::chart::{Charts, Curve};
+use super::text::{count, escape, number, share};
+use super::{Report, Treated};
+use crate::release::Manifest;
+
+const STYLE: &str = include_str!("style.css");
+
+/// The whole page.
+pub(super) fn page(report: &Report) -> String {
+    let mut charts = Charts::default();
+    let manifest = &report.manifest;
+    let sections = [
+        header(report),
+        verdict(report),
+        tiles(report),
+        rules(report),
+        columns(report, &mut charts),
+        classes(report, &mut charts),
+        risk(report, &mut charts),
+        measures(manifest),
+        tradeoff(report, &mut charts),
+        provenance(report),
+    ];
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\">\
+         <link rel=\"icon\" href=\"data:,\">\
+         <title>Release {run}</title><style>{STYLE}</style></head>\n<body><main>\n{}\n\
+         <footer>Made by Throng {version} from the manifest and the published files{}. \
+         Nothing on this page stands for fewer than {k} rows of the source.</footer></main></body></html>\n",
+        sections.join("\n"),
+        if report.before.is_some() { ", compared with the source" } else { "" },
+        run = escape(&manifest.run),
+        version = escape(env!("CARGO_PKG_VERSION")),
+        k = manifest.k,
+    )
+}
+
+fn header(report: &Report) -> String {
+    let manifest = &report.manifest;
+    format!(
+        "<header><h1>What was published</h1><p>Run <code>{}</code> in <code>{}</code>, committed {}</p></header>",
+        escape(&manifest.run),
+        escape(&report.sink),
+        escape(manifest.committed.split('.').next().unwrap_or_default()),
+    )
+}
+
+fn verdict(report: &Report) -> String {
+    if report.findings.is_empty() {
+        let against = if report.before.is_some() { " and compared row by row with the source" } else { "" };
+        return format!(
+            "<section class=\"verdict holds\" id=\"verdict\"><span class=\"mark\" aria-hidden=\"true\">✓</span><div><strong>The release holds what it promises</strong>\
+             <p>Every published row shares its quasi-identifiers with at least {} others. The files were read again for this page, \
+             checked by their checksums{against}.</p></div></section>",
+            report.manifest.verification.classes.smallest.saturating_sub(1)
+        );
+    }
+    let found: Vec<String> = report
+        .findings
+        .iter()
+        .map(|finding| format!("<li>{}: {}</li>", escape(&finding.rule), escape(&finding.message)))
+        .collect();
+    format!(
+        "<section class=\"verdict broken\" id=\"verdict\"><span class=\"mark\" aria-hidden=\"true\">✕</span><div><strong>The release does not hold what it promises</strong>\
+         <ul>{}</ul></div></section>",
+        found.join("")
+    )
+}
+
+fn tiles(report: &Report) -> String {
+    let manifest = &report.manifest;
+    let suppressed = manifest.suppressed as f64 / manifest.rows_read.max(1) as f64;
+    let tile = |id: &str, value: String, name: &str| {
+        format!("<div><dt>{}</dt><dd id=\"{id}\">{}</dd></div>", escape(name), escape(&value))
+    };
+    let tiles = [
+        tile("rows", count(manifest.rows), &format!("rows published of {} read", count(manifest.rows_read))),
+        tile("suppressed", count(manifest.suppressed), &format!("rows left out ({})", share(suppressed))),
+        tile(
+            "smallest",
+            count(manifest.verification.classes.smallest),
+            &format!("rows in the smallest class; k = {}", manifest.k),
+        ),
+        tile("classes", count(manifest.verification.classes.count), "classes"),
+        tile("gcp", optional(manifest.scores.gcp), "mean loss of a value (GCP): 0 as it was, 1 all lost"),
+        tile("risk-max", share(manifest.scores.risk_max.unwrap_or(0.0)), "risk of the most exposed person"),
+    ];
+    format!("<dl class=\"tiles\">{}</dl>", tiles.join(""))
+}
+
+fn optional(score: Option<f64>) -> String {
+    score.map_or("none".into(), |score| format!("{score:.4}"))
+}
+
+fn rules(report: &Report) -> String {
+    let manifest = &report.manifest;
+    let mut rows = String::new();
+    for rule in &manifest.verification.rules {
+        let margin = margin(rule, report);
+        rows += &format!(
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"yes\">✓ held</td></tr>",
+            escape(rule),
+            escape(&margin)
+        );
+    }
+    let mut text = format!(
+        "<section><h2>Rules</h2><p class=\"lead\">What the policy demands of every class, and how near the release comes to it.</p>\
+         <div class=\"wide\"><table><thead><tr><th scope=\"col\">rule</th><th scope=\"col\">worst of the release</th><th scope=\"col\">when committed</th></tr></thead>\
+         <tbody>{rows}</tbody></table></div>"
+    );
+    if !report.varieties.is_empty() {
+        text += "<h3 class=\"later\">Worst classes by sensitive column</h3><p class=\"lead\">Classes are told by their size alone.</p>\
+                 <div class=\"wide\"><table id=\"varieties\"><thead><tr><th scope=\"col\">column</th>\
+                 <th scope=\"col\" class=\"n\">fewest values in a class</th><th scope=\"col\" class=\"n\">of so many rows</th>\
+                 <th scope=\"col\" class=\"n\">largest share of one value</th><th scope=\"col\" class=\"n\">of so many rows</th></tr></thead><tbody>";
+        for variety in &report.varieties {
+            text += &format!(
+                "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+                escape(&variety.column),
+                count(variety.fewest),
+                count(variety.fewest_size),
+                share(variety.largest_share),
+                count(variety.largest_size)
+            );
+        }
+        text += "</tbody></table></div>";
+    }
+    text + "</section>"
+}
+
+/// How near the release comes to a rule, where the manifest tells.
+fn margin(rule: &str, report: &Report) -> String {
+    let manifest = &report.manifest;
+    let scores = &manifest.scores;
+    if rule.starts_with("k = ") {
+        return format!("smallest class: {} rows", count(manifest.verification.classes.smallest));
+    }
+    if rule.starts_with("max-loss") {
+        return format!("worst group loses {}", optional(scores.wgu));
+    }
+    if rule.starts_with("range-diversity") {
+        return format!("worst group discloses a range with {}", optional(scores.wgp));
+    }
+    let about = |column: &str| rule.starts_with(&format!("distinct l-diversity of {column}, "));
+    match report.varieties.iter().find(|variety| about(&variety.column)) {
+        Some(variety) => format!("fewest values in a class: {}", count(variety.fewest)),
+        None => "counted class by class".into(),
+    }
+}
+
+fn columns(report: &Report, charts: &mut Charts) -> String {
+    let compared = report.before.is_some();
+    let mut text = String::from("<section><h2>Columns</h2>");
+    text += if compared {
+        "<p class=\"lead\">What was done to each. A published range or group is spread evenly over all that it covers, as its readers must. \
+         The original is shown in bins, small ones merged.</p>\
+         <p class=\"key\"><span class=\"was\">before</span><span class=\"is\">after</span></p>"
+    } else {
+        "<p class=\"lead\">Each as it is published; a range is spread evenly over all that it covers. With the job file, this page compares them with the source.</p>"
+    };
+    let mut losses: Vec<(String, f64, String)> = report
+        .manifest
+        .scores
+        .by_column
+        .iter()
+        .map(|(name, loss)| (name.clone(), *loss, format!("{loss:.4}")))
+        .collect();
+    losses.sort_by(|a, b| b.1.total_cmp(&a.1));
+    text += &format!(
+        "<div class=\"card whole\" id=\"losses\"><h3>Loss by quasi-identifier</h3><p>Mean loss of a published value: 0 as it was, 1 all lost.</p>{}</div>",
+        charts.amounts("Loss by quasi-identifier", &losses, Some(1.0))
+    );
+    text += "<div class=\"columns\">";
+    for column in &report.columns {
+        text += &card(column, charts);
+    }
+    let dropped: Vec<String> = report
+        .manifest
+        .roles
+        .iter()
+        .filter(|(_, role)| **role == crate::job::Role::Identifier)
+        .map(|(name, _)| format!("<code>{}</code>", escape(name)))
+        .collect();
+    text += "</div>";
+    if !dropped.is_empty() {
+        text += &format!("<p>Not published at all: {}.</p>", dropped.join(", "));
+    }
+    text + "</section>"
+}
+
+fn card(column: &Treated, charts: &mut Charts) -> String {
+    let what = match (column.role.as_str(), column.loss) {
+        ("quasi", Some(loss)) => format!("quasi-identifier, generalised; loss {loss:.4}"),
+        ("quasi", None) => "quasi-identifier, generalised".into(),
+        ("sensitive", _) => "sensitive, published unchanged".into(),
+        ("kept", _) => "kept, published unchanged".into(),
+        _ => "published".into(),
+    };
+    let chart = if column.histogram.bins.is_empty() {
+        "<p>No chart: too many different values, or none that enough rows share.</p>".into()
+    } else {
+        charts.histogram(&column.name, &column.histogram)
+    };
+    format!("<article class=\"card column\"><h3>{}</h3><p>{}</p>{chart}</article>", escape(&column.name), escape(&what))
+}
+
+fn classes(report: &Report, charts: &mut Charts) -> String {
+    let sizes = &report.manifest.verification.classes.by_size;
+    let k = u64::from(report.manifest.k);
+    let total = report.manifest.rows.max(1) as f64;
+    let mut rows = Vec::new();
+    let mut from = sizes.keys().next().copied().unwrap_or(k).min(k);
+    for until in [k, k + k.div_ceil(4), k + k.div_ceil(2), 2 * k, 3 * k, 5 * k, 10 * k, 50 * k, u64::MAX] {
+        if until <= from {
+            continue;
+        }
+        let inside = || sizes.range(from..until);
+        let (number, covered): (u64, u64) =
+            (inside().map(|(_, count)| count).sum(), inside().map(|(size, count)| size * count).sum());
+        if number > 0 {
+            let name = match until {
+                u64::MAX => format!("{} or more rows", count(from)),
+                _ if until - from == 1 => format!("{} rows", count(from)),
+                _ => format!("{} to {} rows", count(from), count(until - 1)),
+            };
+            let label = format!("{} ({} classes)", share(covered as f64 / total), count(number));
+            rows.push((name, covered as f64 / total, label));
+        }
+        from = until;
+    }
+    let chart = charts.amounts("Share of the published rows by the size of their class", &rows, None);
+    format!(
+        "<section id=\"sizes\"><h2>Classes</h2><p class=\"lead\">{} classes of rows that cannot be told apart, by size. \
+         Large ones protect better and tell less.</p><div class=\"card\">{chart}</div></section>",
+        count(report.manifest.verification.classes.count)
+    )
+}
+
+fn risk(report: &Report, charts: &mut Charts) -> String {
+    let mut rows = String::new();
+    let mut row = |id: &str, name: &str, before: Option<f64>, after: f64| {
+        let before = before.map_or("<td class=\"n\">not looked at</td>".into(), |before| {
+            format!("<td class=\"n\">{}</td>", share(before))
+        });
+        rows +=
+            &format!("<tr id=\"{id}\"><th scope=\"row\">{name}</th>{before}<td class=\"n\">{}</td></tr>", share(after));
+    };
+    let before = report.before.as_ref();
+    row("most", "Most exposed person: chance to pick the right row", before.map(|risk| risk.most), report.after.most);
+    row("mean", "The same, mean over all people", before.map(|risk| risk.mean), report.after.mean);
+    row("unique", "Rows that nobody else equals", before.map(|risk| risk.unique), report.after.unique);
+    row("below", "Rows in classes of fewer than k", before.map(|risk| risk.below_k), report.after.below_k);
+    let chart = before.map_or(String::new(), |before| {
+        let bars = [
+            ("before".to_owned(), before.mean, share(before.mean)),
+            ("after".to_owned(), report.after.mean, share(report.after.mean)),
+        ];
+        charts.amounts("Mean risk of re-identification, before and after", &bars, None)
+    });
+    format!(
+        "<section id=\"risk\"><h2>Risk of re-identification</h2><p class=\"lead\">For somebody who knows that a person is in the data, \
+         and all of that person's quasi-identifiers.</p><div class=\"card\">{chart}<div class=\"wide\"><table><thead><tr><th scope=\"col\">risk</th>\
+         <th scope=\"col\" class=\"n\">before</th><th scope=\"col\" class=\"n\">after</th></tr></thead><tbody>{rows}</tbody></table></div></div></section>"
+    )
+}
+
+fn measures(manifest: &Manifest) -> String {
+    let scores = &manifest.scores;
+    let mut rows = String::new();
+    let mut row = |id: &str, name: &str, value: Option<String>, meaning: &str| {
+        if let Some(value) = value {
+            rows += &format!(
+                "<tr><th scope=\"row\">{name}</th><td class=\"n\" id=\"{id}\">{value}</td><td>{meaning}</td></tr>"
+            );
+        }
+    };
+    let fraction = |score: Option<f64>| score.map(|score| format!("{score:.4}"));
+    row("m-gcp", "GCP", fraction(scores.gcp), "mean loss of a published value, rows left out counted as lost");
+    row("m-um", "UM", fraction(scores.um), "mean loss of a group");
+    row("m-wgu", "WGU", fraction(scores.wgu), "loss of the worst group");
+    row("m-mpm", "MPM", fraction(scores.mpm), "how alike sensitive values of a group are: 0 wide apart, 1 equal");
+    row("m-wgp", "WGP", fraction(scores.wgp), "how surely a sensitive range is disclosed in the worst group");
+    row("m-dm", "DM", Some(format!("{:.3e}", scores.dm)), "discernibility: sum of squared class sizes");
+    row("m-cavg", "C_AVG", scores.c_avg.map(|score| format!("{score:.2}")), "mean class size in units of k");
+    format!(
+        "<section><h2>Measures</h2><p class=\"lead\">What the release loses and how well it protects, as in the manifest.</p>\
+         <div class=\"wide\"><table><thead><tr><th scope=\"col\">measure</th><th scope=\"col\" class=\"n\">value</th><th scope=\"col\">meaning</th></tr></thead>\
+         <tbody>{rows}</tbody></table></div></section>"
+    )
+}
+
+fn tradeoff(report: &Report, charts: &mut Charts) -> String {
+    if report.sweep.is_empty() {
+        return String::new();
+    }
+    let mut curves: Vec<Curve> = Vec::new();
+    for trial in &report.sweep {
+        let Some(loss) = trial.scores.as_ref().and_then(|scores| scores.gcp) else { continue };
+        let point = (f64::from(trial.k), loss);
+        match curves.iter_mut().find(|curve| curve.name == trial.method) {
+            Some(curve) => curve.points.push(point),
+            None => curves.push(Curve { name: trial.method.clone(), points: vec![point] }),
+        }
+    }
+    curves.iter_mut().for_each(|curve| curve.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
+    let chart = charts.curves("Loss by k and method", "k", "mean loss (GCP)", &curves);
+    format!(
+        "<section id=\"tradeoff\"><h2>What other settings would give</h2><p class=\"lead\">Protection to the right, loss upwards: \
+         the lower the line, the better the method.</p><div class=\"card\">{chart}</div></section>"
+    )
+}
+
+fn provenance(report: &Report) -> String {
+    let manifest = &report.manifest;
+    let mut facts = String::new();
+    let mut fact = |name: &str, value: String| {
+        facts += &format!("<tr><th scope=\"row\">{name}</th><td>{value}</td></tr>");
+    };
+    let code = |text: &str| format!("<code>{}</code>", escape(text));
+    fact("Policy", code(&manifest.policy));
+    fact("k", manifest.k.to_string());
+    fact("Method", format!("{}, seed {}", code(&manifest.method), manifest.seed));
+    if !manifest.tuned.is_empty() {
+        let tuned: Vec<String> =
+            manifest.tuned.iter().map(|(name, value)| format!("{} = {}", escape(name), number(*value))).collect();
+        fact("Found from a sample", tuned.join(", "));
+    }
+    fact("Cells", count(manifest.cells as u64));
+    fact("Throng", escape(&manifest.version));
+    fact("Committed", escape(&manifest.committed));
+    fact("Data", code(&manifest.data));
+    let mut input = String::new();
+    for file in &manifest.input {
+        let tag = file.etag.as_deref().unwrap_or(&file.modified);
+        input += &format!(
+            "<tr><th scope=\"row\"><code>{}</code></th><td class=\"n\">{}</td><td><code>{}</code></td></tr>",
+            escape(&file.path),
+            count(file.size),
+            escape(tag)
+        );
+    }
+    let mut files = String::new();
+    for file in &manifest.files {
+        files += &format!(
+            "<tr><th scope=\"row\"><code>{}</code></th><td class=\"n\">{}</td><td class=\"n\">{}</td><td><code>{}</code></td></tr>",
+            escape(&file.path),
+            count(file.rows),
+            count(file.size),
+            escape(&file.blake3)
+        );
+    }
+    format!(
+        "<section id=\"provenance\"><h2>Policy and provenance</h2><div class=\"wide\"><table><tbody>{facts}</tbody></table></div>\
+         <details><summary>{} input files</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">file</th><th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">version</th></tr></thead><tbody>{input}</tbody></table></div></details>\
+         <details><summary>{} published files</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">file</th><th scope=\"col\" class=\"n\">rows</th><th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">BLAKE3</th></tr></thead><tbody>{files}</tbody></table></div></details></section>",
+        manifest.input.len(),
+        manifest.files.len(),
+    )
+}

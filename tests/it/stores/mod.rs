@@ -1,0 +1,13 @@
+//! Releases on real stores: one suite for all of them, faults at every call, races, uploads that end badly, and a week
+//! of nightly runs in small.
+
+mod conformance;
+mod faults;
+mod faulty;
+mod nightly;
+mod place;
+mod reached;
+mod s3;
+#[cfg(feature = "test-servers")]
+mod servers;
+mod uploads;
