@@ -17,8 +17,10 @@
 //! | [`partition`] | median splits: cells and subspaces |
 //! | [`method`] | grouping methods, behind one trait |
 //! | [`privacy`] | rules, behind one trait |
+//! | [`permutation`] | published forms that permute instead of generalising |
 //! | [`recode`] | groups to published columns |
 //! | [`measure`] | information loss, protection, risk |
+//! | [`attack`] | what an adversary learns from a release |
 //! | [`operator`] | the DataFusion node, its planner, DataFrame and SQL |
 //! | [`release`] | stage, verify, commit |
 //! | [`attack`] | what an adversary could do with a release |
@@ -71,6 +73,7 @@ pub mod measure;
 pub mod method;
 pub mod operator;
 pub mod partition;
+pub mod permutation;
 pub mod privacy;
 pub mod profile;
 pub mod recode;

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand. Results go to standard output, everything else to standard error.
 
+mod attack;
 mod check;
 mod completions;
 mod generate;
@@ -78,6 +79,7 @@ enum Command {
     Check(check::Arguments),
     Plan(plan::Arguments),
     Verify(verify::Arguments),
+    Attack(attack::Arguments),
     Profile(profile::Arguments),
     Report(report::Arguments),
     Sweep(sweep::Arguments),
@@ -199,6 +201,7 @@ pub fn main() -> ExitCode {
             Command::Check(arguments) => check::run(arguments).await,
             Command::Plan(arguments) => plan::run(arguments).await,
             Command::Verify(arguments) => verify::run(arguments, cli.quiet).await,
+            Command::Attack(arguments) => attack::run(arguments).await,
             Command::Profile(arguments) => profile::run(arguments, cli.quiet).await,
             Command::Report(arguments) => report::run(arguments, cli.quiet).await,
             Command::Sweep(arguments) => sweep::run(arguments, cli.quiet).await,

@@ -116,7 +116,7 @@ fn class_sizes(manifest: &Manifest) -> Table {
     sizes
 }
 
-fn table(header: &[&str]) -> Table {
+pub(super) fn table(header: &[&str]) -> Table {
     let mut table = super::table::table(header);
     if let Some(values) = table.column_mut(1) {
         values.set_cell_alignment(CellAlignment::Right);
@@ -125,7 +125,7 @@ fn table(header: &[&str]) -> Table {
 }
 
 /// A number with its thousands apart.
-fn number(value: u64) -> String {
+pub(super) fn number(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

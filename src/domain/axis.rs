@@ -78,6 +78,13 @@ impl Axis {
         }
     }
 
+    /// Whether a node holds all values, so that it is published as the top, which also covers null and unknown values.
+    pub fn is_top(&self, tree: &Tree, node: u32) -> bool {
+        let node = &tree.nodes()[node as usize];
+        let special = |code: usize| self.null == Some(code as Code) || tree.loss(code as Code, code as Code) > 0.0;
+        node.lo == 0 && (usize::from(node.hi) + 1..tree.codes()).all(special)
+    }
+
     /// The most by which [`loss`](Self::loss) can fall short of the true loss because of quantised codes.
     pub fn slack(&self) -> f64 {
         match &self.shape {

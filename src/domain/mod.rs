@@ -10,6 +10,8 @@
 mod axis;
 mod cover;
 mod dependency;
+mod levels;
+mod region;
 mod sensitive;
 mod shares;
 mod table;
@@ -18,6 +20,8 @@ mod tree;
 pub use axis::{Axis, Code, LARGEST_SET, LINE_STEPS, NULL_ON_LINE, Shape};
 pub use cover::Cover;
 pub use dependency::{Attribute, Dependency};
+pub use levels::{Levels, lattice};
+pub use region::Region;
 pub use sensitive::{Sensitive, SensitiveShape};
 pub use shares::Shares;
 pub use table::{Grouping, Table};

@@ -20,6 +20,9 @@ pub struct Table {
     pub persons: Option<Vec<u32>>,
     /// Columns published as they are that a dependency names. Equal numbers mean equal values, in every cell.
     pub plain: Vec<Vec<u64>>,
+    /// Which rows are in the private table, when the others are public rows that it must hide among: only these are
+    /// published. All of them when absent.
+    pub members: Option<Vec<bool>>,
 }
 
 impl Table {
@@ -27,7 +30,7 @@ impl Table {
     pub fn new(axes: impl Into<Arc<[Axis]>>, codes: Vec<Code>) -> Self {
         let axes = axes.into();
         debug_assert_eq!(codes.len() % axes.len().max(1), 0);
-        Self { axes, codes, sensitive: Vec::new(), persons: None, plain: Vec::new() }
+        Self { axes, codes, sensitive: Vec::new(), persons: None, plain: Vec::new(), members: None }
     }
 
     /// Number of rows.
@@ -39,6 +42,16 @@ impl Table {
     pub fn row(&self, row: u32) -> &[Code] {
         let width = self.axes.len();
         &self.codes[row as usize * width..][..width]
+    }
+
+    /// Whether a row is published.
+    pub fn is_member(&self, row: u32) -> bool {
+        self.members.as_ref().is_none_or(|members| members[row as usize])
+    }
+
+    /// Those of some rows that are published.
+    pub fn members_of<'a>(&'a self, rows: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+        rows.iter().copied().filter(|&row| self.is_member(row))
     }
 
     /// Cover of some rows.

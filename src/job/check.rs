@@ -15,6 +15,7 @@ use super::measures;
 use super::method;
 use super::model::{Compression, Job};
 use super::output;
+use super::presence;
 use super::problem::Problem;
 use super::rules;
 use super::source;
@@ -34,6 +35,7 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
         problems.push(Problem::error("version", format!("must be {VERSION}, is {}", job.version)));
     }
     check_locations(job, base, &mut problems);
+    presence::check_presence(job, base, &mut problems);
     let trees = columns::open_hierarchies(job, base, &mut problems);
     columns::check_options(job, &mut problems);
     identifier::check(job, base, &mut problems);
@@ -120,7 +122,7 @@ fn same_root(source: &str, sink: &str) -> bool {
     is_url(source) && root(source) == root(sink)
 }
 
-fn check_location(key: &str, location: &str) -> Option<Problem> {
+pub(super) fn check_location(key: &str, location: &str) -> Option<Problem> {
     if location.trim().is_empty() {
         return Some(Problem::error(key, "is empty"));
     }

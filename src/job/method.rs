@@ -18,6 +18,7 @@ use crate::method::catalogue::{self, Entry, METHODS, Setting};
 use crate::method::options::{Key, Kind, Options, Value};
 use crate::method::tune::Tuned;
 use crate::privacy::l_diversity::LDiversity;
+use crate::privacy::presence::Presence;
 use crate::privacy::range_diversity::RangeDiversity;
 
 /// The seed when the job does not set one.
@@ -319,6 +320,7 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
         max_loss: job.privacy.max_loss,
         range_diversity: range_rules(&job.privacy),
         l_diversity: diversity_rules(&job.privacy),
+        presence: presence_rule(&job.privacy).map(|rule| rule.bounds),
         quasi: named(Role::Quasi),
         sensitive: named(Role::Sensitive),
         tuned: Tuned::default(),
@@ -380,6 +382,11 @@ pub(crate) fn diversity_rules(privacy: &super::Privacy) -> Vec<LDiversity> {
         super::Diversity::Recursive => Kind::Recursive { c: rule.c.unwrap_or(1.0), l: rule.l as usize },
     };
     privacy.l_diversity.iter().map(|rule| LDiversity { column: rule.column.clone(), kind: kind(rule) }).collect()
+}
+
+/// The bounds on everybody's chance to be in the source, as the methods know them.
+pub(crate) fn presence_rule(privacy: &super::Privacy) -> Option<Presence> {
+    privacy.presence.as_ref().map(|rule| Presence::new(rule.min, rule.max))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::dependencies::Inference;
 use super::forms::Several;
 use super::model::{DEFAULT_MAX_SUPPRESSION, LDiversity, RangeDiversity};
+use super::presence::Presence;
 use crate::privacy::SensitiveRule;
 use crate::privacy::alpha_k::AlphaK;
 use crate::privacy::beta_likeness::BetaLikeness;
@@ -48,6 +49,9 @@ macro_rules! privacy {
             /// are left.
             #[serde(default, skip_serializing_if = "Inference::is_default")]
             pub inference: Inference,
+            /// Hides who is in the source at all from readers who hold a public table of people (delta-presence).
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub presence: Option<Presence>,
             $(
                 $(#[$doc])*
                 #[serde(default, skip_serializing_if = "Several::is_empty")]

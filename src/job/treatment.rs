@@ -124,7 +124,12 @@ pub struct Treatment {
     pub sensitive: Vec<SensitiveColumn>,
     /// Place in the input of the column that tells people apart, when k counts people.
     pub person: Option<usize>,
+    /// Place of the column that tells rows of the source from public rows, when there are any.
+    pub member: Option<usize>,
 }
+
+/// Name of the column that tells rows of the source (true) from rows of the public table (false). It is never published.
+pub const MEMBER_COLUMN: &str = "__throng_member";
 
 impl Policy {
     /// The policy of a job; hierarchy files are read relative to `base`.
@@ -170,7 +175,8 @@ impl Policy {
         let problems: Vec<String> = check::check(&job, base)
             .into_iter()
             .filter(|problem| {
-                problem.is_error() && !problem.key.starts_with("source") && !problem.key.starts_with("sink")
+                let places = ["source", "sink", "privacy.presence.public"];
+                problem.is_error() && !places.iter().any(|place| problem.key.starts_with(place))
             })
             .map(|problem| problem.to_string())
             .collect();
@@ -219,12 +225,30 @@ impl Treatment {
     /// Lays a policy over the columns of a source; all problems are reported together.
     pub fn new(policy: Arc<Policy>, input: SchemaRef) -> Result<Self> {
         Self::refuse(&policy, &input)?;
-        Self::resolve(policy, input)
+        let treatment = Self::resolve(policy, input)?;
+        treatment.refuse_alone()?;
+        Ok(treatment)
+    }
+
+    /// Refuses rows that come without the public ones among which the policy wants them hidden.
+    pub(crate) fn refuse_alone(&self) -> Result<()> {
+        if self.policy.privacy.presence.is_none() || self.member.is_some() {
+            return Ok(());
+        }
+        let message = "privacy.presence: the public table is read by `throng run`; leave it out of queries and trials";
+        Err(Error::Job(message.into()))
+    }
+
+    /// Whether an input column is read: everything but dropped identifiers, and what tells people apart, or members from
+    /// the public.
+    pub(crate) fn reads(&self, index: usize) -> bool {
+        self.roles[index] != Role::Identifier || [self.person, self.member].contains(&Some(index))
     }
 
     /// Refuses a source whose columns do not fit a policy.
     pub(crate) fn refuse(policy: &Policy, input: &Schema) -> Result<()> {
-        let problems: Vec<String> = check::check_columns(policy, input)
+        let named: Vec<_> = input.fields().iter().filter(|field| field.name() != MEMBER_COLUMN).cloned().collect();
+        let problems: Vec<String> = check::check_columns(policy, &Schema::new(named))
             .into_iter()
             .filter(|problem| problem.is_error())
             .map(|problem| problem.to_string())
@@ -241,11 +265,17 @@ impl Treatment {
             quasi: Vec::new(),
             sensitive: Vec::new(),
             person: None,
+            member: None,
             policy,
             input: Arc::clone(&input),
         };
         let mut published: Vec<Field> = Vec::new();
         for (index, field) in input.fields().iter().enumerate() {
+            if field.name() == MEMBER_COLUMN {
+                treatment.member = Some(index);
+                treatment.roles.push(Role::Identifier);
+                continue;
+            }
             let column = treatment.column(field.name())?;
             // An identifier that has been replaced is kept as it is now.
             let replaced = column.treat().is_some_and(|treat| *treat != Treat::Drop);
@@ -408,6 +438,9 @@ impl Treatment {
         }
         for rule in &privacy.l_diversity {
             text += &format!(", l-diversity({})={}", rule.column, rule.l);
+        }
+        if let Some(rule) = &privacy.presence {
+            text += &format!(", presence={}..{}", rule.min, rule.max);
         }
         for listed in privacy.rules() {
             if !["range-diversity", "l-diversity"].contains(&listed.name.as_str()) {

@@ -64,8 +64,7 @@ pub struct Generalisation {
 
 impl Generalisation {
     /// Adds a group with this cover.
-    pub fn add_group(&mut self, axes: &[Axis], cover: &Cover) {
-        let rows = cover.rows as u64;
+    pub fn add_group(&mut self, axes: &[Axis], cover: &Cover, rows: u64) {
         self.rows += rows;
         self.values += rows * axes.len() as u64;
         let weights: f64 = axes.iter().map(|axis| axis.weight).sum();
@@ -120,7 +119,7 @@ mod tests {
 
     fn sums(table: &Table, groups: &[&[u32]]) -> Generalisation {
         let mut sums = Generalisation::default();
-        groups.iter().for_each(|rows| sums.add_group(&table.axes, &table.cover(rows)));
+        groups.iter().for_each(|rows| sums.add_group(&table.axes, &table.cover(rows), rows.len() as u64));
         sums
     }
 

@@ -136,17 +136,19 @@ impl Information {
         let mut points: BTreeMap<&[Code], u64> = BTreeMap::new();
         for (rows, cover) in groups {
             let pieces: Vec<Piece> = (0..axes.len()).map(|a| Piece::of(&axes[a], &cover, a)).collect();
-            for &row in rows {
+            let mut published = 0;
+            for row in table.members_of(rows) {
+                published += 1;
                 *points.entry(table.row(row)).or_default() += 1;
                 for (a, &code) in table.row(row).iter().enumerate() {
                     self.columns[a].add(pieces[a].clone(), code, 1);
                 }
             }
             let volume: f64 = pieces.iter().zip(axes.iter()).map(|(piece, axis)| piece.volume(axis)).product();
-            boxes.push((pieces, rows.len() as f64 / volume));
-            self.rows += rows.len() as u64;
+            boxes.push((pieces, published as f64 / volume));
+            self.rows += published;
         }
-        for &row in suppressed {
+        for row in table.members_of(suppressed) {
             for (column, &code) in self.columns.iter_mut().zip(table.row(row)) {
                 *column.suppressed.entry(code).or_default() += 1;
             }

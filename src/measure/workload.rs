@@ -130,15 +130,16 @@ impl Workload {
     /// Adds a group that is published by this cover.
     pub fn add_group(&mut self, queries: &[Query], table: &Table, rows: &[u32], cover: &Cover) {
         self.add_suppressed(queries, table, rows);
+        let published = table.members_of(rows).count();
         for (query, estimate) in queries.iter().zip(&mut self.estimate) {
-            estimate.add(query.share(&table.axes, cover), rows.len() as u64);
+            estimate.add(query.share(&table.axes, cover), published as u64);
         }
     }
 
     /// Adds rows that are not published: they are in the true answers only.
     pub fn add_suppressed(&mut self, queries: &[Query], table: &Table, rows: &[u32]) {
         for (query, actual) in queries.iter().zip(&mut self.actual) {
-            *actual += rows.iter().filter(|&&row| query.holds(table.row(row))).count() as u64;
+            *actual += table.members_of(rows).filter(|&row| query.holds(table.row(row))).count() as u64;
         }
     }
 

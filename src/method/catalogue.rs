@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::options::{Key, Options};
 use super::tune::Tuned;
 use super::{Method, anatomy, auto, density, g_anatomy, k_assemble, k_members, k_members_p, kl_redinfo, l_mondrian};
-use super::{mondrian, pair_enum, toc, top_down, upc};
+use super::{mondrian, mpalm, pair_enum, spalm, toc, top_down, upc};
+use crate::attack::Bounds;
 use crate::domain::Table;
 use crate::measure::dependency::Dependencies;
 use crate::privacy::Rules;
@@ -32,6 +33,8 @@ pub static METHODS: &[Entry] = &[
     kl_redinfo::ENTRY,
     g_anatomy::ENTRY,
     anatomy::ENTRY,
+    mpalm::ENTRY,
+    spalm::ENTRY,
 ];
 
 /// How the groups of a method are published when the job does not say.
@@ -130,6 +133,8 @@ pub struct Setting<'a> {
     pub range_diversity: Vec<RangeDiversity>,
     /// l-diversity on every column that asks for it.
     pub l_diversity: Vec<LDiversity>,
+    /// What everybody's chance to be in the source must lie between, when the rest of a public table is there too.
+    pub presence: Option<Bounds>,
     /// The quasi-identifiers, when all are known by name.
     pub quasi: Option<Vec<String>>,
     /// The sensitive columns, when all are known by name.
@@ -149,6 +154,7 @@ impl<'a> Setting<'a> {
             max_loss: None,
             range_diversity: Vec::new(),
             l_diversity: Vec::new(),
+            presence: None,
             quasi: None,
             sensitive: None,
             tuned: Tuned::default(),
@@ -196,6 +202,13 @@ impl Remark {
     pub fn warning(key: &'static str, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { error: false, ..Self::error(key, message, help) }
     }
+}
+
+/// What a method that hides members among public rows says when the policy does not ask for it.
+pub(super) fn needs_presence(setting: &Setting<'_>) -> Vec<Remark> {
+    let message = "is missing: the method groups public rows under its bounds";
+    let help = "add presence = { public = \"...\", min = 0.05, max = 0.9 }";
+    setting.presence.is_none().then(|| Remark::error("privacy.presence", message, help)).into_iter().collect()
 }
 
 /// The method of a name.

@@ -1,4 +1,4 @@
-//! Tables for tests: those printed in the theses of Loukides, Tinabo and Gorla, and random ones.
+//! Tables for tests: those printed in the theses of Loukides, Tinabo, Gorla and Toth, and random ones.
 
 use std::sync::Arc;
 
@@ -76,6 +76,35 @@ pub(crate) fn table_5_1() -> Table {
     let mut table = Table::new(axes, ages.iter().map(|age| age - 22).collect());
     table.sensitive = vec![income(&incomes, &[(0.0, 9.0), (10.0, 30.0), (80.0, 99.0)])];
     table
+}
+
+/// Fig. 2.2 of the thesis of Toth, zip and age with a hierarchy of one level each (537*, 20-30), and who of the ten is in
+/// the private table of fig. 2.1: all but the first and the last.
+pub(crate) fn p1_t1() -> Table {
+    let (public, _) = crate::attack::fixtures::p1_t1();
+    let axes = [Axis::new("zip", Shape::Tree(Tree::new(4, []))), Axis::new("age", Shape::Tree(Tree::new(2, [])))];
+    let codes = public.iter().flat_map(|row| [(row[0] - 5370) as Code, (row[1] / 27) as Code]).collect();
+    let mut table = Table::new(axes, codes);
+    table.members = Some((0..10).map(|row| (1..9).contains(&row)).collect());
+    table
+}
+
+/// Fig. 5.5 of the same: two bits, and those rows in the private table whose bits differ.
+pub(crate) fn xor() -> Table {
+    let axes = ["col1", "col2"].map(|name| Axis::new(name, Shape::Tree(Tree::new(2, []))));
+    let mut table = Table::new(axes, vec![0, 0, 0, 1, 1, 0, 1, 1]);
+    table.members = Some(vec![false, true, true, false]);
+    table
+}
+
+/// A random table of public rows, some of which are members.
+pub(crate) fn public_tables() -> impl Strategy<Value = Table> {
+    (tables(), any::<u64>(), 1..10_u8).prop_map(|(mut table, seed, tenths)| {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        table.persons = None;
+        table.members = Some((0..table.rows()).map(|_| rng.u8(0..10) < tenths).collect());
+        table
+    })
 }
 
 /// Table 3 of Gorla's thesis: postal code, province and medication, the latter with a tree of height 3.

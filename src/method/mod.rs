@@ -4,9 +4,11 @@
 //! left-overs; [`settle()`] then makes every group meet every rule, whatever the method did.
 
 pub mod anatomy;
+pub mod apart;
 pub mod auto;
 pub mod buckets;
 pub mod catalogue;
+pub mod combined;
 pub mod density;
 pub mod distortion;
 pub mod g_anatomy;
@@ -16,9 +18,11 @@ pub mod k_members_p;
 pub mod kl_redinfo;
 pub mod l_mondrian;
 pub mod mondrian;
+pub mod mpalm;
 pub mod options;
 pub mod pair_enum;
 pub mod settle;
+pub mod spalm;
 mod ties;
 pub mod toc;
 pub mod top_down;

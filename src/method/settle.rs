@@ -12,6 +12,7 @@
 //! "Near" means a bounded number of groups before and behind in the list, which stands in the order of the tree that
 //! cut the cell, and some at even distances. All choices depend on counts and order only, so settling is deterministic.
 
+use super::apart::settle_apart;
 use super::placing::{Placing, cheapest};
 use crate::domain::{Cover, Grouping, Table};
 use crate::partition::Split;
@@ -29,8 +30,12 @@ const PLACES: usize = 64;
 /// Most rows looked at per cell to try left-over rows against the rules; from there on they are carved or suppressed.
 const LOOKS: usize = 50_000_000;
 
-/// Makes every group meet the rules. Every row of the input is in one group of the result, or left over.
+/// Makes every group meet the rules, and lie apart when there are public rows to hide among. Every row of the input is in
+/// one group of the result, or left over.
 pub fn settle(cell: &Table, grouping: Grouping, rules: &Rules) -> Grouping {
+    if cell.members.is_some() {
+        return settle_apart(cell, grouping, rules);
+    }
     let only_rows = rules.only_rows(cell);
     if only_rows && grouping.left_over.is_empty() && grouping.iter().all(|group| group.len() >= rules.k.max(1)) {
         return grouping;

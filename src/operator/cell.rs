@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::take;
 
-use super::Blueprint;
+use super::{Blueprint, members};
 use crate::domain::{Grouping, Table};
 use crate::encode::{class_hashes, encode_sensitive, row_hashes};
 use crate::error::Result;
@@ -42,6 +42,10 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     let started = Instant::now();
     let order = canonical_order(blueprint, rows)?;
     let table = encode(blueprint, rows, &order)?;
+    let (table, order) = match blueprint.treatment.member {
+        Some(_) => members::without_doubles(table, order)?,
+        None => (table, order),
+    };
     let encoded = Instant::now();
     let grouping = blueprint.method.group(&table, &blueprint.rules, cell_seed(blueprint, cell));
     let grouping = settle(&table, grouping, &blueprint.rules);
@@ -70,11 +74,10 @@ fn canonical_order(blueprint: &Blueprint, rows: &RecordBatch) -> Result<Vec<u32>
     let published: Vec<ArrayRef> = rows
         .columns()
         .iter()
-        .zip(&treatment.roles)
         .enumerate()
-        // Of two rows that publish the same, it matters whose they are.
-        .filter(|(index, (_, role))| **role != Role::Identifier || treatment.person == Some(*index))
-        .map(|(_, (column, _))| column.clone())
+        // Of two rows that publish the same, it matters whose they are, and whether they are of the source.
+        .filter(|(index, _)| treatment.reads(*index))
+        .map(|(_, column)| column.clone())
         .collect();
     let hashes = row_hashes(&published, rows.num_rows(), treatment.policy.method.seed)?;
     let mut order: Vec<(u64, u32)> = hashes.into_iter().zip(0..).collect();
@@ -101,6 +104,10 @@ fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Ta
     for &column in &blueprint.plain {
         let hashes = row_hashes(std::slice::from_ref(rows.column(column)), rows.num_rows(), 0)?;
         table.plain.push(order.iter().map(|&row| hashes[row as usize]).collect());
+    }
+    if let Some(member) = treatment.member {
+        let member = rows.column(member).as_boolean();
+        table.members = Some(order.iter().map(|&row| member.value(row as usize)).collect());
     }
     if let Some(hashes) = person_hashes(blueprint, rows)? {
         let mut numbers: HashMap<u64, u32> = HashMap::new();
@@ -177,7 +184,8 @@ fn publish(
 /// of each group in it. Where a class of this cell breaks a rule, its groups are given up, the last first, until it does
 /// not; none: every class is as good as its groups. Classes that reach beyond the cell are seen by the verification.
 fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, published: &RecordBatch) -> Result<Option<Grouping>> {
-    if blueprint.rules.others.is_empty() {
+    // Groups among public rows lie apart, so each is a class of its own.
+    if blueprint.rules.others.is_empty() || groups.table.members.is_some() {
         return Ok(None);
     }
     let hashes = row_hashes(&class_columns(blueprint, published), published.num_rows(), 0)?;
@@ -228,20 +236,24 @@ fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[
         spreads.clear();
         disclosures.clear();
         let view = GroupView::new(table, rows);
+        let published = view.members() as u64;
+        if published == 0 {
+            continue;
+        }
         for sensitive in &table.sensitive {
             let histogram = view.histogram(sensitive);
             spreads.push(1.0 - crate::measure::protection::s_diversity(&histogram, sensitive));
             disclosures.push(range_diversity(&histogram, sensitive));
         }
-        measures.add_group(rows.len() as u64, &of_group, &spreads, &disclosures);
+        measures.add_group(published, &of_group, &spreads, &disclosures);
         let cover = shown(rows);
-        measures.generalisation.add_group(&table.axes, &cover);
+        measures.generalisation.add_group(&table.axes, &cover, published);
         if let Some(workload) = &mut measures.workload {
             workload.add_group(&blueprint.queries, table, rows, &cover);
         }
     }
     let suppressed = &groups.grouping.left_over;
-    measures.loss.add_suppressed(suppressed.len() as u64);
+    measures.loss.add_suppressed(GroupView::new(table, suppressed).members() as u64);
     if let Some(workload) = &mut measures.workload {
         workload.add_suppressed(&blueprint.queries, table, suppressed);
     }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, UserDefine
 use super::Blueprint;
 use super::identifiers::treat;
 use crate::error::Error;
-use crate::job::{Policy, Role, Treatment};
+use crate::job::{Policy, Treatment};
 
 /// Anonymises its input by a policy.
 ///
@@ -52,6 +52,7 @@ impl Anonymize {
         treatment: Treatment,
         blueprint: Option<Arc<Blueprint>>,
     ) -> Result<Self> {
+        treatment.refuse_alone().map_err(Error::into_datafusion)?;
         let schema = Arc::new(DFSchema::try_from(treatment.output.as_ref().clone())?);
         Ok(Self { input, survey, treatment: Arc::new(treatment), blueprint, schema })
     }
@@ -74,14 +75,14 @@ impl Anonymize {
     /// Input columns that the node needs: everything but dropped identifiers, and the one that tells people apart. What
     /// the parents need of its output makes no difference, because fewer columns would mean other groups.
     fn needed(&self) -> Vec<usize> {
-        let Treatment { roles, person, .. } = self.treatment.as_ref();
-        (0..roles.len()).filter(|index| roles[*index] != Role::Identifier || *person == Some(*index)).collect()
+        (0..self.treatment.roles.len()).filter(|index| self.treatment.reads(*index)).collect()
     }
 }
 
-/// The columns that the survey reads: quasi-identifiers, then sensitive columns.
+/// The columns that the survey reads: quasi-identifiers, then sensitive columns, then who is a member if that is asked.
 pub(crate) fn survey_plan(input: &LogicalPlan, treatment: &Treatment) -> Result<LogicalPlan> {
     let indices = treatment.quasi.iter().map(|column| column.index).chain(treatment.sensitive.iter().map(|c| c.index));
+    let indices = indices.chain(treatment.member);
     let columns = indices.map(|index| Expr::from(input.schema().qualified_field(index)));
     LogicalPlanBuilder::from(input.clone()).project(columns)?.build()
 }

@@ -20,6 +20,7 @@ mod dataframe;
 mod exec;
 mod identifiers;
 mod logical;
+mod members;
 mod memory;
 mod planner;
 mod sql;

@@ -53,6 +53,9 @@ pub struct CellTree {
     pub nodes: Vec<CellNode>,
 }
 
+/// Whether a cut may be made: axis, largest code that goes left, rows.
+pub type Allowed<'a> = dyn Fn(usize, Code, &[u32]) -> bool + 'a;
+
 /// A part of the sample that still waits to be cut.
 struct Part {
     start: usize,
@@ -70,6 +73,12 @@ impl CellTree {
     /// Builds a tree whose cells hold about `cell_share` of the total weight each, from sample rows and how many rows
     /// of the table each of them stands for.
     pub fn build(sample: &Table, weights: &[f64], cell_share: f64) -> Self {
+        Self::build_where(sample, weights, cell_share, &|_, _, _| true)
+    }
+
+    /// Builds a tree as [`build`](Self::build) does, of cuts that are allowed only: asked with the axis, the largest code
+    /// that goes left, and the rows that are cut.
+    pub fn build_where(sample: &Table, weights: &[f64], cell_share: f64, allowed: &Allowed<'_>) -> Self {
         assert_eq!(sample.rows(), weights.len(), "every sample row has a weight");
         let cell = cell_share * weights.iter().sum::<f64>();
         let mut rows: Vec<u32> = (0..sample.rows() as u32).collect();
@@ -77,7 +86,7 @@ impl CellTree {
         let mut cells = 0;
         let mut open = vec![Part { start: 0, end: rows.len(), hangs_on: None }];
         while let Some(part) = open.pop() {
-            let branch = match best_cut(sample, weights, &rows[part.start..part.end], cell) {
+            let branch = match best_cut(sample, weights, &rows[part.start..part.end], cell, allowed) {
                 Some((axis, at)) => {
                     let middle =
                         part.start + partition(&mut rows[part.start..part.end], |row| sample.row(row)[axis] <= at);
@@ -136,7 +145,7 @@ impl CellTree {
 }
 
 /// The axis and the largest code on the left of the best cut, if the rows should be cut.
-fn best_cut(sample: &Table, weights: &[f64], rows: &[u32], cell: f64) -> Option<(usize, Code)> {
+fn best_cut(sample: &Table, weights: &[f64], rows: &[u32], cell: f64, allowed: &Allowed<'_>) -> Option<(usize, Code)> {
     let weight: f64 = rows.iter().map(|&row| weights[row as usize]).sum();
     if weight < WORTH_CUTTING * cell {
         return None;
@@ -159,7 +168,7 @@ fn best_cut(sample: &Table, weights: &[f64], rows: &[u32], cell: f64) -> Option<
             }
             let balanced = is_whole(boundary.left / cell) && is_whole(boundary.right / cell);
             let merit = if balanced { boundary.gain * axis.weight.max(0.0) } else { lighter };
-            if best.is_none_or(|(was, top, ..)| (balanced, merit) > (was, top)) {
+            if best.is_none_or(|(was, top, ..)| (balanced, merit) > (was, top)) && allowed(a, value.0, rows) {
                 best = Some((balanced, merit, a, value.0));
             }
         }

@@ -16,6 +16,7 @@ pub mod k_e;
 pub mod l_diversity;
 pub mod max_loss;
 pub mod p_sensitive;
+pub mod presence;
 pub mod range_diversity;
 mod sensitive_rule;
 pub mod t_closeness;
@@ -54,18 +55,27 @@ impl<'a> GroupView<'a> {
         self.table.cover(self.rows)
     }
 
-    /// People in the group: its rows, when the table does not say whose each row is.
+    /// How many rows of the group are published.
+    pub fn members(&self) -> usize {
+        match &self.table.members {
+            None => self.rows.len(),
+            Some(members) => self.rows.iter().filter(|&&row| members[row as usize]).count(),
+        }
+    }
+
+    /// People whose rows of the group are published: as many as there are rows, when the table does not say whose each
+    /// row is.
     pub fn people(&self) -> usize {
-        let Some(persons) = &self.table.persons else { return self.rows.len() };
-        let mut seen: Vec<u32> = self.rows.iter().map(|&row| persons[row as usize]).collect();
+        let Some(persons) = &self.table.persons else { return self.members() };
+        let mut seen: Vec<u32> = self.table.members_of(self.rows).map(|row| persons[row as usize]).collect();
         seen.sort_unstable();
         seen.dedup();
         seen.len()
     }
 
-    /// How often each sensitive code occurs, ascending by code.
+    /// How often each sensitive code is published, ascending by code.
     pub fn histogram(&self, sensitive: &Sensitive) -> Vec<(u32, u32)> {
-        let mut codes: Vec<u32> = self.rows.iter().map(|&row| sensitive.codes[row as usize]).collect();
+        let mut codes: Vec<u32> = self.table.members_of(self.rows).map(|row| sensitive.codes[row as usize]).collect();
         codes.sort_unstable();
         codes.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect()
     }
@@ -81,6 +91,11 @@ pub trait Rule: fmt::Debug + Send + Sync {
 
     /// Whether the group fails and would still fail if more rows joined, so that only fewer rows can help.
     fn beyond_growth(&self, _group: &GroupView<'_>) -> bool {
+        false
+    }
+
+    /// Whether the rule is also about groups of public rows of which nothing is published.
+    fn guards_the_absent(&self) -> bool {
         false
     }
 }
@@ -102,12 +117,12 @@ impl Rules {
 
     /// Whether the group size is all that is asked, so that a method can count rows and skip every other check.
     pub fn only_rows(&self, table: &Table) -> bool {
-        self.others.is_empty() && table.persons.is_none()
+        self.others.is_empty() && table.persons.is_none() && table.members.is_none()
     }
 
     /// Whether the group is large enough.
     pub fn large_enough(&self, group: &GroupView<'_>) -> bool {
-        if group.rows.len() < self.k {
+        if group.members() < self.k {
             return false;
         }
         group.people() >= self.k
@@ -118,8 +133,11 @@ impl Rules {
         self.others.iter().any(|rule| rule.beyond_growth(group))
     }
 
-    /// Whether the group meets every rule.
+    /// Whether the group meets every rule; of a group that publishes nothing, those that guard the absent.
     pub fn hold(&self, group: &GroupView<'_>) -> bool {
+        if group.table.members.is_some() && group.members() == 0 {
+            return self.others.iter().filter(|rule| rule.guards_the_absent()).all(|rule| rule.holds(group));
+        }
         self.large_enough(group) && self.others.iter().all(|rule| rule.holds(group))
     }
 }

@@ -49,17 +49,20 @@ pub struct Published {
 impl<'a> Groups<'a> {
     /// Groups of `table`, whose row r is row `order[r]` of the batch.
     pub fn new(table: &'a Table, grouping: &'a Grouping, order: &'a [u32]) -> Self {
-        let repeated = (0_u32..).zip(grouping.iter()).flat_map(|(group, rows)| std::iter::repeat_n(group, rows.len()));
+        let published = |rows: &[u32]| rows.iter().filter(|&&row| table.is_member(row)).count();
+        let repeated =
+            (0_u32..).zip(grouping.iter()).flat_map(|(group, rows)| std::iter::repeat_n(group, published(rows)));
         let group_of_row = UInt32Array::from_iter_values(repeated);
         Self { table, grouping, order, group_of_row }
     }
 
     /// Batch rows in published order.
     pub fn rows(&self) -> UInt32Array {
-        self.grouping.rows().iter().map(|&row| self.order[row as usize]).collect()
+        let published = self.grouping.rows().iter().filter(|&&row| self.table.is_member(row));
+        published.map(|&row| self.order[row as usize]).collect()
     }
 
-    /// Batch rows of every group.
+    /// Batch rows of every group: what it publishes must cover all of them.
     fn batch_rows(&self) -> impl Iterator<Item = impl Iterator<Item = usize> + Clone> {
         self.grouping.iter().map(|rows| rows.iter().map(|&row| self.order[row as usize] as usize))
     }

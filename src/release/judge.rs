@@ -60,7 +60,7 @@ pub(super) async fn judge(
 }
 
 /// Smallest and largest value of a sensitive column, as published.
-async fn domain_of(rows: &DataFrame, column: &SensitiveColumn) -> Result<SensitiveDomain> {
+pub(super) async fn domain_of(rows: &DataFrame, column: &SensitiveColumn) -> Result<SensitiveDomain> {
     let value = ident(&column.name);
     if !(is_number(&column.data_type) || is_time(&column.data_type)) {
         let distinct = rows.clone().aggregate(vec![value], vec![])?.count().await?;
@@ -154,7 +154,7 @@ async fn count_broken(
 }
 
 /// Where the last class of a chunk begins: it may go on in the next one.
-fn last_class(chunk: &RecordBatch) -> usize {
+pub(super) fn last_class(chunk: &RecordBatch) -> usize {
     let Some(last) = chunk.num_rows().checked_sub(1) else { return 0 };
     let of_last = class(chunk, last);
     (0..=last).rev().take_while(|row| class(chunk, *row) == of_last).last().unwrap_or(0)

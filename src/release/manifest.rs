@@ -43,6 +43,9 @@ pub struct Manifest {
     /// and its options.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub snapshot: String,
+    /// The public table that people of the source hide among, when the policy names one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub public: Vec<InputFile>,
     /// Folder of the released files below the sink.
     pub data: String,
     /// The released files.

@@ -13,6 +13,8 @@
 //! nothing with the grouping; a release that fails the check is removed and never seen.
 
 mod anatomy;
+mod attack;
+mod boxes;
 mod cloud;
 mod commit;
 mod cover;
@@ -26,9 +28,12 @@ mod known;
 mod ledger;
 mod location;
 mod manifest;
+mod matching;
 mod phase;
+mod presence;
 #[cfg(feature = "aws")]
 mod profile;
+mod public;
 mod run;
 mod session;
 mod source;
@@ -38,6 +43,7 @@ mod upload;
 mod verify;
 mod write;
 
+pub use attack::{Attack, Membership, Population, Risks};
 pub use commit::Latest;
 pub(crate) use cover::Published;
 pub use feasibility::Report;
@@ -47,6 +53,7 @@ pub use manifest::{
     ClassCounts, DependencyScore, Inferred, InputFile, Manifest, OutputFile, PeopleCounts, QueryScores, Scores,
     Verification,
 };
+pub use matching::Matching;
 pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
 pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, Run, RunOptions, Verified, plan};

@@ -17,6 +17,7 @@ use object_store::ObjectStoreExt;
 use object_store::path::Path;
 
 use super::anatomy::Tables;
+use super::attack::{self, Attack, Membership, Risks};
 use super::commit::{self, Commit};
 use super::dependencies;
 use super::feasibility::Report;
@@ -24,8 +25,11 @@ use super::inference::{self, Verdict};
 use super::judge::{Look, classification};
 use super::ledger::{self, Ledger};
 use super::location::Location;
-use super::manifest::{FORMAT, Manifest, OutputFile, PeopleCounts, Scores, Verification};
+use super::manifest::{FORMAT, InputFile, Manifest, OutputFile, PeopleCounts, Scores, Verification};
+use super::matching::Matching;
 use super::phase::{Begun, Phase, known_rows, spilled_bytes};
+use super::presence;
+use super::public::Public;
 use super::session::{SessionOptions, SpillFolder, unique_name};
 use super::source::Source;
 use super::stores::Stores;
@@ -33,7 +37,7 @@ use super::upload::Uploads;
 use super::verify::{self, Finding, Found};
 use super::write::{Target, WriteExec, Written, by_folder, stored_schema};
 use crate::error::{Error, Result};
-use crate::job::{Compression, Form, Job, Output, Policy, Treatment, check, check_layout};
+use crate::job::{Compression, Form, Job, MEMBER_COLUMN, Output, Policy, Treatment, check, check_layout};
 use crate::measure::{Classes, Groups};
 use crate::operator::{Anonymize, AnonymizeExec, Blueprint, cell_rows, fitting_partitions, survey_plan, treat};
 use crate::privacy::Figures;
@@ -101,12 +105,12 @@ impl Run {
     }
 
     async fn release(&self, source: &Source, phase: Begun, observer: &Observer<'_>) -> Result<Outcome> {
-        let (input, treatment) = self.open(source).await?;
+        let Opened { input, treatment, public, rows, scanned } = self.open(source).await?;
         let sink = self.sink()?;
-        let run = self.run_id(source, &treatment);
+        let run = self.run_id(source, public.as_ref(), &treatment);
         let ledger = Ledger::of(&self.job, &treatment)?;
         if let Some(done) = ledger.committed(&sink, &run).await? {
-            let outcome = self.already(done, source)?;
+            let outcome = self.already(done, source, public.as_ref())?;
             if let Outcome::AlreadyDone(manifest) = &outcome {
                 ledger.settle(&sink, manifest).await?;
             }
@@ -114,8 +118,11 @@ impl Run {
             return Ok(outcome);
         }
         ledger.refuse_foreign(&sink).await?;
-        self.foresee(&input, &treatment).await?;
-        phase.count("files", source.files().len() as u64);
+        if let (Some(public), Some(rule)) = (&public, &self.policy.privacy.presence) {
+            public.hold_everybody(&DataFrame::new(self.context.state(), scanned), rule).await?;
+        }
+        self.foresee(&rows, &treatment).await?;
+        phase.count("files", (source.files().len() + public_files(public.as_ref()).len()) as u64);
         let mut times = vec![phase.done()];
 
         let phase = Phase::Survey.begin();
@@ -150,8 +157,9 @@ impl Run {
             times.push(phase.done());
             let phase = Phase::Verify.begin();
             observer(Phase::Verify, None, blueprint.survey.rows);
+            let read = (source, public.as_ref());
             let mut manifest =
-                self.verify(&sink, &run, folder_name, source, &blueprint, files, &measures, cells, observer).await?;
+                self.verify(&sink, &run, folder_name, read, &blueprint, files, &measures, cells, observer).await?;
             manifest.dependencies = dependencies::score(held, &measures.dependencies);
             manifest.verification.inference = inferred;
             phase.count("rows", manifest.rows);
@@ -160,6 +168,9 @@ impl Run {
             times.push(phase.done());
             let phase = Phase::Commit.begin();
             source.confirm().await?;
+            if let Some(public) = &public {
+                public.source.confirm().await?;
+            }
             observer(Phase::Commit, None, 0);
             self.stage(None);
             let commit = ledger.commit(&sink, &manifest).await?;
@@ -171,7 +182,7 @@ impl Run {
             Ok((Commit::Unsettled(error), _)) => Err(error),
             Ok((Commit::Lost(other), _)) => {
                 commit::discard(&sink, &folder).await;
-                self.already(*other, source)
+                self.already(*other, source, public.as_ref())
             }
             Err(error) => {
                 self.uploads.settle().await;
@@ -201,19 +212,33 @@ impl Run {
         }
     }
 
-    /// The source as a plan, with its identifiers replaced, and what will happen to its columns.
-    async fn open(&self, source: &Source) -> Result<(LogicalPlan, Arc<Treatment>)> {
-        let (input, _) = source.scan(&self.context).await?;
-        refuse(check_layout(&self.job, input.schema().as_arrow()).iter())?;
-        let (input, treatment) = treat(input, Arc::clone(&self.policy))?;
-        Ok((input, Arc::new(treatment)))
+    /// The source as a plan, with its identifiers replaced and beside the public table if there is one, and what will happen
+    /// to its columns.
+    async fn open(&self, source: &Source) -> Result<Opened> {
+        let (scanned, _) = source.scan(&self.context).await?;
+        refuse(check_layout(&self.job, scanned.schema().as_arrow()).iter())?;
+        let (rows, treatment) = treat(scanned.clone(), Arc::clone(&self.policy))?;
+        let Some(rule) = &self.policy.privacy.presence else {
+            let (input, treatment) = (rows.clone(), Arc::new(treatment));
+            return Ok(Opened { input, treatment, public: None, rows, scanned });
+        };
+        let public = self.public(&self.base, &rule.public).await?;
+        let input = public.beside(&rows, &treatment)?;
+        let schema = Arc::new(input.schema().as_arrow().clone());
+        let treatment = Arc::new(Treatment::resolve(Arc::clone(&self.policy), schema)?);
+        Ok(Opened { input, treatment, public: Some(public), rows, scanned })
+    }
+
+    /// A public table, which is reached as the source is.
+    async fn public(&self, base: &LocalPath, url: &str) -> Result<Public> {
+        Public::open(&self.options.stores, base, &self.context, url, &self.job.source.options).await
     }
 
     /// The source as it is now, and what the job does to its columns.
     pub async fn inspect(&self) -> Result<(DataFrame, Arc<Treatment>)> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let (input, treatment) = self.open(&source).await?;
-        Ok((DataFrame::new(self.context.state(), input), treatment))
+        let Opened { rows, treatment, .. } = self.open(&source).await?;
+        Ok((DataFrame::new(self.context.state(), rows), treatment))
     }
 
     /// The session of the run.
@@ -222,13 +247,16 @@ impl Run {
     }
 
     /// Same policy, input, cells and version, same run: an identity that a scheduler need not invent.
-    fn run_id(&self, source: &Source, treatment: &Treatment) -> String {
+    fn run_id(&self, source: &Source, public: Option<&Public>, treatment: &Treatment) -> String {
         self.options.run_id.clone().unwrap_or_else(|| {
             let mut hasher = blake3::Hasher::new();
             hasher.update(self.policy.hash.as_bytes());
             hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
             hasher.update(&self.cell_rows(treatment).to_le_bytes());
             hasher.update(source.snapshot().as_bytes());
+            if let Some(public) = public {
+                hasher.update(public.source.snapshot().as_bytes());
+            }
             hasher.finalize().to_hex()[..16].to_owned()
         })
     }
@@ -240,7 +268,7 @@ impl Run {
     }
 
     /// A committed manifest of this run id: the same work, or another's.
-    fn already(&self, done: Manifest, source: &Source) -> Result<Outcome> {
+    fn already(&self, done: Manifest, source: &Source, public: Option<&Public>) -> Result<Outcome> {
         if done.policy != self.policy.hash {
             return Err(Error::Conflict(format!(
                 "run `{}` has been released under another policy; choose another --run-id",
@@ -255,7 +283,7 @@ impl Run {
                 env!("CARGO_PKG_VERSION")
             )));
         }
-        if !reads(&done, source) {
+        if !reads(&done, source) || done.public != public_files(public) {
             return Err(Error::Conflict(format!(
                 "run `{}` has been released from another input; choose another --run-id",
                 done.run
@@ -288,8 +316,8 @@ impl Run {
     /// What the sensitive columns of the source allow. Reads them.
     pub async fn feasibility(&self) -> Result<Vec<Report>> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let (input, treatment) = self.open(&source).await?;
-        self.reports(&input, &treatment).await
+        let Opened { rows, treatment, .. } = self.open(&source).await?;
+        self.reports(&rows, &treatment).await
     }
 
     async fn survey(
@@ -366,7 +394,7 @@ impl Run {
         sink: &Location,
         run: &str,
         data: String,
-        source: &Source,
+        read: (&Source, Option<&Public>),
         blueprint: &Blueprint,
         written: Vec<Written>,
         measures: &Groups,
@@ -382,13 +410,16 @@ impl Run {
         }
         let treatment = &blueprint.treatment;
         let suppressed = measures.loss.suppressed();
-        let rows = blueprint.survey.rows.saturating_sub(suppressed);
+        let rows = blueprint.survey.source_rows().saturating_sub(suppressed);
         let (table, links) =
             verify::readable(&self.context, sink, &files, treatment.form(), Some(&treatment.output)).await?;
         let domains = Some(blueprint.survey.sensitive.as_slice());
         let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Verify, Some(plan), rows);
         let mut found = verify::verify_rows(&table, treatment, domains, rows, Look::Guarded, &watch).await?;
         found.findings.extend(links);
+        if let Some(public) = read.1 {
+            found.findings.extend(presence::verify(&table, public, &self.context, treatment).await?);
+        }
         if let Some(people) = &measures.people {
             let counts = PeopleCounts::from(people);
             let (columns, k) = (treatment.class_columns(), treatment.policy.privacy.k);
@@ -405,7 +436,7 @@ impl Run {
             Some(label) => classification(&table, treatment, label, suppressed).await?,
             None => None,
         };
-        let mut manifest = self.manifest(run, data, source, blueprint, files, measures, found, cells)?;
+        let mut manifest = self.manifest(run, data, read, blueprint, files, measures, found, cells)?;
         manifest.scores.cm = cm;
         Ok(manifest)
     }
@@ -415,7 +446,7 @@ impl Run {
         &self,
         run: &str,
         data: String,
-        source: &Source,
+        (source, public): (&Source, Option<&Public>),
         blueprint: &Blueprint,
         files: Vec<OutputFile>,
         measures: &Groups,
@@ -445,6 +476,7 @@ impl Run {
             tuned: delta.into_iter().chain(s).collect(),
             input: source.files().to_vec(),
             snapshot: source.snapshot(),
+            public: public_files(public).to_vec(),
             data,
             files,
             schema: schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect(),
@@ -454,9 +486,10 @@ impl Run {
                 .fields()
                 .iter()
                 .zip(&treatment.roles)
-                .map(|(f, role)| (f.name().clone(), *role))
+                .filter(|(field, _)| field.name() != MEMBER_COLUMN)
+                .map(|(field, role)| (field.name().clone(), *role))
                 .collect(),
-            rows_read: blueprint.survey.rows,
+            rows_read: blueprint.survey.source_rows(),
             rows: measures.loss.rows(),
             suppressed: measures.loss.suppressed(),
             cells,
@@ -478,7 +511,7 @@ impl Run {
         let manifest = find_release(&sink, release).await?;
         let (classes, mut findings) = verify::verify_release(&self.context, &sink, &manifest).await?;
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let (input, treatment) = self.open(&source).await?;
+        let Opened { treatment, public, rows, .. } = self.open(&source).await?;
         let present = existing(&sink, &manifest.files).await?;
         if present.is_empty() {
             return Ok(Verified { manifest, classes, findings, attained: BTreeMap::new() });
@@ -503,8 +536,11 @@ impl Run {
             let message = "nobody has counted the people of this release".to_owned();
             findings.push(Finding { rule: "person".into(), count: 1, message });
         }
+        if let Some(public) = &public {
+            findings.extend(presence::verify(&published, public, &self.context, &treatment).await?);
+        }
         if reads(&manifest, &source) {
-            let source = DataFrame::new(self.context.state(), input);
+            let source = DataFrame::new(self.context.state(), rows);
             findings.extend(match Tables::of(&self.context, &sink, &present, manifest.form()).await? {
                 Some(tables) => tables.check_source(&source, &treatment, manifest.suppressed).await?,
                 None => verify::verify_against_source(&published, &source, &treatment, manifest.suppressed).await?,
@@ -518,6 +554,71 @@ impl Run {
         }
         Ok(Verified { manifest, classes, findings, attained: found.figures })
     }
+}
+
+impl Run {
+    /// What an adversary learns from a release of the job's sink, with a public table (the job's when none is given) and
+    /// the number of people in the whole population, as far as they are known.
+    pub async fn attack(&self, release: Option<&str>, public: Option<&str>, population: Option<u64>) -> Result<Attack> {
+        let sink = self.sink()?;
+        let manifest = find_release(&sink, release).await?;
+        if manifest.form() == Form::Anatomy {
+            return Err(Error::Job(
+                "a release of the form `anatomy` publishes quasi-identifiers exactly: whoever fits is in it, and only \
+                 releases of the form `generalise` can be attacked"
+                    .into(),
+            ));
+        }
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        let Opened { treatment, public: of_job, rows, .. } = self.open(&source).await?;
+        let public = match public {
+            Some(url) => Some(self.public(LocalPath::new("."), url).await?),
+            None => of_job,
+        };
+        let published = verify::open(&self.context, &sink, &manifest.files, Some(&treatment.output)).await?;
+        let classes = verify::count_classes(&published, &treatment.class_columns(), &|_| {}).await?;
+        let matching = match &public {
+            Some(public) => Some(presence::matching(&published, public, &self.context, &treatment).await?),
+            None => None,
+        };
+        let linkage = matching.as_ref().map(Matching::linkage);
+        let mut sensitive = BTreeMap::new();
+        for column in &treatment.sensitive {
+            sensitive.insert(column.name.clone(), attack::disclosure(&published, &treatment, column).await?);
+        }
+        let population = match population {
+            Some(people) => {
+                let source = DataFrame::new(self.context.state(), rows);
+                Some(attack::population(people, &source, &classes, &treatment).await?)
+            }
+            None => None,
+        };
+        Ok(Attack {
+            run: manifest.run,
+            rows: classes.rows(),
+            classes: classes.classes(),
+            membership: matching.map(|matching| Membership::new(matching.tally())),
+            linkage: Risks::new(&classes, linkage.as_ref()),
+            sensitive,
+            population,
+        })
+    }
+}
+
+/// What a run reads.
+struct Opened {
+    /// Rows to anonymise: those of the source, beside those of the public table if there is one.
+    input: LogicalPlan,
+    treatment: Arc<Treatment>,
+    public: Option<Public>,
+    /// Rows of the source alone, with their identifiers replaced.
+    rows: LogicalPlan,
+    /// Rows of the source as they are.
+    scanned: LogicalPlan,
+}
+
+fn public_files(public: Option<&Public>) -> &[InputFile] {
+    public.map_or(&[], |public| public.source.files())
 }
 
 /// Suppressed rows are part of the table that groups were compared with, and not of the one that is published.
@@ -578,11 +679,13 @@ async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFil
 /// The plan of a job as text; reads the schema of the source and nothing else.
 pub async fn plan(run: &Run) -> Result<String> {
     let source = Source::find(&run.options.stores, &run.base, &run.job).await?;
-    let (input, treatment) = run.open(&source).await?;
+    let Opened { input, treatment, public, .. } = run.open(&source).await?;
     let logical = Anonymize::treated(input, treatment.as_ref().clone())?.into_plan();
     let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
     let described = |what: &str, place: &Location| format!("{what}: {} ({})\n", place.name, place.service);
-    let places: String = source.locations().map(|place| described("source", place)).collect();
+    let mut places: String = source.locations().map(|place| described("source", place)).collect();
+    let public_places = public.iter().flat_map(|public| public.source.locations());
+    places.extend(public_places.map(|place| described("public", place)));
     let places = places + &described("sink", &run.sink()?);
     Ok(source.mask(places + &displayable(plan.as_ref()).indent(false).to_string()))
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::Tuned;
 use crate::domain::Table;
-use crate::job::{Treatment, diversity_rules, range_rules};
+use crate::job::{Treatment, diversity_rules, presence_rule, range_rules};
 use crate::measure::dependency::Dependencies;
 use crate::method::Method;
 use crate::method::catalogue::Setting;
 use crate::privacy::max_loss::MaxLoss;
+use crate::privacy::presence::Presence;
 use crate::privacy::{OnColumn, Rule, Rules};
 
 /// The rules of a policy.
@@ -22,7 +23,13 @@ pub(crate) fn rules(treatment: &Treatment) -> Rules {
     for listed in treatment.rules(true) {
         others.push(Arc::new(OnColumn { title: listed.title, rule: listed.rule }));
     }
+    others.extend(presence(treatment).map(|rule| Arc::new(rule) as Arc<dyn Rule>));
     Rules { k: privacy.k as usize, others }
+}
+
+/// The bounds on everybody's chance to be in the source, when the policy has some.
+pub(crate) fn presence(treatment: &Treatment) -> Option<Presence> {
+    presence_rule(&treatment.policy.privacy)
 }
 
 /// What the method of a job is made from.
@@ -34,6 +41,7 @@ fn setting<'a>(treatment: &'a Treatment, tuned: &Tuned) -> Setting<'a> {
         max_loss: privacy.max_loss,
         range_diversity: range_rules(privacy),
         l_diversity: diversity_rules(privacy),
+        presence: presence_rule(privacy).map(|rule| rule.bounds),
         quasi: Some(treatment.quasi.iter().map(|column| column.name.clone()).collect()),
         sensitive: Some(treatment.sensitive.iter().map(|column| column.name.clone()).collect()),
         tuned: *tuned,

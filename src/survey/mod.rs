@@ -6,6 +6,7 @@
 
 mod choices;
 mod facts;
+mod members;
 mod sample;
 mod sketch;
 
@@ -40,8 +41,10 @@ pub const CELL_ROWS: usize = 1 << 17;
 /// What pass 1 has found. Small; no row of the input is in it, but values of single columns are.
 #[derive(Clone)]
 pub struct Survey {
-    /// Rows of the table.
+    /// Rows of the table, and of the public table if there is one.
     pub rows: u64,
+    /// How many of them are of the source, when the others are public.
+    pub members: Option<u64>,
     /// Facts of every quasi-identifier.
     pub facts: Vec<Facts>,
     /// Domain of every sensitive column.
@@ -52,6 +55,13 @@ pub struct Survey {
     pub tuned: Tuned,
     /// How often each code of every quasi-identifier occurs in the sample, when the policy has dependencies.
     pub frequencies: Vec<Vec<u64>>,
+}
+
+impl Survey {
+    /// Rows of the source.
+    pub fn source_rows(&self) -> u64 {
+        self.members.unwrap_or(self.rows)
+    }
 }
 
 /// Plans are logged in their debug form, and values of the input must not be.
@@ -92,6 +102,7 @@ pub async fn survey(
 /// What one partition has contributed so far.
 struct Surveyor {
     rows: u64,
+    members: u64,
     quasi: Vec<Collector>,
     sensitive: Vec<SensitiveCollector>,
     sampler: Sampler,
@@ -101,6 +112,7 @@ impl Surveyor {
     fn new(treatment: &Treatment, schema: SchemaRef) -> Self {
         Self {
             rows: 0,
+            members: 0,
             quasi: treatment.quasi.iter().map(Collector::new).collect(),
             sensitive: treatment.sensitive.iter().map(SensitiveCollector::new).collect(),
             sampler: Sampler::new(schema, treatment.policy.method.seed),
@@ -109,10 +121,14 @@ impl Surveyor {
 
     fn add(&mut self, treatment: &Treatment, batch: &RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
-        let (quasi, sensitive) = batch.columns().split_at(treatment.quasi.len());
+        let quasi = &batch.columns()[..treatment.quasi.len()];
         for ((collector, column), array) in self.quasi.iter_mut().zip(&treatment.quasi).zip(quasi) {
             collector.add(column, array)?;
         }
+        // Public rows have no sensitive values.
+        let of_source = members::only(treatment, batch)?;
+        self.members += of_source.num_rows() as u64;
+        let sensitive = &of_source.columns()[treatment.quasi.len()..];
         for ((collector, column), array) in self.sensitive.iter_mut().zip(&treatment.sensitive).zip(sensitive) {
             collector.add(column, array)?;
         }
@@ -121,6 +137,7 @@ impl Surveyor {
 
     fn merge(&mut self, other: Self) -> Result<()> {
         self.rows += other.rows;
+        self.members += other.members;
         self.quasi.iter_mut().zip(other.quasi).for_each(|(mine, theirs)| mine.merge(theirs));
         self.sensitive.iter_mut().zip(other.sensitive).for_each(|(mine, theirs)| mine.merge(theirs));
         self.sampler.merge(other.sampler)
@@ -129,6 +146,8 @@ impl Surveyor {
     fn finish(self, treatment: &Treatment, cell_rows: usize) -> Result<Survey> {
         let mut facts: Vec<Facts> = self.quasi.into_iter().map(Collector::finish).collect();
         refuse_unusable(self.rows, &facts, treatment)?;
+        let members = treatment.member.map(|_| self.members);
+        members::refuse_infeasible(self.rows, members, treatment)?;
         let collectors = self.sensitive.into_iter().zip(&treatment.sensitive);
         let sensitive =
             collectors.map(|(collector, column)| collector.finish(column)).collect::<Result<Vec<SensitiveDomain>>>()?;
@@ -146,11 +165,19 @@ impl Surveyor {
             .collect::<Result<Vec<_>>>()?;
         let table = encode_sample(&coders, &sample.rows)?;
         let weights: Vec<f64> = sample.counts.iter().map(|&count| count as f64).collect();
-        let tree = CellTree::build(&table, &weights, cell_rows as f64 / self.rows.max(1) as f64);
+        let share = cell_rows as f64 / self.rows.max(1) as f64;
+        let tree = match choices::presence(treatment) {
+            Some(presence) => {
+                let flags = members::flags(&sample.rows);
+                let allowed = members::allowed_cuts(&table, &weights, &flags, &presence.bounds);
+                CellTree::build_where(&table, &weights, share, &allowed)
+            }
+            None => CellTree::build(&table, &weights, share),
+        };
         let tuned = tune(treatment, &coders, &sensitive, &sample)?;
         let counts =
             if treatment.policy.dependencies.is_empty() { Vec::new() } else { frequencies(&table, &sample.counts) };
-        Ok(Survey { rows: self.rows, facts, sensitive, tree, tuned, frequencies: counts })
+        Ok(Survey { rows: self.rows, members, facts, sensitive, tree, tuned, frequencies: counts })
     }
 }
 

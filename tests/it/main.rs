@@ -30,6 +30,7 @@ mod observing;
 mod oracle;
 mod people;
 mod pipelines;
+mod presence;
 mod readings;
 mod rules;
 mod sources;

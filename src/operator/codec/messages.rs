@@ -58,6 +58,8 @@ struct SurveyMessage {
     /// How often each code occurs, per quasi-identifier; empty without dependencies.
     #[prost(message, repeated, tag = "7")]
     frequencies: Vec<CountsMessage>,
+    #[prost(uint64, optional, tag = "8")]
+    members: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -222,6 +224,7 @@ impl From<&Survey> for SurveyMessage {
             delta: survey.tuned.delta,
             s: survey.tuned.s.map(|s| s as u64),
             frequencies: survey.frequencies.iter().map(|counts| CountsMessage { counts: counts.clone() }).collect(),
+            members: survey.members,
         }
     }
 }
@@ -244,6 +247,7 @@ impl TryFrom<SurveyMessage> for Survey {
         let root = if nodes.is_empty() { Branch::Cell(0) } else { Branch::Node(0) };
         Ok(Self {
             rows: message.rows,
+            members: message.members,
             facts: message.facts.into_iter().map(Facts::try_from).collect::<Result<_>>()?,
             sensitive: message.sensitive.iter().map(SensitiveDomain::from).collect(),
             tree: CellTree { root, nodes },

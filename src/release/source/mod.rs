@@ -26,7 +26,7 @@ use super::location::Location;
 use super::manifest::InputFile;
 use super::stores::Stores;
 use crate::error::{Error, Result, UNREADABLE};
-use crate::job::{self, Format, Job, Role};
+use crate::job::{self, Format, Job, Role, StoreOptions};
 use files::{Files, Shown};
 
 /// The rows of a job.
@@ -58,7 +58,13 @@ impl Source {
 
     /// Finds the files at a location that no job speaks of yet.
     pub async fn at(stores: &Stores, base: &LocalPath, url: &str) -> Result<Self> {
-        Self::open(stores, base, &job::Source::at(url), Arc::new(|_| false)).await
+        Self::reached(stores, base, url, &StoreOptions::default()).await
+    }
+
+    /// Finds the files at a location that is reached with some options.
+    pub(super) async fn reached(stores: &Stores, base: &LocalPath, url: &str, options: &StoreOptions) -> Result<Self> {
+        let spec = job::Source { options: options.clone(), ..job::Source::at(url) };
+        Self::open(stores, base, &spec, Arc::new(|_| false)).await
     }
 
     async fn open(stores: &Stores, base: &LocalPath, source: &job::Source, shown: Shown) -> Result<Self> {

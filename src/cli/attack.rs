@@ -1,0 +1,121 @@
+//! `throng attack`: what could an adversary learn from a release?
+
+use clap::Args;
+use comfy_table::Table;
+
+use super::summary::{number, table};
+use super::{JobArguments, Limits, print, print_json};
+use crate::attack::disclosure::LEVELS;
+use crate::attack::tally::STEPS;
+use crate::error::Result;
+use crate::release::{Attack, Run, RunOptions};
+
+/// Attack a release: who can be found in it, who can be ruled out, and what can be told of them
+///
+/// With a public table (of the job's privacy.presence, or --public) everybody in it is held against the published
+/// classes. Prints how many people stand at which confidence level; never who.
+///
+/// Example: throng attack pipelines/census.toml --public voters.parquet
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    job: JobArguments,
+    /// Public table of people: Parquet with the quasi-identifiers of the source; that of the job when absent
+    #[arg(long, value_name = "URL")]
+    public: Option<String>,
+    /// People in the whole population, to estimate how many are unique in it without a public table
+    #[arg(long, value_name = "N")]
+    population: Option<u64>,
+    /// Release to attack; the newest one when absent
+    #[arg(long, value_name = "ID")]
+    run_id: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// Attacks a release.
+pub async fn run(arguments: Arguments) -> Result<()> {
+    let (job, base) = arguments.job.read()?;
+    let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
+    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
+    let found = run.attack(arguments.run_id.as_deref(), arguments.public.as_deref(), arguments.population).await;
+    let found = found.map_err(|error| arguments.job.blame(error))?;
+    if arguments.json {
+        return print_json(&found);
+    }
+    print(&text(&found))
+}
+
+fn text(found: &Attack) -> String {
+    let mut text = format!("run {}: {} rows in {} classes\n\n", found.run, number(found.rows), number(found.classes));
+    if let Some(membership) = &found.membership {
+        let tally = &membership.tally;
+        let mut levels = table(&["chance to be in the source", "public people", "share"]);
+        let mut row = |level: String, people: u64| {
+            let share = people as f64 * 100.0 / tally.people.max(1) as f64;
+            levels.add_row([level, number(people), format!("{share:.2} %")]);
+        };
+        row("certainly not".into(), tally.absent);
+        for (step, &people) in tally.steps.iter().enumerate().filter(|(_, people)| **people > 0) {
+            row(format!("{} to {} %", step * 100 / STEPS, (step + 1) * 100 / STEPS), people);
+        }
+        row("certainly".into(), tally.present);
+        text += &format!("{levels}\n");
+        text += &format!(
+            "{:.2} % of the members are known to be in, {:.2} % of the others known to be out\n",
+            membership.reidentified * 100.0,
+            membership.ruled_out * 100.0
+        );
+        if tally.bounded > 0 {
+            text += &format!(
+                "{} people fit several classes; they stand at the most that their chance can be\n",
+                number(tally.bounded)
+            );
+        }
+        text.push('\n');
+    }
+    text += &format!("{}\n", risks(found));
+    for (name, disclosure) in &found.sensitive {
+        let mut levels = table(&["sureness", "people by value", "people by range"]);
+        for (at, level) in LEVELS.iter().enumerate() {
+            let name = format!("{:.0} % or more", level * 100.0);
+            levels.add_row([name, number(disclosure.value[at]), number(disclosure.range[at])]);
+        }
+        text += &format!("\nhow surely `{name}` is known from the class alone:\n{levels}\n");
+    }
+    if let Some(population) = &found.population {
+        let mut uniques = table(&["unique in the population", "source as it is", "release"]);
+        let show = |estimate: Option<f64>| estimate.map_or("-".to_owned(), |people| format!("{people:.1}"));
+        let (source, release) = (&population.source, &population.release);
+        for (model, raw, published) in [
+            ("Pitman", source.pitman, release.pitman),
+            ("Zayatz", source.zayatz, release.zayatz),
+            ("SNB", source.snb, release.snb),
+            ("chosen (Dankar)", source.chosen, release.chosen),
+        ] {
+            uniques.add_row([model.to_owned(), show(raw), show(published)]);
+        }
+        text += &format!("\nestimates for a population of {}:\n{uniques}\n", number(population.people));
+    }
+    text
+}
+
+fn risks(found: &Attack) -> Table {
+    let risks = &found.linkage;
+    let mut rows = table(&["linkage", "value", "meaning"]);
+    let mut row = |name: &str, value: Option<String>, meaning: &str| {
+        if let Some(value) = value {
+            rows.add_row([name, &value, meaning]);
+        }
+    };
+    let share = |share: f64| format!("{share:.4}");
+    row("prosecutor", Some(share(risks.prosecutor)), "most exposed person, known to be in");
+    row("prosecutor, mean", Some(share(risks.prosecutor_mean)), "the same over all people");
+    row("journalist", risks.journalist.map(share), "most exposed person, found by the public table");
+    row("marketer", risks.marketer.map(share), "share of right links to the public table");
+    row("k-map", risks.k_map.map(number), "fewest public people who fit a class");
+    rows
+}

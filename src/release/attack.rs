@@ -1,0 +1,164 @@
+//! What an adversary learns from a release: the figures of `throng attack`. Counts and shares, never who.
+
+use std::collections::BTreeMap;
+
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{ident, lit};
+use datafusion::prelude::DataFrame;
+use futures::TryStreamExt;
+use serde::Serialize;
+
+use super::judge::{domain_of, last_class};
+use super::verify::{class, count_classes, fingerprint};
+use crate::attack::disclosure::Disclosure;
+use crate::attack::linkage::Linkage;
+use crate::attack::population::{SampleClasses, Uniques};
+use crate::attack::tally::Tally;
+use crate::encode::{SensitiveDomain, encode_sensitive};
+use crate::error::Result;
+use crate::job::{Ranges, SensitiveColumn, Treatment};
+use crate::measure::Classes;
+use crate::privacy::range_diversity::range_diversity;
+
+/// The figures of an attack.
+#[derive(Debug, Clone, Serialize)]
+pub struct Attack {
+    /// The release.
+    pub run: String,
+    /// Published rows.
+    pub rows: u64,
+    /// Classes of equal published quasi-identifiers.
+    pub classes: u64,
+    /// Who of a public table is known to be in the source, or not to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub membership: Option<Membership>,
+    /// The chance to pick the right record of a person.
+    pub linkage: Risks,
+    /// How surely sensitive values are known, by column.
+    pub sensitive: BTreeMap<String, Disclosure>,
+    /// Estimates for a population without a public table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub population: Option<Population>,
+}
+
+/// Membership of public people.
+#[derive(Debug, Clone, Serialize)]
+pub struct Membership {
+    /// People by confidence.
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// Share of the members who are known to be.
+    pub reidentified: f64,
+    /// Share of the others who are known not to be.
+    pub ruled_out: f64,
+}
+
+/// Linkage risks.
+#[derive(Debug, Clone, Serialize)]
+pub struct Risks {
+    /// The most exposed person's, from somebody who knows that they are in.
+    pub prosecutor: f64,
+    /// The mean of that.
+    pub prosecutor_mean: f64,
+    /// The most exposed person's, from somebody who holds the public table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journalist: Option<f64>,
+    /// Share of right links that can be expected with the public table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marketer: Option<f64>,
+    /// Fewest public people who fit a class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub k_map: Option<u64>,
+}
+
+/// Unique people of a population.
+#[derive(Debug, Clone, Serialize)]
+pub struct Population {
+    /// People.
+    pub people: u64,
+    /// Estimated uniques if the source were published as it is.
+    pub source: Uniques,
+    /// Estimated uniques by the published values.
+    pub release: Uniques,
+}
+
+impl Membership {
+    /// Rates of a tally.
+    pub(super) fn new(tally: Tally) -> Self {
+        let (reidentified, ruled_out) = (tally.reidentified(), tally.ruled_out());
+        Self { tally, reidentified, ruled_out }
+    }
+}
+
+impl Risks {
+    /// Risks by published classes, and by who fits them if that is known.
+    pub(super) fn new(classes: &Classes, linkage: Option<&Linkage>) -> Self {
+        Self {
+            prosecutor: classes.smallest().map_or(0.0, |rows| 1.0 / rows as f64),
+            prosecutor_mean: classes.classes() as f64 / classes.rows().max(1) as f64,
+            journalist: linkage.map(Linkage::journalist),
+            marketer: linkage.map(Linkage::marketer),
+            k_map: linkage.and_then(|linkage| linkage.k_map),
+        }
+    }
+}
+
+/// Uniques of a population that the source and the release are samples of.
+pub(super) async fn population(
+    people: u64,
+    source: &DataFrame,
+    release: &Classes,
+    treatment: &Treatment,
+) -> Result<Population> {
+    let names: Vec<String> = treatment.quasi.iter().map(|quasi| quasi.name.clone()).collect();
+    let raw = count_classes(source, &names, &|_| {}).await?;
+    let uniques = |classes: &Classes| SampleClasses::new(classes.histogram(), people).uniques();
+    Ok(Population { people, source: uniques(&raw), release: uniques(release) })
+}
+
+/// Classes and values that are looked at together.
+const CHUNK_ROWS: usize = 1 << 16;
+
+/// How surely the values of a sensitive column are known from the class that a person is in.
+pub(super) async fn disclosure(
+    rows: &DataFrame,
+    treatment: &Treatment,
+    column: &SensitiveColumn,
+) -> Result<Disclosure> {
+    let domain = domain_of(rows, column).await?;
+    let mut keys = fingerprint(&treatment.class_columns());
+    keys.push(ident(&column.name).alias("value"));
+    let histogram = rows.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
+    let sorted = histogram.sort(vec![ident("class_a").sort(true, true), ident("class_b").sort(true, true)])?;
+    let schema = std::sync::Arc::new(sorted.schema().as_arrow().clone());
+    let mut stream = sorted.execute_stream().await?;
+    let mut found = Disclosure::default();
+    let mut waiting = RecordBatch::new_empty(std::sync::Arc::clone(&schema));
+    while let Some(batch) = stream.try_next().await? {
+        waiting = concat_batches(&schema, [&waiting, &batch])?;
+        let complete = last_class(&waiting);
+        if waiting.num_rows() >= CHUNK_ROWS && complete > 0 {
+            add(&mut found, &waiting.slice(0, complete), column, &domain)?;
+            waiting = waiting.slice(complete, waiting.num_rows() - complete);
+        }
+    }
+    add(&mut found, &waiting, column, &domain)?;
+    Ok(found)
+}
+
+fn add(found: &mut Disclosure, chunk: &RecordBatch, column: &SensitiveColumn, domain: &SensitiveDomain) -> Result<()> {
+    let sensitive = encode_sensitive(column, domain, chunk.column(2))?;
+    let sizes = chunk.column(3).as_primitive::<Int64Type>();
+    let rows: Vec<usize> = (0..chunk.num_rows()).collect();
+    for run in rows.chunk_by(|&a, &b| class(chunk, a) == class(chunk, b)) {
+        let mut histogram: Vec<(u32, u32)> =
+            run.iter().map(|&row| (sensitive.codes[row], sizes.value(row) as u32)).collect();
+        histogram.sort_unstable();
+        let range = (column.ranges != Ranges::Identity).then(|| range_diversity(&histogram, &sensitive));
+        found.add(&histogram, range);
+    }
+    Ok(())
+}

@@ -1,0 +1,281 @@
+//! Hiding who is in the source at all: jobs with `privacy.presence`, held against the public table by a reader who knows
+//! nothing but the published files and that table.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use datafusion::arrow::array::{RecordBatch, UInt32Array};
+use datafusion::arrow::compute::take_record_batch;
+use serde_json::Value;
+
+use crate::support::{
+    Desk, batch, manifest, multiset, read_parquet, released_files, shell, texts, throng, write_parquet,
+};
+use crate::tables::{assert_no_values, people};
+
+const PUBLIC: usize = 1500;
+
+fn chosen(rows: &RecordBatch, keep: impl Fn(usize) -> bool) -> RecordBatch {
+    let rows_kept = (0..rows.num_rows()).filter(|&row| keep(row)).map(|row| row as u32);
+    take_record_batch(rows, &UInt32Array::from_iter_values(rows_kept)).unwrap()
+}
+
+/// About a quarter of the public rows, at random.
+fn is_member(row: usize) -> bool {
+    fastrand::Rng::with_seed(row as u64).u8(0..4) == 0
+}
+
+fn job(presence: &str, method: &str) -> String {
+    format!(
+        "privacy = {{ k = 5, presence = {{ public = \"public.parquet\", {presence} }} }}\n[method]\nname = \"{method}\"\n\
+         [columns]\nid.role = \"kept\"\nage.role = \"quasi\"\ntown.role = \"quasi\"\nill.role = \"sensitive\"\n"
+    )
+}
+
+/// People in public, some of them in the source; `id` tells them apart.
+fn desk(presence: &str, method: &str) -> Desk {
+    let desk = Desk::new();
+    let all = batch(people(PUBLIC));
+    write_parquet(&desk.path("public.parquet"), &all.project(&[0, 1, 2]).unwrap());
+    write_parquet(&desk.path("in.parquet"), &chosen(&all, is_member));
+    desk.job(&job(presence, method));
+    desk
+}
+
+/// Published rows and public people of every class; every public person fits one class at most.
+fn counted(desk: &Desk) -> (Vec<(usize, usize)>, usize) {
+    let released = desk.released();
+    let mut classes: BTreeMap<(String, String), (usize, usize)> = BTreeMap::new();
+    for class in texts(&released, "age").into_iter().zip(texts(&released, "town")) {
+        classes.entry(class).or_default().0 += 1;
+    }
+    let public = read_parquet(&desk.path("public.parquet"));
+    let mut outside = 0;
+    for (age, town) in texts(&public, "age").iter().zip(texts(&public, "town")) {
+        let age: i64 = age.parse().unwrap();
+        let fits = |(ages, towns): &(String, String)| {
+            let ends: Vec<i64> = ages
+                .split(|c: char| !c.is_ascii_digit())
+                .filter(|digits| !digits.is_empty())
+                .map(|digits| digits.parse().unwrap())
+                .collect();
+            let listed = towns.trim_matches(['{', '}']).split(", ").any(|name| name == town);
+            (ends[0]..=ends[1]).contains(&age) && (listed || towns == "*")
+        };
+        let fitting: Vec<(String, String)> = classes.keys().filter(|class| fits(class)).cloned().collect();
+        assert!(fitting.len() <= 1, "a person fits {} classes", fitting.len());
+        match fitting.first() {
+            Some(class) => classes.get_mut(class).unwrap().1 += 1,
+            None => outside += 1,
+        }
+    }
+    (classes.into_values().collect(), outside)
+}
+
+#[test]
+fn mpalm_keeps_every_chance_within_the_bounds() {
+    for cuts in ["binary", "multiway"] {
+        let desk = desk("min = 0.1, max = 0.5, key = [\"id\"]", "mpalm");
+        desk.run(&["--set", &format!("method.cuts=\"{cuts}\"")]).ok();
+        desk.throng("verify", &["--set", &format!("method.cuts=\"{cuts}\"")]).ok();
+        let (classes, outside) = counted(&desk);
+        assert_eq!(outside, 0, "who fits no class is known to be out");
+        assert!(classes.len() > 5, "{} classes", classes.len());
+        for (rows, people) in classes {
+            assert!(rows >= 5 && rows * 10 >= people && rows * 2 <= people, "{rows} of {people}");
+        }
+        let manifest = manifest(&desk.path("out"));
+        assert_eq!(manifest["suppressed"], 0);
+        assert_eq!(manifest["rows_read"], manifest["rows"]);
+        assert_eq!(manifest["public"].as_array().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn other_methods_meet_the_rule_too() {
+    for method in ["mondrian", "spalm", "k-members", "auto", "top-down", "density", "kl-redinfo"] {
+        let desk = desk("min = 0.1, max = 0.5", method);
+        desk.run(&[]).ok();
+        desk.throng("verify", &[]).ok();
+        let (classes, outside) = counted(&desk);
+        assert_eq!(outside, 0);
+        assert!(
+            classes.iter().all(|(rows, people)| rows * 10 >= *people && rows * 2 <= *people),
+            "{method}: {classes:?}"
+        );
+    }
+}
+
+#[test]
+fn several_cells_and_any_engine_give_the_same_release() {
+    let mut before: Option<Vec<String>> = None;
+    for engine in [["--partitions", "1", "--batch-rows", "8192"], ["--partitions", "3", "--batch-rows", "97"]] {
+        let desk = desk("min = 0.05, max = 0.7", "mpalm");
+        desk.run(&[&engine[..], &["--cell-rows", "500"]].concat()).ok();
+        assert!(manifest(&desk.path("out"))["cells"].as_u64().unwrap() > 1);
+        counted(&desk);
+        let rows = multiset(&desk.released());
+        assert!(before.is_none_or(|before| before == rows));
+        before = Some(rows);
+    }
+}
+
+#[test]
+fn bounds_that_nothing_can_meet_are_refused() {
+    let desk = desk("min = 0.4, max = 0.9", "mpalm");
+    let ran = desk.run(&[]);
+    ran.refused(5, &["public people are in the source", "privacy.presence.min = 0.4"]);
+    assert!(desk.sink_files().is_empty());
+}
+
+#[test]
+fn a_source_that_is_not_public_is_refused() {
+    let all = batch(people(PUBLIC));
+    let town = texts(&all, "town");
+    // Somebody of every kind is missing, or everybody of one town.
+    let by_key = chosen(&all, |row| row % 3 != 0).project(&[0, 1, 2]).unwrap();
+    let by_values = chosen(&all, |row| town[row] != town[0]).project(&[0, 1, 2]).unwrap();
+    for (key, public, words) in
+        [(", key = [\"id\"]", &by_key, "people of the source (by id)"), ("", &by_values, "rows of the source, or more")]
+    {
+        let desk = desk(&format!("min = 0.0, max = 0.95{key}"), "mpalm");
+        write_parquet(&desk.path("public.parquet"), public);
+        let ran = desk.run(&[]);
+        ran.refused(4, &[words]);
+        assert_no_values(&ran.err);
+    }
+    let desk = desk("max = 0.9, key = [\"name\"]", "mpalm");
+    desk.run(&[]).refused(4, &["privacy.presence.key", "`name`"]);
+    write_parquet(&desk.path("public.parquet"), &all.project(&[0, 1]).unwrap());
+    desk.job(&job("max = 0.9", "mpalm"));
+    desk.run(&[]).refused(4, &["has no column `town`"]);
+}
+
+#[test]
+fn a_changed_release_is_caught_by_the_public_table() {
+    let desk = desk("min = 0.1, max = 0.5", "mpalm");
+    desk.run(&["--partitions", "1"]).ok();
+    let sink = desk.path("out");
+    let file = released_files(&sink).remove(0);
+    let (rows, original) = (read_parquet(&file), fs::read(&file).unwrap());
+    // A whole class is gone: its people are known not to be in the source.
+    let of_row: Vec<(String, String)> = texts(&rows, "age").into_iter().zip(texts(&rows, "town")).collect();
+    write_parquet(&file, &chosen(&rows, |row| of_row[row] != of_row[0]));
+    let caught = desk.throng("verify", &[]);
+    caught.refused(5, &["presence: ", "with a chance below min = 0.1"]);
+    assert_no_values(&caught.err);
+    // Every row three times: three of four are in.
+    let thrice: Vec<RecordBatch> = vec![rows.clone(), rows.clone(), rows.clone()];
+    write_parquet(&file, &datafusion::arrow::compute::concat_batches(&rows.schema(), &thrice).unwrap());
+    desk.throng("verify", &[]).refused(5, &["with a chance above max = 0.5"]);
+    // The public table has lost people since: those who are left are surer.
+    fs::write(&file, original).unwrap();
+    desk.throng("verify", &[]).ok();
+    let public = read_parquet(&desk.path("public.parquet"));
+    write_parquet(&desk.path("public.parquet"), &chosen(&public, is_member));
+    desk.throng("verify", &[]).refused(5, &["with a chance above max = 0.5"]);
+}
+
+#[test]
+fn attack_counts_people_by_confidence() {
+    let desk = desk("min = 0.1, max = 0.5", "mpalm");
+    desk.run(&[]).ok();
+    let attacked = desk.throng("attack", &["--json", "--population", "100000"]).ok();
+    let found: Value = serde_json::from_str(&attacked.out).unwrap();
+    let membership = &found["membership"];
+    assert_eq!((membership["people"].as_u64(), membership["present"].as_u64()), (Some(PUBLIC as u64), Some(0)));
+    assert_eq!((membership["absent"].as_u64(), membership["bounded"].as_u64()), (Some(0), Some(0)));
+    let steps: Vec<u64> = membership["steps"].as_array().unwrap().iter().map(|step| step.as_u64().unwrap()).collect();
+    assert_eq!(steps.iter().sum::<u64>(), PUBLIC as u64);
+    assert_eq!(steps[6..].iter().sum::<u64>() + steps[0], 0, "nobody below 10 % or above 60 %: {steps:?}");
+    assert!(found["linkage"]["k_map"].as_u64().unwrap() >= 10);
+    assert!(found["sensitive"]["ill"]["rows"].as_u64().unwrap() > 0);
+    assert_eq!(found["population"]["release"]["chosen"], 0.0, "no published class is of one person");
+    let told = desk.throng("attack", &[]).ok();
+    assert!(told.out.contains("certainly not") && told.out.contains("journalist"));
+    assert_no_values(&told.out);
+}
+
+/// Public rows have no sensitive values, no pseudonyms and no rows in the measures: all that is the source's alone.
+#[test]
+fn everything_else_is_about_the_source_alone() {
+    let desk = desk("", "mpalm");
+    desk.job(
+        "[privacy]\nk = 5\nperson = \"id\"\nt-closeness = { column = \"ill\", t = 0.35, distance = \"equal\" }\n\
+         presence = { public = \"public.parquet\", min = 0.1, max = 0.5, key = [\"id\"] }\n[method]\nname = \"mpalm\"\n\
+         [measures]\nclass = \"ill\"\ninformation = true\nqueries = { count = 30, dimensions = 1, selectivity = 0.3, seed = 3 }\n\
+         [columns]\nid = { role = \"identifier\", treat = { pseudonym = { key-env = \"THE_KEY\" } } }\nage.role = \"quasi\"\n\
+         town.role = \"quasi\"\nill.role = \"sensitive\"\n",
+    );
+    let with_key = |command: &str| shell(&desk.path("."), &format!("THE_KEY=0123456789abcdef0123 $THRONG {command}"));
+    let planned = with_key("plan job.toml").ok();
+    assert!(planned.out.contains("presence=0.1..0.5"), "{}", planned.out);
+    with_key("run job.toml").ok();
+    with_key("verify job.toml").ok();
+    with_key("report job.toml").ok();
+    let (rows, manifest) = (desk.released(), manifest(&desk.path("out")));
+    assert_eq!(rows.num_rows(), (0..PUBLIC).filter(|&row| is_member(row)).count(), "{manifest}");
+    assert!(texts(&rows, "id").iter().all(|id| id.len() == 64));
+    assert!(counted(&desk).0.iter().all(|(rows, people)| rows * 10 >= *people && rows * 2 <= *people));
+    let roles = manifest["roles"].as_object().unwrap();
+    assert_eq!(roles.keys().collect::<Vec<_>>(), ["age", "id", "ill", "town"]);
+    assert!(manifest["scores"]["iloss"].as_f64().unwrap() <= rows.num_rows() as f64);
+    // Queries for a range of ages or towns are answered well from hundreds of rows, unless others were counted too.
+    assert!(manifest["scores"]["queries"]["mean"].as_f64().unwrap() < 0.5, "{}", manifest["scores"]);
+}
+
+#[test]
+fn the_public_table_is_no_part_of_trials_and_of_anatomy() {
+    let desk = desk("max = 0.9", "mondrian");
+    desk.throng("sweep", &["--k", "5"]).refused(3, &["privacy.presence", "queries and trials"]);
+    desk.run(&["--set", "method.form=\"anatomy\""]).refused(3, &["privacy.presence", "`anatomy`"]);
+}
+
+/// Without the rule, k-anonymity alone tells who is in where all who fit are in.
+#[test]
+fn attack_finds_members_of_a_release_without_the_rule() {
+    let desk = Desk::new();
+    let all = batch(people(PUBLIC));
+    let town = texts(&all, "town");
+    // Everybody of two towns, nobody else.
+    let inside = |row: usize| town[row] == town[0] || town[row] == town[5];
+    write_parquet(&desk.path("public.parquet"), &all.project(&[1, 2]).unwrap());
+    write_parquet(&desk.path("in.parquet"), &chosen(&all, inside));
+    desk.job(&job("", "mondrian").replace(", presence = { public = \"public.parquet\",  }", ""));
+    desk.run(&[]).ok();
+    let public = desk.name("public.parquet");
+    let found: Value = serde_json::from_str(&desk.throng("attack", &["--public", &public, "--json"]).ok().out).unwrap();
+    let members = (0..PUBLIC).filter(|&row| inside(row)).count() as u64;
+    let membership = &found["membership"];
+    assert_eq!(membership["present"].as_u64(), Some(members));
+    assert_eq!(membership["absent"].as_u64(), Some(PUBLIC as u64 - members));
+    assert_eq!((membership["reidentified"].as_f64(), membership["ruled_out"].as_f64()), (Some(1.0), Some(1.0)));
+}
+
+/// Hierarchies, masks, dates and nulls: what is published by node or set must not overlap either.
+#[test]
+fn every_kind_of_column_hides_members() {
+    let desk = Desk::new();
+    throng(&["generate", &desk.name("public.parquet"), "--rows", "3000", "--seed", "5", "--quiet"]).ok();
+    let all = read_parquet(&desk.path("public.parquet"));
+    write_parquet(&desk.path("in.parquet"), &chosen(&all, is_member));
+    let hierarchies = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/hierarchies");
+    fs::copy(hierarchies.join("marital_status.csv"), desk.path("marital_status.csv")).unwrap();
+    for method in ["mpalm", "mondrian"] {
+        desk.job(&format!(
+            "privacy = {{ k = 3, presence = {{ public = \"public.parquet\", min = 0.05, max = 0.9 }} }}\nmethod.name = \"{method}\"\n\
+             defaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\nsex.role = \"quasi\"\n\
+             postcode = {{ role = \"quasi\", hierarchy.mask = \"right\" }}\n\
+             arrival = {{ role = \"quasi\", hierarchy.calendar = [\"month\", \"year\", \"decade\"] }}\n\
+             marital_status = {{ role = \"quasi\", hierarchy = \"marital_status.csv\" }}\nincome.role = \"sensitive\"\n"
+        ));
+        desk.run(&["--run-id", method]).ok();
+        desk.throng("verify", &["--run-id", method]).ok();
+        let attacked = desk.throng("attack", &["--run-id", method, "--json"]).ok();
+        let found: Value = serde_json::from_str(&attacked.out).unwrap();
+        let membership = &found["membership"];
+        let certain = [&membership["present"], &membership["absent"], &membership["bounded"]].map(Value::as_u64);
+        assert_eq!(certain, [Some(0), Some(0), Some(0)], "{method}");
+    }
+}
