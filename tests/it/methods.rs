@@ -52,6 +52,9 @@ fn tables(sink: &Path) -> BTreeMap<String, RecordBatch> {
     parts.into_iter().map(|(folder, files)| (folder, read(files))).collect()
 }
 
+/// Methods that work by something that this job does not have; they have tests of their own.
+const ASK_FOR_MORE: [&str; 2] = ["pair-enum", "k-assemble"];
+
 #[test]
 fn every_method_publishes_the_same_for_any_number_of_partitions() {
     let desk = Desk::new();
@@ -59,7 +62,7 @@ fn every_method_publishes_the_same_for_any_number_of_partitions() {
     let hierarchies = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/hierarchies");
     fs::copy(hierarchies.join("marital_status.csv"), desk.path("marital_status.csv")).unwrap();
     desk.job(CENSUS);
-    for entry in METHODS {
+    for entry in METHODS.iter().filter(|entry| !ASK_FOR_MORE.contains(&entry.name)) {
         let name = format!("method.name=\"{}\"", entry.name);
         let published = |sink: &str, more: &[&str]| {
             let set = format!("sink.url={sink}");
