@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
-use datafusion::arrow::compute::take;
+use datafusion::arrow::compute::{filter, take};
 
 use super::{Blueprint, members};
 use crate::domain::{Grouping, Table};
@@ -97,7 +97,18 @@ fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Ta
     let mut table = Table::new(std::sync::Arc::clone(&blueprint.axes), codes);
     let treatment = &blueprint.treatment;
     for (column, domain) in treatment.sensitive.iter().zip(&blueprint.survey.sensitive) {
-        let mut sensitive = encode_sensitive(column, domain, rows.column(column.index))?;
+        let array = rows.column(column.index);
+        let mut sensitive = match treatment.member.map(|member| rows.column(member).as_boolean()) {
+            None => encode_sensitive(column, domain, array)?,
+            // Public rows have no sensitive value, and no rule asks for one.
+            Some(members) => {
+                let mut sensitive = encode_sensitive(column, domain, &filter(array, members)?)?;
+                let mut known = std::mem::take(&mut sensitive.codes).into_iter();
+                let codes = members.values().iter().map(|member| if member { known.next() } else { None });
+                sensitive.codes = codes.map(Option::unwrap_or_default).collect();
+                sensitive
+            }
+        };
         sensitive.codes = order.iter().map(|&row| sensitive.codes[row as usize]).collect();
         table.sensitive.push(sensitive);
     }

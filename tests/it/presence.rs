@@ -228,7 +228,7 @@ fn everything_else_is_about_the_source_alone() {
 #[test]
 fn the_public_table_is_no_part_of_trials_and_of_anatomy() {
     let desk = desk("max = 0.9", "mondrian");
-    desk.throng("sweep", &["--k", "5"]).refused(3, &["privacy.presence", "queries and trials"]);
+    desk.throng("sweep", &["--k", "5", "--quiet"]).refused(3, &["privacy.presence", "queries and trials"]);
     desk.run(&["--set", "method.form=\"anatomy\""]).refused(3, &["privacy.presence", "`anatomy`"]);
 }
 
