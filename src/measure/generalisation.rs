@@ -11,6 +11,8 @@
 //!
 //! Nodes above the same values are one level. A column without a hierarchy has the levels value, range or set, and top.
 
+use serde::{Deserialize, Serialize};
+
 use super::Sum;
 use crate::domain::{Axis, Cover, Shape};
 
@@ -52,7 +54,7 @@ pub fn iloss(axis: &Axis, cover: &Cover, a: usize) -> f64 {
 }
 
 /// Sums over published values.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generalisation {
     rows: u64,
     values: u64,

@@ -14,14 +14,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Sum;
+use serde::{Deserialize, Serialize};
+
+use super::{Sum, wire};
 use crate::domain::{Axis, Code, Cover, Shape, Table};
 
 /// Most different pairs of original and published value that are kept of a column; beyond, its measures are given up.
 const MOST_PAIRS: usize = 1 << 20;
 
 /// What a published value covers on one axis.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Piece {
     /// All codes from the first to the second.
     Span(Code, Code),
@@ -78,9 +80,11 @@ impl Piece {
 }
 
 /// How often each original code was published as each piece, on one axis.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Column {
+    #[serde(with = "wire::pairs_of_pairs")]
     pieces: BTreeMap<Piece, BTreeMap<Code, u64>>,
+    #[serde(with = "wire::pairs")]
     suppressed: BTreeMap<Code, u64>,
     pairs: usize,
 }
@@ -98,7 +102,7 @@ impl Column {
 }
 
 /// Frequencies of original and published values, column by column, and the joint divergence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Information {
     rows: u64,
     columns: Vec<Column>,

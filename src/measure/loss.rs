@@ -11,10 +11,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Sum, mean};
+use serde::{Deserialize, Serialize};
+
+use super::{Sum, mean, wire};
 
 /// Loss of groups, per quasi-identifier.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Loss {
     groups: u64,
     rows: u64,
@@ -23,6 +25,7 @@ pub struct Loss {
     by_group: Vec<Sum>,
     /// Per column: sum over rows.
     by_row: Vec<Sum>,
+    #[serde(with = "wire::bits")]
     worst: f64,
 }
 
@@ -111,8 +114,9 @@ fn total(sums: &[Sum]) -> f64 {
 }
 
 /// Sizes of the classes of equal published rows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Classes {
+    #[serde(with = "wire::pairs")]
     sizes: BTreeMap<u64, u64>,
 }
 

@@ -17,6 +17,7 @@ pub mod people;
 pub mod protection;
 pub mod risk;
 pub mod wilcoxon;
+mod wire;
 pub mod workload;
 
 pub use generalisation::Generalisation;
@@ -24,6 +25,7 @@ pub use information::Information;
 pub use loss::{Classes, Loss};
 pub use people::People;
 pub use protection::Protection;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use workload::Workload;
 
 /// A sum of fractions that does not depend on the order of its terms: whole multiples of 2^-60.
@@ -50,8 +52,20 @@ impl Sum {
     }
 }
 
+impl Serialize for Sum {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        wire::halves::serialize(&(self.0 as u128), to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Sum {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        wire::halves::deserialize(from).map(|number| Self(number as i128))
+    }
+}
+
 /// Loss and protection of published groups, added group by group.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Groups {
     /// What the groups lose.
     pub loss: Loss,
@@ -144,6 +158,8 @@ mod tests {
             merged.merge(&sum(head));
             let whole = sum(&groups);
             prop_assert_eq!(&merged, &whole);
+            let sent: Groups = serde_json::from_str(&serde_json::to_string(&whole).unwrap()).unwrap();
+            prop_assert_eq!(&sent, &whole);
             prop_assert_eq!(merged.loss.um().map(f64::to_bits), whole.loss.um().map(f64::to_bits));
             let plain = groups.iter().map(|group| mean(&group.1)).sum::<f64>() / groups.len() as f64;
             prop_assert!(groups.is_empty() || (whole.loss.um().unwrap() - plain).abs() < 1e-12);

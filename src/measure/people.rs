@@ -8,13 +8,15 @@
 
 use std::collections::HashMap;
 
-use super::Classes;
+use serde::{Deserialize, Serialize};
+
+use super::{Classes, wire};
 
 /// Two independent hashes of the published values that make up the class of a row.
 pub type ClassHash = (u64, u64);
 
 /// Sizes of classes in people, and what the classes were.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct People {
     classes: Classes,
     digest: Digest,
@@ -55,8 +57,8 @@ impl People {
 }
 
 /// A sum over rows that tells multisets of classes apart.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Digest(u128);
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digest(#[serde(with = "wire::halves")] u128);
 
 impl Digest {
     /// Adds a row of a class.

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Sum, mean};
+use serde::{Deserialize, Serialize};
+
+use super::{Sum, mean, wire};
 use crate::domain::{Sensitive, SensitiveShape};
 use crate::privacy::within;
 
@@ -61,7 +63,7 @@ impl Span {
 }
 
 /// Protection of groups, over all sensitive columns.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Protection {
     groups: u64,
     rows: u64,
@@ -69,11 +71,15 @@ pub struct Protection {
     spreads: Sum,
     disclosures: Sum,
     disclosures_by_row: Sum,
+    #[serde(with = "wire::bits")]
     worst_disclosure: f64,
+    #[serde(with = "wire::bits")]
     worst_gd: f64,
     /// Rows of groups by their worst range diversity, in hundredths, rounded up.
+    #[serde(with = "wire::pairs")]
     by_disclosure: BTreeMap<u8, u64>,
     /// The bound above which a row counts as unprotected, and how many do.
+    #[serde(with = "wire::optional_bits")]
     bound: Option<f64>,
     unprotected: u64,
 }

@@ -8,6 +8,8 @@
 //! Queries are drawn from a seed in the space of codes, and both answers are added up cell by cell, where the original
 //! rows and what is published of them are together.
 
+use serde::{Deserialize, Serialize};
+
 use super::Sum;
 use crate::domain::{Axis, Code, Cover, Shape, Table};
 
@@ -100,7 +102,7 @@ fn overlap(axis: &Axis, cover: &Cover, a: usize, (lo, hi): (Code, Code)) -> f64 
 }
 
 /// Actual answers and estimates of a list of queries.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
     actual: Vec<u64>,
     estimate: Vec<Sum>,

@@ -146,11 +146,11 @@ impl Collector {
 /// Collects the domain of one sensitive column.
 #[derive(Debug, Clone)]
 pub(super) struct SensitiveCollector {
-    min: f64,
-    max: f64,
-    hashes: HashSketch,
+    pub(super) min: f64,
+    pub(super) max: f64,
+    pub(super) hashes: HashSketch,
     /// How often every value occurs, when a rule compares groups with it.
-    reference: Option<Reference>,
+    pub(super) reference: Option<Reference>,
 }
 
 impl SensitiveCollector {

@@ -9,6 +9,8 @@ mod facts;
 mod members;
 mod sample;
 mod sketch;
+#[cfg(feature = "cluster")]
+mod state;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +18,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::runtime::JoinSet;
-use datafusion::execution::TaskContext;
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
 
@@ -25,6 +27,8 @@ pub(crate) use choices::{method, rules};
 pub use facts::Facts;
 pub use sample::{SAMPLE_ROWS, Sample};
 pub(crate) use sketch::HashSketch;
+#[cfg(feature = "cluster")]
+pub(crate) use state::merge_pieces;
 
 use crate::domain::Table;
 use crate::encode::{Coder, SensitiveDomain, encode_sensitive, positions};
@@ -80,17 +84,10 @@ pub async fn survey(
 ) -> Result<Survey> {
     let mut tasks = JoinSet::new();
     for partition in 0..plan.properties().output_partitioning().partition_count() {
-        let mut stream = plan.execute(partition, Arc::clone(&context))?;
-        let mut surveyor = Surveyor::new(&treatment, plan.schema());
+        let stream = plan.execute(partition, Arc::clone(&context))?;
         let treatment = Arc::clone(&treatment);
         let reservation = MemoryConsumer::new(format!("Survey[{partition}]")).register(context.memory_pool());
-        tasks.spawn(async move {
-            while let Some(batch) = stream.next().await {
-                surveyor.add(&treatment, &batch?)?;
-                reservation.try_resize(surveyor.sampler.size())?;
-            }
-            Ok::<_, Error>(surveyor)
-        });
+        tasks.spawn(async move { Surveyor::of_rows(stream, &treatment, &reservation).await });
     }
     let mut whole = Surveyor::new(&treatment, plan.schema());
     while let Some(part) = tasks.join_next().await {
@@ -99,8 +96,20 @@ pub async fn survey(
     whole.finish(&treatment, cell_rows)
 }
 
+/// Surveys one partition of such a plan, as pieces for [`merge_pieces`].
+#[cfg(feature = "cluster")]
+pub(crate) async fn survey_partition(
+    rows: SendableRecordBatchStream,
+    treatment: &Treatment,
+    reservation: &MemoryReservation,
+) -> Result<Vec<Vec<u8>>> {
+    Surveyor::of_rows(rows, treatment, reservation).await?.pieces()
+}
+
 /// What one partition has contributed so far.
 struct Surveyor {
+    #[cfg(feature = "cluster")]
+    schema: SchemaRef,
     rows: u64,
     members: u64,
     quasi: Vec<Collector>,
@@ -111,12 +120,28 @@ struct Surveyor {
 impl Surveyor {
     fn new(treatment: &Treatment, schema: SchemaRef) -> Self {
         Self {
+            #[cfg(feature = "cluster")]
+            schema: Arc::clone(&schema),
             rows: 0,
             members: 0,
             quasi: treatment.quasi.iter().map(Collector::new).collect(),
             sensitive: treatment.sensitive.iter().map(SensitiveCollector::new).collect(),
             sampler: Sampler::new(schema, treatment.policy.method.seed),
         }
+    }
+
+    /// Surveys all rows of a stream.
+    async fn of_rows(
+        mut rows: SendableRecordBatchStream,
+        treatment: &Treatment,
+        reservation: &MemoryReservation,
+    ) -> Result<Self> {
+        let mut surveyor = Self::new(treatment, rows.schema());
+        while let Some(batch) = rows.next().await {
+            surveyor.add(treatment, &batch?)?;
+            reservation.try_resize(surveyor.sampler.size())?;
+        }
+        Ok(surveyor)
     }
 
     fn add(&mut self, treatment: &Treatment, batch: &RecordBatch) -> Result<()> {

@@ -13,6 +13,9 @@ use crate::error::Result;
 /// Most distinct rows kept.
 pub const SAMPLE_ROWS: usize = 1 << 17;
 
+/// Rows, their hashes, and how often each occurs.
+type Part = (RecordBatch, Vec<u64>, Vec<u64>);
+
 /// Collects the sample of one partition.
 #[derive(Debug, Clone)]
 pub(super) struct Sampler {
@@ -20,7 +23,7 @@ pub(super) struct Sampler {
     seed: u64,
     /// Rows at or above this hash are passed over.
     ceiling: u64,
-    parts: Vec<(RecordBatch, Vec<u64>, Vec<u64>)>,
+    parts: Vec<Part>,
     pending: usize,
     size: usize,
 }
@@ -61,6 +64,25 @@ impl Sampler {
             self.push(rows, hashes, Some(counts))?;
         }
         Ok(())
+    }
+
+    /// The rows chosen so far with their hashes and counts, and the bound below which they lie.
+    #[cfg(feature = "cluster")]
+    pub(super) fn into_parts(mut self) -> Result<(u64, Vec<Part>)> {
+        self.compact()?;
+        Ok((self.ceiling, self.parts))
+    }
+
+    /// A sampler that has chosen these rows.
+    #[cfg(feature = "cluster")]
+    pub(super) fn of_part(schema: SchemaRef, seed: u64, ceiling: u64, part: Option<Part>) -> Result<Self> {
+        let mut sampler = Self { ceiling, ..Self::new(schema, seed) };
+        if let Some((rows, hashes, counts)) = part {
+            // Names and metadata may have changed on the way, types not.
+            let rows = RecordBatch::try_new(std::sync::Arc::clone(&sampler.schema), rows.columns().to_vec())?;
+            sampler.push(rows, hashes, Some(counts))?;
+        }
+        Ok(sampler)
     }
 
     pub(super) fn finish(mut self) -> Result<Sample> {

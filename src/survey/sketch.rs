@@ -51,6 +51,20 @@ impl HashSketch {
         estimate(self.kept.len() as u64, self.ceiling)
     }
 
+    /// The sketch as what it keeps, and the bound below which it does.
+    #[cfg(feature = "cluster")]
+    pub(super) fn into_parts(self) -> (u64, Vec<u64>) {
+        let mut hashes: Vec<u64> = self.kept.into_iter().collect();
+        hashes.sort_unstable();
+        (self.ceiling, hashes)
+    }
+
+    /// The sketch of these parts.
+    #[cfg(feature = "cluster")]
+    pub(super) fn from_parts(ceiling: u64, hashes: Vec<u64>) -> Self {
+        Self { kept: hashes.into_iter().collect(), ceiling }
+    }
+
     fn shrink(&mut self) {
         let mut hashes: Vec<u64> = self.kept.iter().copied().collect();
         let (_, middle, _) = hashes.select_nth_unstable(MOST_CODES);
@@ -137,6 +151,18 @@ impl WordSketch {
         let mut words: Vec<String> = self.kept.into_values().collect();
         words.sort_unstable();
         (words, distinct)
+    }
+
+    /// The sketch as what it keeps, and the bound below which it does.
+    #[cfg(feature = "cluster")]
+    pub(super) fn into_parts(self) -> (u64, BTreeMap<u64, String>) {
+        (self.ceiling, self.kept)
+    }
+
+    /// The sketch of these parts.
+    #[cfg(feature = "cluster")]
+    pub(super) fn from_parts(ceiling: u64, kept: BTreeMap<u64, String>) -> Self {
+        Self { kept, ceiling, ..Self::default() }
     }
 
     fn pop(&mut self) {

@@ -10,16 +10,20 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Dependencies, Instances};
 use crate::domain::{Grouping, Table};
+use crate::measure::wire;
 
 /// Most instances kept of a dependency.
 pub const KEPT: usize = 1 << 15;
 
 /// The instances of one dependency, and what each has lost.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preserved {
     /// Least distance by hash of the instance.
+    #[serde(with = "wire::pairs_of_bits")]
     least: BTreeMap<u64, f64>,
     /// Whether instances were passed over.
     sampled: bool,
