@@ -14,7 +14,7 @@ use crate::domain::Code;
 use crate::error::Error;
 
 /// Name of the function.
-pub(super) const ASSIGN_CELL: &str = "assign_cell";
+pub(crate) const ASSIGN_CELL: &str = "assign_cell";
 
 /// The function; its blueprint is filled in when the survey has run, which is before its first row arrives.
 #[derive(Debug)]

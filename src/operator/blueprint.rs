@@ -118,7 +118,7 @@ impl Blueprint {
 
 impl Blueprint {
     /// Refuses a result that loses more in a group, or has suppressed more rows, than the policy allows.
-    pub(super) fn refuse(&self, measures: &Measures) -> Result<()> {
+    pub(crate) fn refuse(&self, measures: &Measures) -> Result<()> {
         if let (Some(bound), Some(worst)) = (self.treatment.policy.privacy.max_loss, measures.loss.wgu())
             && !within(worst, bound)
         {

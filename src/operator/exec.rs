@@ -50,6 +50,8 @@ pub struct AnonymizeExec {
     /// Filled by the survey; `assign_cell` looks into it.
     blueprint: Arc<OnceCell<Arc<Blueprint>>>,
     tally: Arc<Mutex<Tally>>,
+    /// Whether this node sees all cells, or somebody else does and judges the result.
+    whole: bool,
     metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
 }
@@ -85,13 +87,25 @@ impl AnonymizeExec {
             .map(|index| ProjectionExpr::new(column(index), schema.field(index).name().clone()))
             .chain([ProjectionExpr::new(cell, CELL_COLUMN.to_owned())]);
         let input = Arc::new(ProjectionExec::try_new(columns, Arc::clone(&rows))?);
-        Ok(Self::new(input, survey, treatment, blueprint))
+        Ok(Self::new(input, survey, treatment, blueprint, true))
     }
 
     /// The operator over rows that carry their cell, by a blueprint that was made elsewhere.
-    pub(super) fn surveyed(input: Arc<dyn ExecutionPlan>, blueprint: Arc<Blueprint>) -> Self {
+    pub(super) fn surveyed(input: Arc<dyn ExecutionPlan>, blueprint: Arc<Blueprint>, whole: bool) -> Self {
         let treatment = Arc::clone(&blueprint.treatment);
-        Self::new(input, None, treatment, Arc::new(OnceCell::new_with(Some(blueprint))))
+        Self::new(input, None, treatment, Arc::new(OnceCell::new_with(Some(blueprint))), whole)
+    }
+
+    /// The same operator as one of several that share the cells of a table that somebody else surveys: each measures its
+    /// own, and whoever gathers the measures must see to it that the policy allows them ([`Blueprint::refuse`]).
+    pub(crate) fn in_part(&self) -> Self {
+        let (treatment, blueprint) = (Arc::clone(&self.treatment), Arc::clone(&self.blueprint));
+        Self::new(Arc::clone(&self.input), None, treatment, blueprint, false)
+    }
+
+    /// Whether this operator sees all cells.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole
     }
 
     fn new(
@@ -99,6 +113,7 @@ impl AnonymizeExec {
         survey: Option<Arc<dyn ExecutionPlan>>,
         treatment: Arc<Treatment>,
         blueprint: Arc<OnceCell<Arc<Blueprint>>>,
+        whole: bool,
     ) -> Self {
         let partitions = input.output_partitioning().partition_count();
         let properties = PlanProperties::new(
@@ -113,7 +128,8 @@ impl AnonymizeExec {
             survey,
             treatment,
             blueprint,
-            tally: Arc::new(Mutex::new(Tally::new(partitions))),
+            tally: Arc::new(Mutex::new(Tally::new(partitions, whole))),
+            whole,
             metrics: ExecutionPlanMetricsSet::new(),
             properties: Arc::new(properties),
         }
@@ -121,7 +137,12 @@ impl AnonymizeExec {
 
     /// Loss and protection of the groups that this node has published so far; none before the first.
     pub fn measures(&self) -> Option<Measures> {
-        self.tally.lock().ok().and_then(|tally| tally.measures.clone())
+        self.tally.lock().ok().and_then(|tally| tally.sum())
+    }
+
+    /// The same of one partition.
+    pub(crate) fn measures_of(&self, partition: usize) -> Option<Measures> {
+        self.tally.lock().ok().and_then(|tally| tally.of(partition).cloned())
     }
 
     /// The blueprint, once the survey has run.
@@ -195,7 +216,8 @@ impl ExecutionPlan for AnonymizeExec {
         let mut children = children.into_iter();
         let Some(input) = children.next() else { return internal_err!("AnonymizeExec needs an input") };
         let survey = children.next();
-        Ok(Arc::new(Self::new(input, survey, Arc::clone(&self.treatment), Arc::clone(&self.blueprint))))
+        let (treatment, blueprint) = (Arc::clone(&self.treatment), Arc::clone(&self.blueprint));
+        Ok(Arc::new(Self::new(input, survey, treatment, blueprint, self.whole)))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -230,7 +252,8 @@ impl ExecutionPlan for AnonymizeExec {
             }
             let rows = input.execute(partition, Arc::clone(&context))?;
             let batch_rows = context.session_config().batch_size();
-            let stream = CellStream::new(rows, Arc::clone(blueprint), tally, metrics, reservation, batch_rows);
+            let stream =
+                CellStream::new(rows, Arc::clone(blueprint), (tally, partition), metrics, reservation, batch_rows);
             Ok::<_, datafusion::error::DataFusionError>(stream.into_stream())
         };
         let stream = futures::stream::once(start).try_flatten();

@@ -28,8 +28,12 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "cluster")]
+pub(crate) use assign_cell::ASSIGN_CELL;
 pub use blueprint::Blueprint;
 pub use codec::AnonymizeCodec;
+#[cfg(feature = "cluster")]
+pub(crate) use codec::{decode_treatment, encode_treatment};
 pub use dataframe::{AnonymizeExt, register};
 pub use exec::AnonymizeExec;
 pub(crate) use identifiers::treat;

@@ -59,14 +59,30 @@ impl Metrics {
 /// What all partitions have published so far.
 #[derive(Debug)]
 pub(super) struct Tally {
-    pub(super) measures: Option<Measures>,
+    /// Measures by partition; none before its first group.
+    measures: Vec<Option<Measures>>,
     /// Partitions that have not ended yet.
-    pub(super) open: usize,
+    open: usize,
+    /// Whether the partitions are all there are: then the last one to end judges the result.
+    whole: bool,
 }
 
 impl Tally {
-    pub(super) fn new(partitions: usize) -> Self {
-        Self { measures: None, open: partitions }
+    pub(super) fn new(partitions: usize, whole: bool) -> Self {
+        Self { measures: vec![None; partitions], open: partitions, whole }
+    }
+
+    /// What one partition has published.
+    pub(super) fn of(&self, partition: usize) -> Option<&Measures> {
+        self.measures.get(partition)?.as_ref()
+    }
+
+    /// What all of them have published.
+    pub(super) fn sum(&self) -> Option<Measures> {
+        let mut parts = self.measures.iter().flatten();
+        let mut sum = parts.next()?.clone();
+        parts.for_each(|part| sum.merge(part));
+        Some(sum)
     }
 }
 
@@ -76,6 +92,7 @@ pub(super) struct CellStream {
     blueprint: Arc<Blueprint>,
     /// Where the measures of finished cells are added up.
     tally: Arc<Mutex<Tally>>,
+    partition: usize,
     metrics: Metrics,
     reservation: MemoryReservation,
     batch_rows: usize,
@@ -96,7 +113,7 @@ impl CellStream {
     pub(super) fn new(
         input: SendableRecordBatchStream,
         blueprint: Arc<Blueprint>,
-        tally: Arc<Mutex<Tally>>,
+        (tally, partition): (Arc<Mutex<Tally>>, usize),
         metrics: Metrics,
         reservation: MemoryReservation,
         batch_rows: usize,
@@ -106,6 +123,7 @@ impl CellStream {
             input,
             blueprint,
             tally,
+            partition,
             metrics,
             reservation,
             batch_rows,
@@ -197,9 +215,10 @@ impl CellStream {
         self.metrics.recoding.add_duration(done.recoding);
         self.metrics.baseline.elapsed_compute().add_duration(done.encoding + done.grouping + done.recoding);
         let mut tally = self.tally.lock().map_err(|_| Error::Internal("measures are poisoned".into()))?;
-        match &mut tally.measures {
-            Some(sum) => sum.merge(&done.measures),
-            none => *none = Some(done.measures),
+        match tally.measures.get_mut(self.partition) {
+            Some(Some(sum)) => sum.merge(&done.measures),
+            Some(none) => *none = Some(done.measures),
+            None => return Err(Error::Internal(format!("there is no partition {}", self.partition))),
         }
         drop(tally);
         if done.rows.num_rows() > 0 {
@@ -214,8 +233,8 @@ impl CellStream {
     fn end(&self) -> Result<()> {
         let mut tally = self.tally.lock().map_err(|_| Error::Internal("measures are poisoned".into()))?;
         tally.open = tally.open.saturating_sub(1);
-        match &tally.measures {
-            Some(measures) if tally.open == 0 => self.blueprint.refuse(measures),
+        match tally.sum() {
+            Some(measures) if tally.open == 0 && tally.whole => self.blueprint.refuse(&measures),
             _ => Ok(()),
         }
     }

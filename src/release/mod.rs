@@ -21,6 +21,7 @@ mod cover;
 #[cfg(feature = "delta")]
 mod delta;
 mod dependencies;
+mod engine;
 mod feasibility;
 mod inference;
 mod judge;
@@ -46,6 +47,7 @@ mod write;
 pub use attack::{Attack, Membership, Population, Risks};
 pub use commit::Latest;
 pub(crate) use cover::Published;
+pub use engine::{Engine, Local, Place, Watch};
 pub use feasibility::Report;
 pub use ledger::{collect_garbage, latest_run, releases, roll_back};
 pub use location::Location;
@@ -54,12 +56,20 @@ pub use manifest::{
     Verification,
 };
 pub use matching::Matching;
+#[cfg(feature = "cluster")]
+pub(crate) use phase::known_rows;
 pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
 pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, Run, RunOptions, Verified, plan};
+#[cfg(feature = "cluster")]
+pub(crate) use session::unique_name;
 pub use session::{SessionOptions, SpillFolder};
 pub use source::Source;
 pub use stores::{Service, Stores};
 pub use trial::{Setting, Trial, Trials};
+#[cfg(feature = "cluster")]
+pub(crate) use upload::Uploads;
 pub use verify::{Finding, verify_against_source, verify_release};
 pub(crate) use verify::{count_classes, fingerprint, readable};
+#[cfg(feature = "cluster")]
+pub(crate) use write::{Target, WriteExec};

@@ -117,7 +117,7 @@ pub fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> u64 {
 }
 
 /// Rows that a plan will put out, when its files tell; 0 when not.
-pub(super) fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+pub(crate) fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
     let rows = statistics.ok().and_then(|statistics| statistics.num_rows.get_value().copied());
     rows.unwrap_or(0) as u64

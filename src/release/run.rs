@@ -5,13 +5,9 @@ use std::path::{Path as LocalPath, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::datatypes::UInt64Type;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::parquet::basic::{Compression as Codec, GzipLevel, ZstdLevel};
-use datafusion::parquet::file::metadata::KeyValue;
-use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
-use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::{DataFrame, SessionContext};
 use object_store::ObjectStoreExt;
 use object_store::path::Path;
@@ -20,6 +16,7 @@ use super::anatomy::Tables;
 use super::attack::{self, Attack, Membership, Risks};
 use super::commit::{self, Commit};
 use super::dependencies;
+use super::engine::{Engine, Local, Place};
 use super::feasibility::Report;
 use super::inference::{self, Verdict};
 use super::judge::{Look, classification};
@@ -35,13 +32,12 @@ use super::source::Source;
 use super::stores::Stores;
 use super::upload::Uploads;
 use super::verify::{self, Finding, Found};
-use super::write::{Target, WriteExec, Written, by_folder, stored_schema};
+use super::write::{Target, WriteExec, Written, by_folder, gather, stored_schema};
 use crate::error::{Error, Result};
-use crate::job::{Compression, Form, Job, MEMBER_COLUMN, Output, Policy, Treatment, check, check_layout};
+use crate::job::{Form, Job, MEMBER_COLUMN, Policy, Treatment, check, check_layout};
 use crate::measure::{Classes, Groups};
 use crate::operator::{Anonymize, AnonymizeExec, Blueprint, cell_rows, fitting_partitions, survey_plan, treat};
 use crate::privacy::Figures;
-use crate::survey::survey;
 
 /// How to run a job.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +51,8 @@ pub struct RunOptions {
     pub cell_rows: Option<usize>,
     /// Object stores that are at hand; others are opened with the credentials of the environment.
     pub stores: Stores,
+    /// Where the work is done; in this process when absent.
+    pub engine: Option<Arc<dyn Engine>>,
 }
 
 /// Where a run reports that a phase begins: the plan that runs, if any, tells by its metrics how far it is.
@@ -75,6 +73,7 @@ pub struct Run {
     base: PathBuf,
     policy: Arc<Policy>,
     context: SessionContext,
+    engine: Arc<dyn Engine>,
     /// Held for its end, when the folder goes.
     _spill: SpillFolder,
     options: RunOptions,
@@ -88,9 +87,11 @@ impl Run {
     pub fn new(job: Job, base: &LocalPath, options: RunOptions) -> Result<Self> {
         refuse(check(&job, base).iter().filter(|problem| problem.is_error()))?;
         let policy = Arc::new(Policy::of(&job, base)?);
-        let (context, spill) = options.session.open()?;
+        let engine = options.engine.clone().unwrap_or_else(|| Arc::new(Local));
+        let places = Place::all(&job);
+        let (context, spill) = options.session.open_with(|config| engine.configure(config, &places))?;
         let (staged, uploads) = (Mutex::default(), Uploads::default());
-        Ok(Self { job, base: base.to_owned(), policy, context, _spill: spill, options, staged, uploads })
+        Ok(Self { job, base: base.to_owned(), policy, context, engine, _spill: spill, options, staged, uploads })
     }
 
     /// Runs the job.
@@ -139,7 +140,7 @@ impl Run {
             let mut blueprint = blueprint;
             let phase = Phase::Group.begin();
             let (files, measures, cells, inferred) = loop {
-                let target = self.target(&sink, &folder, &run, &blueprint)?;
+                let target = self.target(&sink, &folder, &run, &blueprint.treatment);
                 let (files, measures, cells) = self.group(input.clone(), &blueprint, target, observer, &phase).await?;
                 if self.policy.dependencies.is_empty() {
                     break (files, measures, cells, None);
@@ -185,6 +186,7 @@ impl Run {
                 self.already(*other, source, public.as_ref())
             }
             Err(error) => {
+                self.engine.settle().await;
                 self.uploads.settle().await;
                 commit::discard(&sink, &folder).await;
                 Err(error)
@@ -205,6 +207,7 @@ impl Run {
 
     /// Removes what a run that was stopped has staged.
     pub async fn abandon(&self) {
+        self.engine.settle().await;
         self.uploads.settle().await;
         let staged = self.staged.lock().ok().and_then(|mut staged| staged.take());
         if let Some((sink, folder)) = staged {
@@ -328,9 +331,9 @@ impl Run {
     ) -> Result<Arc<Blueprint>> {
         let plan = survey_plan(input, &treatment)?;
         let plan = DataFrame::new(self.context.state(), plan).create_physical_plan().await?;
-        observer(Phase::Survey, Some(&plan), known_rows(&plan));
-        let cell_rows = self.cell_rows(&treatment);
-        let found = survey(plan, self.context.task_ctx(), Arc::clone(&treatment), cell_rows).await?;
+        let (rows, cell_rows) = (known_rows(&plan), self.cell_rows(&treatment));
+        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Survey, Some(plan), rows);
+        let found = self.engine.survey(plan, &self.context, Arc::clone(&treatment), cell_rows, &watch).await?;
         Blueprint::new(treatment, found).map(Arc::new)
     }
 
@@ -342,50 +345,60 @@ impl Run {
         observer: &Observer<'_>,
         phase: &Begun,
     ) -> Result<(Vec<Written>, Groups, usize)> {
-        let logical = Anonymize::surveyed(input, Arc::clone(blueprint))?.into_plan();
-        let mut state = self.context.state();
-        if let Some(limit) = self.options.session.memory_limit {
-            let options = state.config_mut().options_mut();
-            let wanted = options.execution.target_partitions;
-            options.execution.target_partitions = fitting_partitions(&blueprint.treatment.input, limit, wanted);
-        }
-        let grouped = DataFrame::new(state, logical).create_physical_plan().await?;
-        let laid_out = by_folder(Arc::clone(&grouped), &target.partition_by)?;
-        let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(laid_out, target));
-        observer(Phase::Group, Some(&plan), blueprint.survey.rows);
-        let files = written(&collect(Arc::clone(&plan), self.context.task_ctx()).await?);
+        let (grouped, plan) = self.group_plan(input, blueprint, target).await?;
+        let rows = blueprint.survey.rows;
+        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Group, Some(plan), rows);
+        let (files, told) = gather(&self.engine.collect(Arc::clone(&plan), rows, &self.context, &watch).await?)?;
         phase.count("spilled_bytes", spilled_bytes(&plan));
-        let measures = measures(&grouped).unwrap_or_else(|| blueprint.measures());
+        let measures = told.or_else(|| measures(&grouped)).unwrap_or_else(|| blueprint.measures());
+        if self.engine.is_remote() {
+            blueprint.refuse(&measures)?;
+        }
         phase.count("rows", measures.loss.rows());
         phase.count("suppressed", measures.loss.suppressed());
         Ok((files, measures, blueprint.survey.tree.cells()))
     }
 
-    fn target(&self, sink: &Location, folder: &Path, run: &str, blueprint: &Blueprint) -> Result<Target> {
-        let metadata = vec![
-            KeyValue::new("throng.version".into(), env!("CARGO_PKG_VERSION").to_owned()),
-            KeyValue::new("throng.run".into(), run.to_owned()),
-            KeyValue::new("throng.policy".into(), self.policy.hash.clone()),
-            KeyValue::new("throng.k".into(), blueprint.rules.k.to_string()),
+    /// The plan of pass 2, and its anonymising part alone.
+    async fn group_plan(
+        &self,
+        input: LogicalPlan,
+        blueprint: &Arc<Blueprint>,
+        target: Target,
+    ) -> Result<(Arc<dyn ExecutionPlan>, Arc<dyn ExecutionPlan>)> {
+        let logical = Anonymize::surveyed(input, Arc::clone(blueprint))?.into_plan();
+        let mut state = self.context.state();
+        if let Some(limit) = self.options.session.memory_limit.filter(|_| !self.engine.is_remote()) {
+            let options = state.config_mut().options_mut();
+            let wanted = options.execution.target_partitions;
+            options.execution.target_partitions = fitting_partitions(&blueprint.treatment.input, limit, wanted);
+        }
+        let mut grouped = DataFrame::new(state, logical).create_physical_plan().await?;
+        if self.engine.is_remote() {
+            grouped = in_part(grouped)?;
+        }
+        // Measures of a partition must be where its files are written: no exchange may come between.
+        let laid_out = by_folder(Arc::clone(&grouped), &target.output.partition_by, !self.engine.is_remote())?;
+        let plan = Arc::new(WriteExec::new(laid_out, target, self.uploads.clone()));
+        Ok((grouped, plan))
+    }
+
+    fn target(&self, sink: &Location, folder: &Path, run: &str, treatment: &Treatment) -> Target {
+        let metadata = [
+            ("throng.version", env!("CARGO_PKG_VERSION")),
+            ("throng.run", run),
+            ("throng.policy", &self.policy.hash),
+            ("throng.k", &self.policy.privacy.k.to_string()),
         ];
-        let Output { row_group_rows, file_rows, file_size, .. } = self.job.output;
-        let properties = WriterProperties::builder()
-            .set_compression(codec(&self.job.output)?)
-            .set_max_row_group_row_count(Some(row_group_rows))
-            .set_statistics_enabled(EnabledStatistics::Page)
-            .set_created_by(format!("throng {}", env!("CARGO_PKG_VERSION")))
-            .set_key_value_metadata(Some(metadata))
-            .build();
-        Ok(Target {
-            store: Arc::clone(&sink.store),
-            uploads: self.uploads.clone(),
-            folder: folder.clone(),
-            properties,
-            file_rows,
-            file_size: file_size.0,
-            partition_by: self.job.output.partition_by.clone(),
-            tables: blueprint.treatment.form() == Form::Anatomy,
-        })
+        self.context.register_object_store(&sink.root, Arc::clone(&sink.store));
+        Target {
+            store: sink.root.to_string(),
+            folder: folder.to_string(),
+            output: self.job.output.clone(),
+            metadata: metadata.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec(),
+            tables: treatment.form() == Form::Anatomy,
+            shared: self.engine.is_remote(),
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "the manifest gathers what every phase has found")]
@@ -680,14 +693,19 @@ async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFil
 pub async fn plan(run: &Run) -> Result<String> {
     let source = Source::find(&run.options.stores, &run.base, &run.job).await?;
     let Opened { input, treatment, public, .. } = run.open(&source).await?;
-    let logical = Anonymize::treated(input, treatment.as_ref().clone())?.into_plan();
+    let sink = run.sink()?;
+    let logical = Anonymize::treated(input.clone(), treatment.as_ref().clone())?.into_plan();
     let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
+    let survey = DataFrame::new(run.context.state(), survey_plan(&input, &treatment)?).create_physical_plan().await?;
+    let target = run.target(&sink, &sink.at("data"), "", &treatment);
+    let write = WriteExec::new(in_part(Arc::clone(&plan))?, target, Uploads::default());
+    let stages = run.engine.explain(survey, Arc::new(write), &treatment, &run.context)?;
+    let shown = stages.unwrap_or_else(|| displayable(plan.as_ref()).indent(false).to_string());
     let described = |what: &str, place: &Location| format!("{what}: {} ({})\n", place.name, place.service);
     let mut places: String = source.locations().map(|place| described("source", place)).collect();
     let public_places = public.iter().flat_map(|public| public.source.locations());
     places.extend(public_places.map(|place| described("public", place)));
-    let places = places + &described("sink", &run.sink()?);
-    Ok(source.mask(places + &displayable(plan.as_ref()).indent(false).to_string()))
+    Ok(source.mask(places + &described("sink", &sink) + &shown))
 }
 
 /// Measures of the anonymising node of a plan.
@@ -698,33 +716,15 @@ pub(super) fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
     }
 }
 
-fn written(batches: &[RecordBatch]) -> Vec<Written> {
-    let mut files: Vec<Written> = batches
-        .iter()
-        .flat_map(|batch| {
-            let number = |column: usize, row: usize| batch.column(column).as_primitive::<UInt64Type>().value(row);
-            (0..batch.num_rows()).map(move |row| Written {
-                path: batch.column(0).as_string::<i32>().value(row).to_owned(),
-                rows: number(1, row),
-                size: number(2, row),
-            })
+/// The plan with its anonymising node told that it sees a part of the cells.
+fn in_part(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let changed = plan.transform_up(|node| {
+        Ok(match node.downcast_ref::<AnonymizeExec>() {
+            Some(whole) => Transformed::yes(Arc::new(whole.in_part()) as Arc<dyn ExecutionPlan>),
+            None => Transformed::no(node),
         })
-        .collect();
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    files
-}
-
-fn codec(output: &Output) -> Result<Codec> {
-    let level = output.level;
-    Ok(match output.compression {
-        Compression::Zstd => {
-            Codec::ZSTD(level.map_or(Ok(ZstdLevel::default()), |level| ZstdLevel::try_new(level as i32))?)
-        }
-        Compression::Gzip => Codec::GZIP(level.map_or(Ok(GzipLevel::default()), GzipLevel::try_new)?),
-        Compression::Snappy => Codec::SNAPPY,
-        Compression::Lz4 => Codec::LZ4_RAW,
-        Compression::None => Codec::UNCOMPRESSED,
-    })
+    })?;
+    Ok(changed.data)
 }
 
 fn refuse<'a>(problems: impl Iterator<Item = &'a crate::job::Problem>) -> Result<()> {

@@ -55,6 +55,14 @@ const NAMED_CONSUMERS: usize = 3;
 impl SessionOptions {
     /// A session within these limits, and its spill folder, which goes when it is dropped.
     pub fn open(&self) -> Result<(SessionContext, SpillFolder)> {
+        self.open_with(Ok)
+    }
+
+    /// The same with more settings.
+    pub(super) fn open_with(
+        &self,
+        configure: impl FnOnce(SessionConfig) -> Result<SessionConfig>,
+    ) -> Result<(SessionContext, SpillFolder)> {
         let parent = self.spill_dir.clone().unwrap_or_else(std::env::temp_dir);
         let folder = SpillFolder::create(&parent)?;
         let mut disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![folder.path.clone()]));
@@ -66,7 +74,7 @@ impl SessionOptions {
             let consumers = std::num::NonZeroUsize::MIN.saturating_add(NAMED_CONSUMERS - 1);
             runtime = runtime.with_memory_pool(Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit), consumers)));
         }
-        let mut config = SessionConfig::new();
+        let mut config = configure(SessionConfig::new())?;
         if let Some(partitions) = self.partitions {
             config = config.with_target_partitions(partitions);
         }
@@ -84,7 +92,13 @@ impl SessionOptions {
 }
 
 impl SpillFolder {
-    fn create(parent: &Path) -> Result<Self> {
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A new folder in `parent`; what nobody works in any more goes.
+    pub fn create(parent: &Path) -> Result<Self> {
         let failed = |error: std::io::Error| {
             let why = reason(&error);
             Error::Resources(format!(
@@ -135,7 +149,7 @@ fn remove_abandoned(parent: &Path) {
 }
 
 /// A name that no other run has, on this machine or on another that shares the folder.
-pub(super) fn unique_name() -> String {
+pub(crate) fn unique_name() -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&jiff::Timestamp::now().as_nanosecond().to_le_bytes());
     hasher.update(&std::process::id().to_le_bytes());

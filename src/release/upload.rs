@@ -25,7 +25,7 @@ const PARTS_AT_ONCE: usize = 4;
 
 /// The uploads of a run that have not come to an end.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Uploads {
+pub(crate) struct Uploads {
     tasks: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 

@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, UInt64Array};
 use datafusion::arrow::compute::{cast, partition as arrow_partition};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::parquet::arrow::AsyncArrowWriter;
-use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::parquet::basic::{Compression as Codec, GzipLevel, ZstdLevel};
+use datafusion::parquet::file::metadata::KeyValue;
+use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions};
@@ -27,33 +30,98 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 use object_store::ObjectStore;
 use object_store::path::Path;
+use serde::{Deserialize, Serialize};
 
 use super::anatomy;
+use super::session::unique_name;
 use super::source::partitions::folder;
 use super::upload::{Upload, Uploads};
 use crate::error::{Error, Result};
+use crate::job::{Compression, Output};
+use crate::measure::Groups;
+use crate::operator::AnonymizeExec;
 
-/// Where and how files are written.
-#[derive(Debug, Clone)]
-pub(super) struct Target {
-    pub(super) store: Arc<dyn ObjectStore>,
-    /// Where uploads are seen to their end, whatever becomes of their writers.
-    pub(super) uploads: Uploads,
-    pub(super) folder: Path,
-    pub(super) properties: WriterProperties,
-    /// Rows after which a new file is begun.
-    pub(super) file_rows: usize,
-    /// Bytes after which a new file is begun.
-    pub(super) file_size: u64,
-    /// Columns whose values name folders, and are left out of the files.
-    pub(super) partition_by: Vec<String>,
+/// Where and how files are written: plain data, which can be sent to where the writing is done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Target {
+    /// Address of the store, by which the session knows it.
+    pub(super) store: String,
+    /// The folder in the store.
+    pub(super) folder: String,
+    pub(super) output: Output,
+    /// What every file says of itself.
+    pub(super) metadata: Vec<(String, String)>,
     /// Whether the rows are two tables side by side.
     pub(super) tables: bool,
+    /// Whether other processes write into the same folder: then files have names that nobody else chooses, also not when
+    /// the same rows are written again, and measures are sent along with them.
+    pub(super) shared: bool,
 }
 
-/// Brings rows of the same folder together: into one partition, one after the other, so that a folder is written by
-/// one writer and not in many small files.
-pub(super) fn by_folder(rows: Arc<dyn ExecutionPlan>, columns: &[String]) -> Result<Arc<dyn ExecutionPlan>> {
+impl Target {
+    fn open(&self, context: &TaskContext, uploads: &Uploads) -> Result<Sink> {
+        let store = context.runtime_env().object_store(ObjectStoreUrl::parse(&self.store)?)?;
+        let metadata = self.metadata.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
+        let properties = WriterProperties::builder()
+            .set_compression(codec(&self.output)?)
+            .set_max_row_group_row_count(Some(self.output.row_group_rows))
+            .set_statistics_enabled(EnabledStatistics::Page)
+            .set_created_by(format!("throng {}", env!("CARGO_PKG_VERSION")))
+            .set_key_value_metadata(Some(metadata))
+            .build();
+        Ok(Sink {
+            store,
+            uploads: uploads.clone(),
+            folder: Path::parse(&self.folder).map_err(object_store::Error::from)?,
+            properties,
+            file_rows: self.output.file_rows,
+            file_size: self.output.file_size.0,
+            partition_by: self.output.partition_by.clone(),
+        })
+    }
+
+    /// How the names of a partition's files begin.
+    fn stem(&self, partition: usize) -> String {
+        if self.shared { format!("part-{}", unique_name()) } else { format!("part-{partition:05}") }
+    }
+}
+
+fn codec(output: &Output) -> Result<Codec> {
+    let level = output.level;
+    Ok(match output.compression {
+        Compression::Zstd => {
+            Codec::ZSTD(level.map_or(Ok(ZstdLevel::default()), |level| ZstdLevel::try_new(level as i32))?)
+        }
+        Compression::Gzip => Codec::GZIP(level.map_or(Ok(GzipLevel::default()), GzipLevel::try_new)?),
+        Compression::Snappy => Codec::SNAPPY,
+        Compression::Lz4 => Codec::LZ4_RAW,
+        Compression::None => Codec::UNCOMPRESSED,
+    })
+}
+
+/// A target, opened.
+#[derive(Debug, Clone)]
+struct Sink {
+    store: Arc<dyn ObjectStore>,
+    /// Where uploads are seen to their end, whatever becomes of their writers.
+    uploads: Uploads,
+    folder: Path,
+    properties: WriterProperties,
+    /// Rows after which a new file is begun.
+    file_rows: usize,
+    /// Bytes after which a new file is begun.
+    file_size: u64,
+    /// Columns whose values name folders, and are left out of the files.
+    partition_by: Vec<String>,
+}
+
+/// Lays rows of the same folder one after the other. They are brought into one partition first, so that a folder is
+/// written by one writer and not in many small files, unless every partition must stay where it is.
+pub(super) fn by_folder(
+    rows: Arc<dyn ExecutionPlan>,
+    columns: &[String],
+    exchange: bool,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = rows.schema();
     let keys =
         columns.iter().map(|name| Ok(Arc::new(Column::new_with_schema(name, &schema)?) as Arc<dyn PhysicalExpr>));
@@ -64,6 +132,7 @@ pub(super) fn by_folder(rows: Arc<dyn ExecutionPlan>, columns: &[String]) -> Res
     let partitions = rows.output_partitioning().partition_count();
     let exchanged: Arc<dyn ExecutionPlan> = match partitions {
         0 | 1 => rows,
+        _ if !exchange => rows,
         _ => Arc::new(RepartitionExec::try_new(rows, Partitioning::Hash(keys, partitions))?),
     };
     Ok(Arc::new(SortExec::new(order, exchanged).with_preserve_partitioning(true)))
@@ -79,31 +148,39 @@ pub(super) struct Written {
 
 /// Writes its input.
 #[derive(Debug)]
-pub(super) struct WriteExec {
+pub(crate) struct WriteExec {
     input: Arc<dyn ExecutionPlan>,
     target: Target,
+    uploads: Uploads,
     metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
 }
 
 impl WriteExec {
-    pub(super) fn new(input: Arc<dyn ExecutionPlan>, target: Target) -> Self {
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, target: Target, uploads: Uploads) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(file_schema()),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
             EmissionType::Final,
             input.boundedness(),
         );
-        Self { input, target, metrics: ExecutionPlanMetricsSet::new(), properties: Arc::new(properties) }
+        Self { input, target, uploads, metrics: ExecutionPlanMetricsSet::new(), properties: Arc::new(properties) }
+    }
+
+    /// Where and how it writes.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
     }
 }
 
-/// The schema of the rows that are emitted.
+/// The schema of the rows that are emitted: one per file and, if they are sent along, one for the measures.
 fn file_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
-        Field::new("path", DataType::Utf8, false),
+        Field::new("path", DataType::Utf8, true),
         Field::new("rows", DataType::UInt64, false),
         Field::new("size", DataType::UInt64, false),
+        Field::new("measures", DataType::Utf8, true),
     ]))
 }
 
@@ -133,7 +210,7 @@ fn stored(data_type: &DataType) -> DataType {
 impl DisplayAs for WriteExec {
     fn fmt_as(&self, _form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "WriteExec: folder={}", self.target.folder)?;
-        match self.target.partition_by.as_slice() {
+        match self.target.output.partition_by.as_slice() {
             [] => Ok(()),
             columns => write!(f, ", partition_by=[{}]", columns.join(", ")),
         }
@@ -174,7 +251,7 @@ impl ExecutionPlan for WriteExec {
         _options: ReplaceChildrenOptions,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return internal_err!("WriteExec needs an input") };
-        Ok(Arc::new(Self::new(input, self.target.clone())))
+        Ok(Arc::new(Self::new(input, self.target.clone(), self.uploads.clone())))
     }
 
     fn with_new_children(
@@ -186,20 +263,19 @@ impl ExecutionPlan for WriteExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let reservation = MemoryConsumer::new(format!("WriteExec[{partition}]")).register(context.memory_pool());
+        let sink = self.target.open(&context, &self.uploads).map_err(Error::into_datafusion)?;
+        let below = Arc::clone(&self.input);
         let input = self.input.execute(partition, context)?;
-        let target = self.target.clone();
+        let (tables, shared, stem) = (self.target.tables, self.target.shared, self.target.stem(partition));
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let stream = futures::stream::once(async move {
-            let written = if target.tables {
-                write_tables(input, &target, partition, &metrics, &reservation).await
+            let written = if tables {
+                write_tables(input, &sink, &stem, &metrics, &reservation).await
             } else {
-                write(input, &target, partition, &metrics, &reservation).await
+                write(input, &sink, &stem, &metrics, &reservation).await
             };
-            let written = written.map_err(Error::into_datafusion)?;
-            let paths: ArrayRef = Arc::new(StringArray::from_iter_values(written.iter().map(|file| &file.path)));
-            let rows: ArrayRef = Arc::new(UInt64Array::from_iter_values(written.iter().map(|file| file.rows)));
-            let sizes: ArrayRef = Arc::new(UInt64Array::from_iter_values(written.iter().map(|file| file.size)));
-            Ok(RecordBatch::try_new(file_schema(), vec![paths, rows, sizes])?)
+            let measures = if shared { measures_of(&below, partition) } else { None };
+            written.and_then(|written| told(&written, measures.as_ref())).map_err(Error::into_datafusion)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(file_schema(), stream)))
     }
@@ -209,24 +285,71 @@ impl ExecutionPlan for WriteExec {
     }
 }
 
+/// What a partition tells when it has written its files.
+fn told(written: &[Written], measures: Option<&Groups>) -> Result<RecordBatch> {
+    let text = |groups| serde_json::to_string(groups).map_err(|error| Error::Internal(error.to_string()));
+    let measures = measures.map(text).transpose()?;
+    let files = written.iter().map(|file| (Some(file.path.as_str()), file.rows, file.size, None));
+    let rows: Vec<_> = files.chain(measures.as_deref().map(|text| (None, 0, 0, Some(text)))).collect();
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(rows.iter().map(|row| row.0).collect::<StringArray>()),
+        Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.1))),
+        Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.2))),
+        Arc::new(rows.iter().map(|row| row.3).collect::<StringArray>()),
+    ];
+    Ok(RecordBatch::try_new(file_schema(), columns)?)
+}
+
+/// What all partitions have told: the files by path, and the sum of the measures that were sent along.
+pub(super) fn gather(batches: &[RecordBatch]) -> Result<(Vec<Written>, Option<Groups>)> {
+    let (mut files, mut measures) = (Vec::new(), None::<Groups>);
+    for batch in batches {
+        let (paths, texts) = (batch.column(0).as_string::<i32>(), batch.column(3).as_string::<i32>());
+        let number = |column: usize, row: usize| batch.column(column).as_primitive::<UInt64Type>().value(row);
+        for row in 0..batch.num_rows() {
+            if paths.is_valid(row) {
+                files.push(Written { path: paths.value(row).to_owned(), rows: number(1, row), size: number(2, row) });
+            }
+            if texts.is_valid(row) {
+                let bad = |error| Error::Internal(format!("measures cannot be read: {error}"));
+                let part: Groups = serde_json::from_str(texts.value(row)).map_err(bad)?;
+                match &mut measures {
+                    Some(sum) => sum.merge(&part),
+                    none => *none = Some(part),
+                }
+            }
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok((files, measures))
+}
+
+/// Measures of one partition of the anonymising node below, which must not lie beyond an exchange.
+fn measures_of(plan: &Arc<dyn ExecutionPlan>, partition: usize) -> Option<Groups> {
+    match plan.downcast_ref::<AnonymizeExec>() {
+        Some(node) => node.measures_of(partition),
+        None => plan.children().into_iter().find_map(|child| measures_of(child, partition)),
+    }
+}
+
 /// Writes rows that are two tables side by side into a folder for each.
 async fn write_tables(
     input: SendableRecordBatchStream,
-    target: &Target,
-    partition: usize,
+    target: &Sink,
+    stem: &str,
     metrics: &BaselineMetrics,
     reservation: &MemoryReservation,
 ) -> Result<Vec<Written>> {
     let (pump, qit, st) = anatomy::part(input)?;
-    let below = |folder: &str| Target { folder: target.folder.clone().join(folder), ..target.clone() };
+    let below = |folder: &str| Sink { folder: target.folder.clone().join(folder), ..target.clone() };
     let (left, right) = (below(anatomy::QIT), below(anatomy::ST));
     // Progress counts the rows of people.
-    let uncounted = BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
+    let uncounted = BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
     let other = reservation.new_empty();
     let (_, qit, st) = futures::join!(
         pump,
-        write(qit, &left, partition, metrics, reservation),
-        write(st, &right, partition, &uncounted, &other),
+        write(qit, &left, stem, metrics, reservation),
+        write(st, &right, stem, &uncounted, &other),
     );
     let mut written = qit?;
     written.extend(st?);
@@ -235,8 +358,8 @@ async fn write_tables(
 
 async fn write(
     mut input: SendableRecordBatchStream,
-    target: &Target,
-    partition: usize,
+    target: &Sink,
+    stem: &str,
     metrics: &BaselineMetrics,
     reservation: &MemoryReservation,
 ) -> Result<Vec<Written>> {
@@ -253,7 +376,7 @@ async fn write(
             let file = match &mut open {
                 Some(file) => file,
                 none => {
-                    let name = format!("part-{partition:05}-{:03}.parquet", written.len());
+                    let name = format!("{stem}-{:03}.parquet", written.len());
                     none.insert(File::create(target, folder, name, folders.schema())?)
                 }
             };
@@ -288,14 +411,14 @@ struct File {
 }
 
 impl File {
-    fn create(target: &Target, folder: Vec<String>, name: String, schema: &SchemaRef) -> Result<Self> {
+    fn create(target: &Sink, folder: Vec<String>, name: String, schema: &SchemaRef) -> Result<Self> {
         let path = folder.iter().chain([&name]).fold(target.folder.clone(), |path, part| path.join(part.as_str()));
         let object = target.uploads.begin(&target.store, &path);
         let writer = AsyncArrowWriter::try_new(object, Arc::clone(schema), Some(target.properties.clone()))?;
         Ok(Self { folder, path, writer, rows: 0 })
     }
 
-    fn is_full(&self, target: &Target) -> bool {
+    fn is_full(&self, target: &Sink) -> bool {
         let size = self.writer.bytes_written() + self.writer.in_progress_size();
         self.rows >= target.file_rows || size as u64 >= target.file_size
     }

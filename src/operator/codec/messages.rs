@@ -39,6 +39,9 @@ pub(super) struct BlueprintMessage {
     input: Option<protobuf::Schema>,
     #[prost(message, optional, tag = "6")]
     survey: Option<SurveyMessage>,
+    /// Whether the operator is one of several that share the cells.
+    #[prost(bool, tag = "7")]
+    pub(super) part: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -169,23 +172,33 @@ impl TryFrom<&Blueprint> for BlueprintMessage {
     type Error = Error;
 
     fn try_from(blueprint: &Blueprint) -> Result<Self> {
-        let policy = &blueprint.treatment.policy;
-        let input = protobuf::Schema::try_from(blueprint.treatment.input.as_ref());
+        let survey = Some(SurveyMessage::from(&blueprint.survey));
+        Ok(Self { survey, ..Self::try_from(blueprint.treatment.as_ref())? })
+    }
+}
+
+impl TryFrom<&Treatment> for BlueprintMessage {
+    type Error = Error;
+
+    fn try_from(treatment: &Treatment) -> Result<Self> {
+        let policy = &treatment.policy;
+        let input = protobuf::Schema::try_from(treatment.input.as_ref());
         Ok(Self {
             format: FORMAT,
             policy: policy.text.clone(),
             files: policy.files.clone(),
             hash: policy.hash.clone(),
             input: Some(input.map_err(|error| Error::Internal(format!("a schema cannot be sent: {error}")))?),
-            survey: Some(SurveyMessage::from(&blueprint.survey)),
+            survey: None,
+            part: false,
         })
     }
 }
 
-impl TryFrom<BlueprintMessage> for Blueprint {
+impl TryFrom<&BlueprintMessage> for Treatment {
     type Error = Error;
 
-    fn try_from(message: BlueprintMessage) -> Result<Self> {
+    fn try_from(message: &BlueprintMessage) -> Result<Self> {
         if message.format != FORMAT {
             return Err(broken(format!(
                 "it has format {}, this version of throng reads format {FORMAT}; run the same version everywhere",
@@ -198,8 +211,16 @@ impl TryFrom<BlueprintMessage> for Blueprint {
         }
         let input = message.input.as_ref().ok_or_else(|| broken("it lacks a schema"))?;
         let input = Schema::try_from(input).map_err(|error| broken(error.to_string()))?;
+        Self::resolve(Arc::new(policy), Arc::new(input))
+    }
+}
+
+impl TryFrom<BlueprintMessage> for Blueprint {
+    type Error = Error;
+
+    fn try_from(message: BlueprintMessage) -> Result<Self> {
+        let treatment = Treatment::try_from(&message)?;
         let survey = Survey::try_from(message.survey.ok_or_else(|| broken("it lacks a survey"))?)?;
-        let treatment = Treatment::resolve(Arc::new(policy), Arc::new(input))?;
         let (quasi, sensitive) = (treatment.quasi.len(), treatment.sensitive.len());
         let fits = survey.facts.len() == quasi && survey.sensitive.len() == sensitive;
         if !fits || survey.tree.nodes.iter().any(|cut| cut.axis as usize >= quasi) {

@@ -25,6 +25,8 @@ use super::assign_cell::{ASSIGN_CELL, AssignCell};
 use super::identifiers::PSEUDONYM;
 use super::{Anonymize, AnonymizeExec, Blueprint};
 use crate::error::Error;
+#[cfg(feature = "cluster")]
+use crate::job::Treatment;
 use messages::{BlueprintMessage, broken};
 
 /// Writes and reads [`Anonymize`] and [`AnonymizeExec`].
@@ -33,14 +35,31 @@ use messages::{BlueprintMessage, broken};
 #[derive(Debug, Clone, Default)]
 pub struct AnonymizeCodec;
 
-fn encode(blueprint: &Blueprint, buffer: &mut Vec<u8>) -> Result<()> {
-    let message = BlueprintMessage::try_from(blueprint).map_err(Error::into_datafusion)?;
+fn encode(blueprint: &Blueprint, part: bool, buffer: &mut Vec<u8>) -> Result<()> {
+    let mut message = BlueprintMessage::try_from(blueprint).map_err(Error::into_datafusion)?;
+    message.part = part;
     message.encode(buffer).map_err(|error| broken(error.to_string()).into_datafusion())
 }
 
 fn decode(buffer: &[u8]) -> Result<Arc<Blueprint>> {
-    let message = BlueprintMessage::decode(buffer).map_err(|error| broken(error.to_string()).into_datafusion())?;
-    Blueprint::try_from(message).map(Arc::new).map_err(Error::into_datafusion)
+    Blueprint::try_from(read(buffer)?).map(Arc::new).map_err(Error::into_datafusion)
+}
+
+fn read(buffer: &[u8]) -> Result<BlueprintMessage> {
+    BlueprintMessage::decode(buffer).map_err(|error| broken(error.to_string()).into_datafusion())
+}
+
+/// Writes what happens to every column, for nodes that need no more.
+#[cfg(feature = "cluster")]
+pub(crate) fn encode_treatment(treatment: &Treatment, buffer: &mut Vec<u8>) -> Result<()> {
+    let message = BlueprintMessage::try_from(treatment).map_err(Error::into_datafusion)?;
+    message.encode(buffer).map_err(|error| broken(error.to_string()).into_datafusion())
+}
+
+/// Reads what [`encode_treatment`] has written.
+#[cfg(feature = "cluster")]
+pub(crate) fn decode_treatment(buffer: &[u8]) -> Result<Treatment> {
+    Treatment::try_from(&read(buffer)?).map_err(Error::into_datafusion)
 }
 
 fn surveyed(blueprint: Option<&Arc<Blueprint>>) -> Result<&Arc<Blueprint>> {
@@ -59,7 +78,7 @@ impl LogicalExtensionCodec for AnonymizeCodec {
 
     fn try_encode(&self, node: &Extension, buffer: &mut Vec<u8>) -> Result<()> {
         match node.node.as_any().downcast_ref::<Anonymize>() {
-            Some(node) => encode(surveyed(node.blueprint())?, buffer),
+            Some(node) => encode(surveyed(node.blueprint())?, false, buffer),
             None => not_impl_err!("AnonymizeCodec cannot write {}", node.node.name()),
         }
     }
@@ -92,7 +111,10 @@ impl PhysicalExtensionCodec for AnonymizeCodec {
         _context: &TaskContext,
         _converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(AnonymizeExec::surveyed(only(inputs)?, decode(buffer)?)))
+        let message = read(buffer)?;
+        let whole = !message.part;
+        let blueprint = Blueprint::try_from(message).map(Arc::new).map_err(Error::into_datafusion)?;
+        Ok(Arc::new(AnonymizeExec::surveyed(only(inputs)?, blueprint, whole)))
     }
 
     fn try_encode(
@@ -102,7 +124,7 @@ impl PhysicalExtensionCodec for AnonymizeCodec {
         _converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
         match node.downcast_ref::<AnonymizeExec>() {
-            Some(node) => encode(surveyed(node.blueprint())?, buffer),
+            Some(node) => encode(surveyed(node.blueprint())?, !node.is_whole(), buffer),
             None => not_impl_err!("AnonymizeCodec cannot write {}", node.name()),
         }
     }
@@ -116,7 +138,7 @@ impl PhysicalExtensionCodec for AnonymizeCodec {
 
     fn try_encode_udf(&self, function: &ScalarUDF, buffer: &mut Vec<u8>) -> Result<()> {
         match (function.inner().as_ref() as &dyn Any).downcast_ref::<AssignCell>() {
-            Some(function) => encode(surveyed(function.blueprint())?, buffer),
+            Some(function) => encode(surveyed(function.blueprint())?, false, buffer),
             None if function.name() == PSEUDONYM => {
                 not_impl_err!("a plan that makes pseudonyms cannot be sent: the key stays where it is")
             }

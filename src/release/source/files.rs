@@ -38,6 +38,12 @@ pub(super) struct Files {
     pub(super) shown: Shown,
 }
 
+/// Parquet as the session reads it: text as views, unless it asks for plain text.
+fn parquet_format(context: &SessionContext) -> ParquetFormat {
+    let views = context.state().config_options().execution.parquet.schema_force_view_types;
+    ParquetFormat::default().with_force_view_types(views)
+}
+
 /// Splits a location at its first wildcard: a folder, and a pattern of what lies below it.
 pub(super) fn split(url: &str) -> (&str, Option<&str>) {
     match url.find(['*', '?', '[']) {
@@ -127,7 +133,7 @@ impl Files {
         context.register_object_store(&self.location.root, Arc::clone(&self.location.store));
         let Some(csv) = &self.csv else {
             let schema = self.parquet_schema(context).await?;
-            return self.table_of(Arc::new(ParquetFormat::default()), schema);
+            return self.table_of(Arc::new(parquet_format(context)), schema);
         };
         let schema = csv.schema(self, &self.partitions.fields).await?;
         let table = self.table_of(Arc::new(csv.format()), csv.read_schema(&schema))?;
@@ -159,7 +165,7 @@ impl Files {
     /// different types is an error.
     async fn parquet_schema(&self, context: &SessionContext) -> Result<SchemaRef> {
         let state = context.state();
-        let format = ParquetFormat::default();
+        let format = parquet_format(context);
         let read = |at: usize| {
             let (state, format) = (&state, &format);
             async move {
