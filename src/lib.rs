@@ -62,6 +62,8 @@
 pub mod attack;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod domain;
 pub mod encode;
 pub mod error;

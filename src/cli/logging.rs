@@ -72,9 +72,11 @@ fn filter(verbose: u8, quiet: bool) -> Result<EnvFilter, String> {
     Ok(EnvFilter::new(match (quiet, verbose) {
         (true, _) => "throng=error",
         (false, 0) => "throng=warn",
-        (false, 1) => "throng=info",
-        (false, 2) => "throng=debug",
-        (false, _) => "throng=trace,datafusion=debug",
+        (false, 1) => "throng=info,ballista_scheduler=warn,ballista_executor=warn",
+        (false, 2) => "throng=debug,ballista_scheduler=info,ballista_executor=info,ballista_core=info",
+        (false, _) => {
+            "throng=trace,datafusion=debug,ballista_scheduler=debug,ballista_executor=debug,ballista_core=debug"
+        }
     }))
 }
 

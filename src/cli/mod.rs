@@ -2,6 +2,8 @@
 
 mod attack;
 mod check;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod completions;
 mod generate;
 mod hierarchy;
@@ -91,8 +93,22 @@ enum Command {
     Releases(releases::Releases),
     Rollback(releases::Rollback),
     Gc(releases::Gc),
+    #[cfg(feature = "cluster")]
+    Scheduler(cluster::SchedulerArguments),
+    #[cfg(feature = "cluster")]
+    Executor(cluster::ExecutorArguments),
     Completions(completions::Completions),
     Man(completions::Man),
+}
+
+impl Command {
+    /// Whether it serves others until it is stopped.
+    fn is_a_role(&self) -> bool {
+        #[cfg(feature = "cluster")]
+        return matches!(self, Self::Scheduler(_) | Self::Executor(_));
+        #[cfg(not(feature = "cluster"))]
+        false
+    }
 }
 
 /// The job file and changes to it.
@@ -193,7 +209,9 @@ pub fn main() -> ExitCode {
     };
     let logging = {
         let _inside = runtime.enter();
-        Logging::start(cli.log_format, cli.verbose, cli.quiet).unwrap_or_else(|message| misused(&message))
+        // Roles of a cluster have nothing but their logs to show.
+        let verbose = cli.verbose + u8::from(cli.command.is_a_role());
+        Logging::start(cli.log_format, verbose, cli.quiet).unwrap_or_else(|message| misused(&message))
     };
     let done = runtime.block_on(async {
         match cli.command {
@@ -213,6 +231,10 @@ pub fn main() -> ExitCode {
             Command::Releases(arguments) => releases::list(arguments).await,
             Command::Rollback(arguments) => releases::rollback(arguments, cli.quiet).await,
             Command::Gc(arguments) => releases::gc(arguments, cli.quiet).await,
+            #[cfg(feature = "cluster")]
+            Command::Scheduler(arguments) => cluster::schedule(arguments).await,
+            #[cfg(feature = "cluster")]
+            Command::Executor(arguments) => cluster::execute(arguments).await,
             Command::Completions(arguments) => completions::completions(&arguments),
             Command::Man(arguments) => completions::man(&arguments, cli.quiet),
         }

@@ -13,6 +13,9 @@ use crate::release::{self, Run, RunOptions};
 pub struct Arguments {
     #[command(flatten)]
     job: JobArguments,
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    cluster: super::cluster::ClusterArguments,
     #[command(flatten)]
     limits: Limits,
 }
@@ -20,7 +23,12 @@ pub struct Arguments {
 /// Prints the plan.
 pub async fn run(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read()?;
-    let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
+    let options = RunOptions {
+        session: arguments.limits.options(),
+        #[cfg(feature = "cluster")]
+        engine: arguments.cluster.engine(),
+        ..RunOptions::default()
+    };
     let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
     print(&release::plan(&run).await.map_err(|error| arguments.job.blame(error))?)
 }

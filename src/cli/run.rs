@@ -38,6 +38,9 @@ pub struct Arguments {
     /// Rows per cell; smaller cells need less memory and cost some quality
     #[arg(long, env = "THRONG_CELL_ROWS", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     cell_rows: Option<u64>,
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    cluster: super::cluster::ClusterArguments,
     #[command(flatten)]
     limits: Limits,
 }
@@ -51,7 +54,7 @@ fn run_id(text: &str) -> Result<String, String> {
 }
 
 /// Waits until somebody asks the run to stop: Ctrl-C, or what schedulers send.
-async fn stopped() {
+pub(super) async fn stopped() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -115,6 +118,8 @@ async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(O
         session: arguments.limits.options(),
         run_id: arguments.run_id.clone(),
         cell_rows: arguments.cell_rows.map(|rows| rows as usize),
+        #[cfg(feature = "cluster")]
+        engine: arguments.cluster.engine(),
         ..RunOptions::default()
     };
     let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;

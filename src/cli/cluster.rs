@@ -1,0 +1,145 @@
+//! `throng scheduler` and `throng executor`: the roles of a cluster; and where a command finds one.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use clap::Args;
+
+use super::size;
+use crate::cluster::{Cluster, Executor, Scheduler, scheduler};
+use crate::error::Result;
+use crate::job::TimeOut;
+use crate::release::Engine;
+
+/// Where the work is done.
+#[derive(Debug, Args)]
+pub(super) struct ClusterArguments {
+    /// Have the work done by a cluster, by the address of its scheduler: df://host:port. This process then opens,
+    /// verifies and commits; --partitions is the number of tasks, 16 when absent
+    #[arg(long, env = "THRONG_CLUSTER", value_name = "ADDRESS")]
+    cluster: Option<Cluster>,
+}
+
+impl ClusterArguments {
+    /// The cluster, if one is named.
+    pub(super) fn engine(&self) -> Option<Arc<dyn Engine>> {
+        self.cluster.clone().map(|cluster| Arc::new(cluster) as Arc<dyn Engine>)
+    }
+}
+
+/// Run the scheduler of a cluster
+///
+/// It hands out the work of `throng run --cluster` to executors. It answers /healthz and /readyz on its port. Nothing
+/// between the parts of a cluster is encrypted or authenticated: keep its ports within a network that you trust.
+///
+/// Example: throng scheduler --bind 0.0.0.0 --advertise scheduler.data.svc
+#[derive(Debug, Args)]
+pub struct SchedulerArguments {
+    /// Address to listen at
+    #[arg(long, env = "THRONG_BIND", value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind: IpAddr,
+    /// Port for drivers and executors; the next one tells drivers how far their jobs are
+    #[arg(long, env = "THRONG_PORT", value_name = "PORT", default_value_t = scheduler::PORT, value_parser = clap::value_parser!(u16).range(1..65535))]
+    port: u16,
+    /// Host name by which executors reach it
+    #[arg(long, env = "THRONG_ADVERTISE", value_name = "HOST", default_value = "localhost")]
+    advertise: String,
+    /// How long an executor may be silent before its work is given to others; longer than its --heartbeat
+    #[arg(long, env = "THRONG_EXECUTOR_TIMEOUT", value_name = "TIME", default_value = "20s")]
+    executor_timeout: TimeOut,
+    /// Executors that must have come before /readyz says so
+    #[arg(long, env = "THRONG_MIN_EXECUTORS", value_name = "N", default_value_t = 1)]
+    min_executors: usize,
+}
+
+/// Run an executor of a cluster
+///
+/// It takes tasks from a scheduler: it reads, shuffles, groups and writes. Credentials of object stores come from its own
+/// environment. It answers /healthz and /readyz on its health port. On SIGTERM it takes no more tasks, and ends when those
+/// that it has are done.
+///
+/// Example: throng executor --scheduler scheduler.data.svc --memory-limit 6GB --concurrency 4 --work-dir /scratch
+#[derive(Debug, Args)]
+pub struct ExecutorArguments {
+    /// Host of the scheduler
+    #[arg(long, env = "THRONG_SCHEDULER", value_name = "HOST", default_value = "localhost")]
+    scheduler: String,
+    /// Port of the scheduler
+    #[arg(long, env = "THRONG_SCHEDULER_PORT", value_name = "PORT", default_value_t = scheduler::PORT)]
+    scheduler_port: u16,
+    /// Address to listen at
+    #[arg(long, env = "THRONG_BIND", value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind: IpAddr,
+    /// Port that other executors and drivers fetch data from
+    #[arg(long, env = "THRONG_PORT", value_name = "PORT", default_value_t = 50061)]
+    port: u16,
+    /// Port that the scheduler gives tasks to
+    #[arg(long, env = "THRONG_TASK_PORT", value_name = "PORT", default_value_t = 50062)]
+    task_port: u16,
+    /// Port that answers /healthz and /readyz
+    #[arg(long, env = "THRONG_HEALTH_PORT", value_name = "PORT", default_value_t = 50063)]
+    health_port: u16,
+    /// Host name by which others reach it; the address that the scheduler sees when absent
+    #[arg(long, env = "THRONG_ADVERTISE", value_name = "HOST")]
+    advertise: Option<String>,
+    /// Folder for shuffle and spill files, which hold raw data; the system's temporary folder when absent
+    #[arg(long, env = "THRONG_WORK_DIR", value_name = "FOLDER")]
+    work_dir: Option<PathBuf>,
+    /// Most memory for its tasks together, each of which gets an even share; 70 % of the machine or container when absent
+    #[arg(long, env = "THRONG_MEMORY_LIMIT", value_name = "SIZE", value_parser = size)]
+    memory_limit: Option<ByteSize>,
+    /// Most disk space for spill files, for example 100GB
+    #[arg(long, env = "THRONG_SPILL_LIMIT", value_name = "SIZE", value_parser = size)]
+    spill_limit: Option<ByteSize>,
+    /// Tasks at the same time; one per core when absent
+    #[arg(long, env = "THRONG_CONCURRENCY", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    concurrency: Option<u16>,
+    /// How often it tells the scheduler that it is there
+    #[arg(long, env = "THRONG_HEARTBEAT", value_name = "TIME", default_value = "5s")]
+    heartbeat: TimeOut,
+    /// How long it waits for the scheduler at its start
+    #[arg(long, env = "THRONG_SCHEDULER_PATIENCE", value_name = "TIME", default_value = "60s")]
+    patience: TimeOut,
+}
+
+/// Runs a scheduler until the process is told to stop.
+pub async fn schedule(arguments: SchedulerArguments) -> Result<()> {
+    let scheduler = Scheduler {
+        bind: arguments.bind,
+        port: arguments.port,
+        advertise: arguments.advertise,
+        executor_timeout: arguments.executor_timeout.0,
+        min_executors: arguments.min_executors,
+    };
+    tokio::select! {
+        ended = scheduler.run() => ended,
+        () = super::run::stopped() => {
+            tracing::info!("the scheduler stops");
+            Ok(())
+        }
+    }
+}
+
+/// Runs an executor until the process is told to stop.
+pub async fn execute(arguments: ExecutorArguments) -> Result<()> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let executor = Executor {
+        scheduler: arguments.scheduler,
+        scheduler_port: arguments.scheduler_port,
+        bind: arguments.bind,
+        port: arguments.port,
+        task_port: arguments.task_port,
+        health_port: arguments.health_port,
+        advertise: arguments.advertise,
+        work_dir: arguments.work_dir.unwrap_or_else(std::env::temp_dir),
+        memory_limit: arguments.memory_limit.map(|size| size.0),
+        spill_limit: arguments.spill_limit.map(|size| size.0),
+        concurrency: arguments.concurrency.map_or(cores, usize::from),
+        heartbeat: arguments.heartbeat.0,
+        patience: arguments.patience.0.max(Duration::from_secs(1)),
+    };
+    executor.run().await
+}

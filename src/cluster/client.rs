@@ -1,0 +1,252 @@
+//! The driver's side of the scheduler: submit a plan, wait for its end, fetch its rows. A job whose waiter goes away is
+//! cancelled, and the data that it leaves on executors is cleaned.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ballista_core::JobId;
+use ballista_core::client::BallistaClient;
+use ballista_core::config::BallistaConfig;
+use ballista_core::extension::{SessionConfigExt, SessionConfigHelperExt};
+use ballista_core::serde::protobuf::execute_query_params::Query;
+use ballista_core::serde::protobuf::get_job_status_result::FlightProxy;
+use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
+use ballista_core::serde::protobuf::{
+    CancelJobParams, CleanJobDataParams, ExecuteQueryParams, GetJobStatusParams, PartitionLocation, SuccessfulJob,
+    execute_query_result, job_status,
+};
+use ballista_core::utils::{GrpcClientConfig, create_grpc_client_endpoint};
+use ballista_core::version;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionContext;
+use datafusion_proto::physical_plan::AsExecutionPlan;
+use datafusion_proto::protobuf::PhysicalPlanNode;
+use futures::TryStreamExt;
+use tokio::task::JoinHandle;
+use tonic::transport::Channel;
+
+use super::codec::ClusterCodec;
+use super::{LARGEST_MESSAGE, guard};
+use crate::error::{Error, Result};
+use crate::release::unique_name;
+
+/// How often the scheduler is asked for the state of a job.
+const PACE: Duration = Duration::from_millis(100);
+
+/// How long the scheduler may be out of reach while a job runs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often a partition of the result is fetched before it counts as lost, and the pause between.
+const FETCHES: (u8, u64) = (5, 500);
+
+type Connection = SchedulerGrpcClient<Channel>;
+
+/// A connection to the scheduler of a cluster.
+#[derive(Debug, Clone)]
+pub struct Client {
+    connection: Connection,
+    host: String,
+    port: u16,
+    /// Last words about jobs that are on their way.
+    farewells: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
+
+fn away(host: &str, port: u16, error: impl std::fmt::Display) -> Error {
+    Error::Retry(format!("the scheduler at {host}:{port} cannot be reached ({error}); is `throng scheduler` running?"))
+}
+
+impl Client {
+    /// Connects to a scheduler.
+    pub async fn connect(host: &str, port: u16) -> Result<Self> {
+        let settings = GrpcClientConfig::from(&BallistaConfig::default());
+        let failed = |error: &dyn std::error::Error| away(host, port, root_of(error));
+        let endpoint = create_grpc_client_endpoint(format!("http://{host}:{port}"), Some(&settings))
+            .map_err(|error| failed(&error))?;
+        let channel = endpoint.connect().await.map_err(|error| failed(&error))?;
+        let connection = SchedulerGrpcClient::new(channel)
+            .max_encoding_message_size(LARGEST_MESSAGE)
+            .max_decoding_message_size(LARGEST_MESSAGE);
+        Ok(Self { connection, host: host.to_owned(), port, farewells: Arc::default() })
+    }
+
+    /// Waits until the scheduler knows of every job that has been given up.
+    pub async fn settle(&self) {
+        let farewells = self.farewells.lock().map(|mut farewells| std::mem::take(&mut *farewells));
+        futures::future::join_all(farewells.unwrap_or_default()).await;
+    }
+
+    /// Submits a plan.
+    pub async fn submit(&self, plan: Arc<dyn ExecutionPlan>, name: &str, context: &SessionContext) -> Result<Job> {
+        let message = PhysicalPlanNode::try_from_physical_plan(plan, &ClusterCodec::default())?;
+        let mut bytes = Vec::new();
+        message.try_encode(&mut bytes)?;
+        if bytes.len() > LARGEST_MESSAGE {
+            return Err(Error::Resources(format!(
+                "the plan of this job has {}, more than the {} that a cluster takes; use smaller hierarchies",
+                bytesize::ByteSize(bytes.len() as u64),
+                bytesize::ByteSize(LARGEST_MESSAGE as u64)
+            )));
+        }
+        tracing::debug!(bytes = bytes.len(), "submitting a plan");
+        let settings = context.copied_config().with_ballista_job_name(name).to_key_value_pairs();
+        let query = ExecuteQueryParams {
+            query: Some(Query::PhysicalPlan(bytes)),
+            settings,
+            session_id: context.session_id(),
+            operation_id: unique_name(),
+        };
+        let mut request = tonic::Request::new(query);
+        version::insert_version_header(request.metadata_mut());
+        let answer = self.connection.clone().execute_query(request).await;
+        let answer = answer.map_err(|status| self.refused(&status))?;
+        let theirs = version::version_from_metadata(answer.metadata()).map(str::to_owned);
+        version::check_compatibility(Some(ballista_core::BALLISTA_VERSION), theirs.as_deref()).map_err(|why| {
+            Error::Input(format!(
+                "the scheduler is of another version ({why}); run the same version of throng everywhere"
+            ))
+        })?;
+        match answer.into_inner().result {
+            Some(execute_query_result::Result::Success(accepted)) => {
+                tracing::info!(job = %accepted.job_id, "submitted to the cluster: {name}");
+                Ok(Job { client: self.clone(), id: accepted.job_id.into(), ended: false })
+            }
+            _ => Err(Error::Internal("the scheduler has refused a plan without saying why".into())),
+        }
+    }
+
+    fn refused(&self, status: &tonic::Status) -> Error {
+        use tonic::Code::{DeadlineExceeded, Unavailable, Unknown};
+        match status.code() {
+            Unavailable | DeadlineExceeded | Unknown => away(&self.host, self.port, status.message()),
+            _ => Error::Input(format!("the scheduler has refused the plan: {}", status.message())),
+        }
+    }
+}
+
+/// The innermost reason of a failure: that of a transport says more than the transport.
+fn root_of(error: &dyn std::error::Error) -> String {
+    std::iter::successors(Some(error), |error| error.source()).last().map_or_else(String::new, ToString::to_string)
+}
+
+/// A job on the cluster. Dropped before its end, it is cancelled.
+#[derive(Debug)]
+pub struct Job {
+    client: Client,
+    id: JobId,
+    ended: bool,
+}
+
+impl Job {
+    /// Its identity.
+    pub fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    /// Waits for its end, and fetches its rows.
+    pub async fn rows(mut self) -> Result<Vec<RecordBatch>> {
+        let (done, proxy) = self.wait().await?;
+        let mut batches = Vec::new();
+        for location in done.partition_location {
+            batches.extend(self.fetch(location, proxy.as_ref()).await?);
+        }
+        Ok(batches)
+    }
+
+    async fn wait(&mut self) -> Result<(SuccessfulJob, Option<FlightProxy>)> {
+        let mut unheard = Duration::ZERO;
+        loop {
+            let asked = GetJobStatusParams { job_id: self.id.clone().into() };
+            match self.client.connection.get_job_status(asked).await {
+                Ok(answer) => {
+                    unheard = Duration::ZERO;
+                    let answer = answer.into_inner();
+                    match answer.status.and_then(|status| status.status) {
+                        Some(job_status::Status::Successful(done)) => {
+                            self.ended = true;
+                            return Ok((done, answer.flight_proxy));
+                        }
+                        Some(job_status::Status::Failed(failed)) => {
+                            self.ended = true;
+                            return Err(self.why(&failed.error));
+                        }
+                        _ => {}
+                    }
+                }
+                Err(status) if unheard >= PATIENCE => return Err(self.client.refused(&status)),
+                Err(_) => unheard += PACE,
+            }
+            tokio::time::sleep(PACE).await;
+        }
+    }
+
+    /// What a failure of the cluster is. What is not told in our words may quote a value, and is not passed on.
+    fn why(&self, text: &str) -> Error {
+        guard::heard(text).unwrap_or_else(|| {
+            let id = &self.id;
+            let exhausted = ["Resources exhausted", "Failed to allocate"].iter().any(|sign| text.contains(sign));
+            if exhausted {
+                return Error::Resources(format!(
+                    "an executor has too little memory for job {id}; give executors more with --memory-limit, or run the \
+                     job with more --partitions"
+                ));
+            }
+            Error::Retry(format!(
+                "the cluster could not finish job {id}; nothing was published, run again (the logs of the scheduler and \
+                 the executors tell more)"
+            ))
+        })
+    }
+
+    async fn fetch(&self, location: PartitionLocation, proxy: Option<&FlightProxy>) -> Result<Vec<RecordBatch>> {
+        let lost = |what: String| {
+            Error::Retry(format!("an executor was lost before its results were fetched ({what}); run again"))
+        };
+        let layout = location.layout();
+        let (Some(executor), Some(partition)) = (location.executor_meta, location.partition_id) else {
+            return Err(Error::Internal("the scheduler does not say where a result is".into()));
+        };
+        let (host, port) = match proxy {
+            Some(FlightProxy::Local(true)) => (self.client.host.clone(), self.client.port),
+            Some(FlightProxy::External(address)) => match address.rsplit_once(':') {
+                Some((host, port)) => (host.to_owned(), port.parse().unwrap_or(self.client.port)),
+                None => (address.clone(), self.client.port),
+            },
+            _ => (executor.host.clone(), executor.port as u16),
+        };
+        let (times, pause) = FETCHES;
+        let connected = BallistaClient::try_new(&host, port, LARGEST_MESSAGE, false, None, times, pause, 0, 0).await;
+        let mut client = connected.map_err(|error| lost(error.to_string()))?;
+        let rows = client
+            .fetch_partition_proxied(
+                &executor.id,
+                &partition.into(),
+                location.file_id,
+                layout,
+                &executor.host,
+                executor.port as u16,
+                true,
+            )
+            .await
+            .map_err(|error| lost(error.to_string()))?;
+        rows.try_collect().await.map_err(|error| lost(error.strip_backtrace()))
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let (mut connection, job_id, ended) = (self.client.connection.clone(), self.id.to_string(), self.ended);
+        // Without a runtime the process is about to end, and the scheduler cleans up in its own time.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let farewell = runtime.spawn(async move {
+                if !ended {
+                    let _ = connection.cancel_job(CancelJobParams { job_id: job_id.clone() }).await;
+                }
+                let _ = connection.clean_job_data(CleanJobDataParams { job_id, remove_stage_ids: Vec::new() }).await;
+            });
+            if let Ok(mut farewells) = self.client.farewells.lock() {
+                farewells.push(farewell);
+            }
+        }
+    }
+}

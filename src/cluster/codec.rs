@@ -1,0 +1,106 @@
+//! Our nodes on the wire, beside Ballista's own. A byte in front of a node says whose it is.
+
+use std::sync::Arc;
+
+use ballista_core::serde::BallistaPhysicalExtensionCodec;
+use datafusion::common::not_impl_err;
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+
+use super::guard::GuardExec;
+use super::survey::SurveyExec;
+use crate::error::Error;
+use crate::operator::{ASSIGN_CELL, AnonymizeCodec, AnonymizeExec, decode_treatment, encode_treatment};
+use crate::release::{Target, Uploads, WriteExec};
+
+/// Writes and reads every node of our plans.
+#[derive(Debug, Default)]
+pub struct ClusterCodec {
+    ballista: BallistaPhysicalExtensionCodec,
+    anonymize: AnonymizeCodec,
+}
+
+/// Whose node it is. Numbers are only ever added.
+const BALLISTA: u8 = 0;
+const ANONYMIZE: u8 = 1;
+const SURVEY: u8 = 2;
+const WRITE: u8 = 3;
+const GUARD: u8 = 4;
+
+fn broken(what: impl std::fmt::Display) -> Error {
+    Error::Internal(format!("a plan cannot be read: {what}; run the same version of throng everywhere"))
+}
+
+fn only(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<Arc<dyn ExecutionPlan>> {
+    inputs.first().cloned().ok_or_else(|| broken("a node has no input").into_datafusion())
+}
+
+impl PhysicalExtensionCodec for ClusterCodec {
+    fn try_decode(
+        &self,
+        buffer: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some((kind, buffer)) = buffer.split_first() else {
+            return Err(broken("a node is empty").into_datafusion());
+        };
+        match *kind {
+            BALLISTA => self.ballista.try_decode(buffer, inputs, context, converter),
+            ANONYMIZE => PhysicalExtensionCodec::try_decode(&self.anonymize, buffer, inputs, context, converter),
+            SURVEY => Ok(Arc::new(SurveyExec::new(only(inputs)?, Arc::new(decode_treatment(buffer)?)))),
+            WRITE => {
+                let target: Target = serde_json::from_slice(buffer).map_err(|error| broken(error).into_datafusion())?;
+                Ok(Arc::new(WriteExec::new(only(inputs)?, target, Uploads::default())))
+            }
+            GUARD => Ok(Arc::new(GuardExec::new(only(inputs)?))),
+            other => Err(broken(format!("node {other} is not known")).into_datafusion()),
+        }
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        buffer: &mut Vec<u8>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        if node.is::<AnonymizeExec>() {
+            buffer.push(ANONYMIZE);
+            PhysicalExtensionCodec::try_encode(&self.anonymize, node, buffer, converter)
+        } else if let Some(survey) = node.downcast_ref::<SurveyExec>() {
+            buffer.push(SURVEY);
+            encode_treatment(survey.treatment(), buffer)
+        } else if let Some(write) = node.downcast_ref::<WriteExec>() {
+            buffer.push(WRITE);
+            serde_json::to_writer(buffer, write.target()).map_err(|error| broken(error).into_datafusion())
+        } else if node.is::<GuardExec>() {
+            buffer.push(GUARD);
+            Ok(())
+        } else {
+            buffer.push(BALLISTA);
+            let name = node.name().to_owned();
+            match self.ballista.try_encode(node, buffer, converter) {
+                Err(_) => not_impl_err!(
+                    "a part of the source ({name}) cannot be sent to a cluster; run this job on one machine"
+                ),
+                done => done,
+            }
+        }
+    }
+
+    fn try_decode_udf(&self, name: &str, buffer: &[u8]) -> Result<Arc<ScalarUDF>> {
+        match name {
+            ASSIGN_CELL => self.anonymize.try_decode_udf(name, buffer),
+            _ => self.ballista.try_decode_udf(name, buffer),
+        }
+    }
+
+    fn try_encode_udf(&self, function: &ScalarUDF, buffer: &mut Vec<u8>) -> Result<()> {
+        // It says no to pseudonyms, and leaves functions alone that every session knows by name.
+        self.anonymize.try_encode_udf(function, buffer)
+    }
+}

@@ -1,0 +1,177 @@
+//! The engine of a run that is worked off by a cluster.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ballista_core::JobId;
+use ballista_core::config::BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK;
+use ballista_scheduler::planner::{DefaultDistributedPlanner, DistributedPlanner};
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use tokio::sync::OnceCell;
+use url::Url;
+
+use super::client::Client;
+use super::guard::guarded;
+use super::places::{Places, settings};
+use super::progress::RemoteExec;
+use super::survey::SurveyExec;
+use crate::error::{Error, Result};
+use crate::job::Treatment;
+use crate::release::{Engine, Place, Watch, known_rows};
+use crate::survey::{Survey, merge_pieces};
+
+/// Partitions of a plan when nobody says: enough to keep a few executors busy to the end.
+const PARTITIONS: usize = 16;
+
+/// A cluster by the address of its scheduler.
+#[derive(Clone)]
+pub struct Cluster {
+    host: String,
+    port: u16,
+    /// Where the scheduler tells how far jobs are.
+    progress_port: u16,
+    client: Arc<OnceCell<Client>>,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cluster({self})")
+    }
+}
+
+impl fmt::Display for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "df://{}:{}", self.host, self.port)
+    }
+}
+
+/// `df://host:port`; the port is 50050 when absent.
+impl FromStr for Cluster {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || "must be the address of a scheduler such as df://scheduler:50050".to_owned();
+        let url = Url::parse(text).map_err(|_| bad())?;
+        let host = url.host_str().filter(|_| url.scheme() == "df" && url.path().trim_matches('/').is_empty());
+        let (host, port) = (host.ok_or_else(bad)?.to_owned(), url.port().unwrap_or(super::scheduler::PORT));
+        let progress_port = super::scheduler::progress_port(port);
+        Ok(Self { host, port, progress_port, client: Arc::default() })
+    }
+}
+
+impl Cluster {
+    async fn client(&self) -> Result<&Client> {
+        self.client.get_or_try_init(|| Client::connect(&self.host, self.port)).await
+    }
+
+    async fn work_off(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        (name, rows): (&str, u64),
+        context: &SessionContext,
+        watch: &Watch<'_>,
+    ) -> Result<Vec<RecordBatch>> {
+        let job = self.client().await?.submit(guarded(plan)?, name, context).await?;
+        let remote = Arc::new(RemoteExec::new());
+        watch(&(Arc::clone(&remote) as Arc<dyn ExecutionPlan>));
+        let id = job.id().to_owned();
+        tokio::select! {
+            rows = job.rows() => rows,
+            () = remote.follow(&self.host, self.progress_port, &id, rows) => {
+                Err(Error::Internal("the progress of a job has an end".into()))
+            }
+        }
+    }
+
+    fn stages(name: &str, plan: Arc<dyn ExecutionPlan>, context: &SessionContext) -> Result<String> {
+        let job = JobId::from(name.to_owned());
+        let options = context.copied_config();
+        let stages = DefaultDistributedPlanner::new().plan_query_stages(&job, guarded(plan)?, options.options());
+        let stages = stages.map_err(|error| Error::Internal(error.to_string()))?;
+        let mut text = String::new();
+        for stage in stages {
+            let tasks = stage.children().first().map_or(0, |input| input.output_partitioning().partition_count());
+            text += &format!("{name}, stage {}: {tasks} tasks\n", stage.stage_id());
+            let plan: &dyn ExecutionPlan = stage.as_ref();
+            displayable(plan).indent(false).to_string().lines().for_each(|line| text += &format!("  {line}\n"));
+        }
+        Ok(text)
+    }
+}
+
+#[async_trait]
+impl Engine for Cluster {
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn configure(&self, _config: SessionConfig, places: &[Place]) -> Result<SessionConfig> {
+        // One partition a task: memory is given out by the task, and a lost task is then one partition lost.
+        let one = (BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK, 1);
+        let mut config = settings().with_target_partitions(PARTITIONS).set_usize(one.0, one.1);
+        config.options_mut().extensions.insert(Places::new(places)?);
+        Ok(config)
+    }
+
+    async fn survey(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: &SessionContext,
+        treatment: Arc<Treatment>,
+        cell_rows: usize,
+        watch: &Watch<'_>,
+    ) -> Result<Survey> {
+        let (schema, rows) = (plan.schema(), known_rows(&plan));
+        let survey = Arc::new(SurveyExec::new(plan, Arc::clone(&treatment)));
+        let batches = self.work_off(survey, ("survey", rows), context, watch).await?;
+        let pieces = batches.iter().flat_map(|batch| batch.column(0).as_binary::<i32>().iter().flatten());
+        merge_pieces(&treatment, schema, pieces, cell_rows)
+    }
+
+    async fn collect(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        rows: u64,
+        context: &SessionContext,
+        watch: &Watch<'_>,
+    ) -> Result<Vec<RecordBatch>> {
+        self.work_off(plan, ("group", rows), context, watch).await
+    }
+
+    fn explain(
+        &self,
+        survey: Arc<dyn ExecutionPlan>,
+        write: Arc<dyn ExecutionPlan>,
+        treatment: &Arc<Treatment>,
+        context: &SessionContext,
+    ) -> Result<Option<String>> {
+        let survey = Arc::new(SurveyExec::new(survey, Arc::clone(treatment)));
+        let text = Self::stages("survey", survey, context)? + &Self::stages("group", write, context)?;
+        Ok(Some(format!("cluster: {self}\n{text}")))
+    }
+
+    async fn settle(&self) {
+        if let Some(client) = self.client.get() {
+            client.settle().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let cluster: Cluster = "df://scheduler.data:50050".parse().unwrap();
+        assert_eq!(cluster.to_string(), "df://scheduler.data:50050");
+        assert_eq!("df://10.0.0.1".parse::<Cluster>().unwrap().to_string(), "df://10.0.0.1:50050");
+        for bad in ["scheduler:50050", "http://scheduler:50050", "df://", "df://a:50050/job"] {
+            assert!(bad.parse::<Cluster>().is_err(), "{bad}");
+        }
+    }
+}

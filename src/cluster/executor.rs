@@ -1,0 +1,117 @@
+//! `throng executor`: Ballista's executor with our codecs, object stores and limits.
+//!
+//! Shuffle and spill files are raw data. They lie in a folder of this process that only its owner can read, which goes at
+//! its end; what a killed executor has left goes when the next one starts in the same place.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use ballista_core::config::TaskSchedulingPolicy;
+use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
+use ballista_executor::health::ExecutorHealth;
+use tokio::net::TcpListener;
+
+use super::LARGEST_MESSAGE;
+use super::codec::ClusterCodec;
+use super::places::{runtime, settings};
+use super::scheduler::failed;
+use crate::error::{Error, Result, reason};
+use crate::release::SpillFolder;
+
+/// How an executor runs.
+#[derive(Debug, Clone)]
+pub struct Executor {
+    /// Host of the scheduler.
+    pub scheduler: String,
+    /// Port of the scheduler.
+    pub scheduler_port: u16,
+    /// Address to listen at.
+    pub bind: IpAddr,
+    /// Port that other executors and drivers fetch data from.
+    pub port: u16,
+    /// Port that the scheduler gives tasks to.
+    pub task_port: u16,
+    /// Port that answers `/healthz` and `/readyz`.
+    pub health_port: u16,
+    /// Name by which others reach it; the scheduler takes the address that it sees when absent.
+    pub advertise: Option<String>,
+    /// Where its folder for shuffle and spill files is made.
+    pub work_dir: PathBuf,
+    /// Most memory for its tasks, in bytes; 70 % of what the machine or the container has when absent.
+    pub memory_limit: Option<u64>,
+    /// Most bytes to spill.
+    pub spill_limit: Option<u64>,
+    /// Tasks that it works on at the same time.
+    pub concurrency: usize,
+    /// How often it tells the scheduler that it is there.
+    pub heartbeat: Duration,
+    /// How long it waits for the scheduler at its start.
+    pub patience: Duration,
+}
+
+impl Executor {
+    /// Runs until the process is told to stop; tasks that run are then waited for.
+    pub async fn run(&self) -> Result<()> {
+        let folder = SpillFolder::create(&self.work_dir)?;
+        let health = ExecutorHealth::new();
+        let probes = serve_health(SocketAddr::new(self.bind, self.health_port), health.clone());
+        let config = self.config(folder.path().to_owned(), health);
+        tracing::info!(scheduler = %self.scheduler, tasks = self.concurrency, "the executor starts");
+        tokio::select! {
+            ended = start_executor_process(Arc::new(config)) => ended.map_err(failed),
+            ended = probes => ended,
+        }
+    }
+
+    fn config(&self, folder: PathBuf, health: ExecutorHealth) -> ExecutorProcessConfig {
+        let work_dir = folder.display().to_string();
+        let spill_limit = self.spill_limit;
+        ExecutorProcessConfig {
+            bind_host: self.bind.to_string(),
+            external_host: self.advertise.clone(),
+            port: self.port,
+            grpc_port: self.task_port,
+            scheduler_host: self.scheduler.clone(),
+            scheduler_port: self.scheduler_port,
+            scheduler_connect_timeout_seconds: self.patience.as_secs() as u16,
+            vcores: self.concurrency,
+            task_scheduling_policy: TaskSchedulingPolicy::PushStaged,
+            work_dir: Some(work_dir),
+            executor_heartbeat_interval_seconds: self.heartbeat.as_secs().max(1),
+            memory_pool_size: self.memory_limit,
+            grpc_max_decoding_message_size: LARGEST_MESSAGE as u32,
+            grpc_max_encoding_message_size: LARGEST_MESSAGE as u32,
+            override_config_producer: Some(Arc::new(settings)),
+            override_runtime_producer: Some(Arc::new(move |config| {
+                runtime(config, &folder, spill_limit).map_err(Error::into_datafusion)
+            })),
+            override_physical_codec: Some(Arc::new(ClusterCodec::default())),
+            health,
+            ..ExecutorProcessConfig::default()
+        }
+    }
+}
+
+/// Answers probes: alive while the process is, ready while the scheduler hears of it.
+async fn serve_health(address: SocketAddr, health: ExecutorHealth) -> Result<()> {
+    let taken = |error: std::io::Error| {
+        let why = reason(&error);
+        Error::Resources(format!("{address} cannot be listened to: {why}; choose another --health-port"))
+    };
+    let listener = TcpListener::bind(address).await.map_err(taken)?;
+    let ready = |State(health): State<ExecutorHealth>| async move {
+        if health.is_ready() {
+            (StatusCode::OK, "ready\n")
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, "the scheduler has not answered yet\n")
+        }
+    };
+    let routes = Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready));
+    Ok(axum::serve(listener, routes.with_state(health)).await?)
+}

@@ -1,0 +1,101 @@
+//! How executors reach the object stores of a job. The addresses and options of its places travel with the settings of
+//! the session; credentials do not: every executor takes them from its own environment, as the driver does.
+
+use std::any::Any;
+use std::path::Path;
+use std::sync::Arc;
+
+use ballista_core::extension::SessionConfigExt;
+use datafusion::common::config_err;
+use datafusion::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::prelude::SessionConfig;
+
+use super::codec::ClusterCodec;
+use crate::error::{Error, Result};
+use crate::job::local_path;
+use crate::release::{Place, Stores};
+
+/// The places of a job, as a setting.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Places {
+    /// As JSON.
+    text: String,
+}
+
+/// The name of the setting.
+const KEY: &str = "places";
+
+impl ConfigExtension for Places {
+    const PREFIX: &'static str = "throng";
+}
+
+impl ExtensionOptions for Places {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
+        if key != KEY {
+            return config_err!("there is no setting `throng.{key}`");
+        }
+        value.clone_into(&mut self.text);
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        let description = "places that a job reads and writes";
+        vec![ConfigEntry { key: format!("{}.{KEY}", Self::PREFIX), value: Some(self.text.clone()), description }]
+    }
+}
+
+impl Places {
+    /// The places of a job. Local ones need no options.
+    pub(super) fn new(places: &[Place]) -> Result<Self> {
+        let far: Vec<&Place> = places.iter().filter(|place| local_path(Path::new(""), &place.url).is_none()).collect();
+        let text = serde_json::to_string(&far).map_err(|error| Error::Internal(error.to_string()))?;
+        Ok(Self { text })
+    }
+
+    fn list(&self) -> Result<Vec<Place>> {
+        if self.text.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bad = |error| Error::Internal(format!("the places of a job cannot be read: {error}"));
+        serde_json::from_str(&self.text).map_err(bad)
+    }
+}
+
+/// The settings of a session of ours, before a job has said more.
+pub(super) fn settings() -> SessionConfig {
+    let mut config = SessionConfig::new_with_ballista()
+        .with_ballista_physical_extension_codec(Arc::new(ClusterCodec::default()))
+        .with_ballista_grpc_client_max_message_size(super::LARGEST_MESSAGE);
+    config.options_mut().extensions.insert(Places::default());
+    config
+}
+
+/// What a session runs in on an executor: the stores of its job, and a folder to spill to.
+pub(super) fn runtime(config: &SessionConfig, folder: &Path, spill_limit: Option<u64>) -> Result<Arc<RuntimeEnv>> {
+    let mut disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![folder.to_owned()]));
+    if let Some(limit) = spill_limit {
+        disk = disk.with_max_temp_directory_size(limit);
+    }
+    let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?;
+    let places = config.options().extensions.get::<Places>().map(Places::list).transpose()?;
+    for place in places.unwrap_or_default() {
+        let location = Stores::default().open(Path::new("/"), &place.url, &place.options)?;
+        runtime.register_object_store(&location.root, location.store);
+    }
+    Ok(runtime)
+}

@@ -1,0 +1,189 @@
+//! How far a job is. Ballista tells its clients that a job runs, not how far it has come; so our scheduler answers that
+//! on a port of its own, and the driver turns the answer into the metrics that progress bars look at.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::get;
+use axum::{Json, Router};
+use ballista_core::JobId;
+use ballista_core::serde::protobuf::task_status::Status;
+use ballista_scheduler::scheduler_server::SchedulerServer;
+use ballista_scheduler::state::execution_stage::{ExecutionStage, TaskInfo};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{internal_err, not_impl_err};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::error::{Error, Result};
+
+/// How far the stages of a job are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Partitions by stage: those that are done, and all.
+    pub stages: BTreeMap<usize, (usize, usize)>,
+    /// Tasks that are done, by executor.
+    pub executors: BTreeMap<String, usize>,
+}
+
+impl Progress {
+    /// The part that is done.
+    pub fn share(&self) -> f64 {
+        let shares = self.stages.values().map(|&(done, all)| done as f64 / all.max(1) as f64);
+        shares.sum::<f64>() / self.stages.len().max(1) as f64
+    }
+
+    fn add(&mut self, stage: &ExecutionStage) {
+        let (id, all, tasks): (_, _, &[TaskInfo]) = match stage {
+            ExecutionStage::UnResolved(stage) => (stage.stage_id, 1, &[]),
+            ExecutionStage::Resolved(stage) => (stage.stage_id, stage.partitions, &[]),
+            ExecutionStage::Running(stage) => (stage.stage_id, stage.partitions, &stage.task_infos),
+            ExecutionStage::Successful(stage) => (stage.stage_id, stage.partitions, &stage.task_infos),
+            ExecutionStage::Failed(stage) => (stage.stage_id, stage.partitions, &[]),
+        };
+        let mut done = 0;
+        for task in tasks {
+            if let Status::Successful(by) = &task.task_status {
+                done += task.global_input_partition_ids.len();
+                *self.executors.entry(by.executor_id.clone()).or_default() += 1;
+            }
+        }
+        self.stages.insert(id, (done.min(all), all));
+    }
+}
+
+type Server = Arc<SchedulerServer<LogicalPlanNode, PhysicalPlanNode>>;
+
+/// Answers `GET /progress/<job>` until the process ends.
+pub(super) async fn serve(address: SocketAddr, scheduler: Server) -> Result<()> {
+    let taken = |error: std::io::Error| {
+        let why = crate::error::reason(&error);
+        Error::Resources(format!("{address} cannot be listened to: {why}; choose another --progress-port"))
+    };
+    let listener = TcpListener::bind(address).await.map_err(taken)?;
+    let routes = Router::new().route("/progress/{job}", get(tell)).with_state(scheduler);
+    Ok(axum::serve(listener, routes).await?)
+}
+
+async fn tell(State(scheduler): State<Server>, Path(job): Path<String>) -> Result<Json<Progress>, StatusCode> {
+    let running = scheduler.state.task_manager.get_running_job_cache();
+    let found = running.get(&JobId::from(job)).ok_or(StatusCode::NOT_FOUND)?;
+    let graph = found.execution_graph.read().await;
+    let mut progress = Progress::default();
+    graph.stages().values().for_each(|stage| progress.add(stage));
+    Ok(Json(progress))
+}
+
+/// Asks a scheduler how far a job is; none while it does not say.
+async fn ask(host: &str, port: u16, job: &str) -> Option<Progress> {
+    let mut connection = TcpStream::connect((host, port)).await.ok()?;
+    let question = format!("GET /progress/{job} HTTP/1.0\r\nHost: {host}\r\n\r\n");
+    connection.write_all(question.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await.ok()?;
+    serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+}
+
+/// How often the scheduler is asked.
+const PACE: Duration = Duration::from_millis(500);
+
+/// Stands for a job on the cluster: a plan without rows, whose metrics tell how many have been worked off there.
+#[derive(Debug)]
+pub struct RemoteExec {
+    metrics: ExecutionPlanMetricsSet,
+    rows: Count,
+    properties: Arc<PlanProperties>,
+}
+
+impl RemoteExec {
+    pub(super) fn new() -> Self {
+        let metrics = ExecutionPlanMetricsSet::new();
+        let rows = MetricBuilder::new(&metrics).output_rows(0);
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(SchemaRef::new(Schema::empty())),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        );
+        Self { metrics, rows, properties: Arc::new(properties) }
+    }
+
+    /// Follows a job of so many rows. It never ends: whoever waits for the job stops it.
+    pub(super) async fn follow(&self, host: &str, port: u16, job: &str, rows: u64) {
+        let mut last = Progress::default();
+        loop {
+            tokio::time::sleep(PACE).await;
+            let Some(progress) = ask(host, port, job).await else { continue };
+            let done = (progress.share() * rows as f64) as usize;
+            self.rows.add(done.saturating_sub(self.rows.value()));
+            if progress != last {
+                tracing::info!(job, stages = ?progress.stages, executors = ?progress.executors, "tasks done");
+                last = progress;
+            }
+        }
+    }
+}
+
+impl DisplayAs for RemoteExec {
+    fn fmt_as(&self, _form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RemoteExec")
+    }
+}
+
+impl ExecutionPlan for RemoteExec {
+    fn name(&self) -> &str {
+        "RemoteExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("RemoteExec has no children") }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("RemoteExec has no children") }
+    }
+
+    fn execute(&self, _partition: usize, _context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+        not_impl_err!("RemoteExec runs elsewhere")
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}

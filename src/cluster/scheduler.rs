@@ -1,0 +1,98 @@
+//! `throng scheduler`: Ballista's scheduler with our codecs and settings.
+//!
+//! It answers `/healthz` and `/readyz` on its port, and tells how far jobs are on another. It keeps no data and no state
+//! on disk: jobs that run when it goes fail, and their drivers say so.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ballista_core::config::TaskSchedulingPolicy;
+use ballista_core::error::BallistaError;
+use ballista_scheduler::cluster::BallistaCluster;
+use ballista_scheduler::config::{SchedulerConfig, TaskDistributionPolicy};
+use ballista_scheduler::scheduler_process::{create_scheduler, start_grpc_service_with_listener};
+use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
+use tokio::net::TcpListener;
+
+use super::codec::ClusterCodec;
+use super::places::settings;
+use super::{LARGEST_MESSAGE, progress};
+use crate::error::{Error, Result, reason};
+
+/// The port when nobody says.
+pub const PORT: u16 = 50050;
+
+/// The port next to a scheduler's own: where it tells how far jobs are.
+pub(super) fn progress_port(port: u16) -> u16 {
+    port.saturating_add(1)
+}
+
+/// How a scheduler runs.
+#[derive(Debug, Clone)]
+pub struct Scheduler {
+    /// Address to listen at.
+    pub bind: IpAddr,
+    /// Port for drivers and executors; the next one tells how far jobs are.
+    pub port: u16,
+    /// Name by which executors reach it.
+    pub advertise: String,
+    /// How long an executor may be silent before its tasks are given to others.
+    pub executor_timeout: Duration,
+    /// Executors that must have come before it calls itself ready.
+    pub min_executors: usize,
+}
+
+impl Scheduler {
+    /// Runs until the process is told to stop.
+    pub async fn run(&self) -> Result<()> {
+        let config = Arc::new(self.config());
+        let address = SocketAddr::new(self.bind, self.port);
+        let taken = |error: std::io::Error| {
+            let why = reason(&error);
+            Error::Resources(format!("{address} cannot be listened to: {why}; choose another --bind or --port"))
+        };
+        let listener = TcpListener::bind(address).await.map_err(taken)?;
+        let cluster = BallistaCluster::new_from_config(&config).await.map_err(failed)?;
+        let server = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await.map_err(failed)?;
+        let told = SocketAddr::new(self.bind, progress_port(self.port));
+        let progress = progress::serve(told, Arc::new(server.clone()));
+        tracing::info!(%address, "the scheduler listens");
+        tokio::select! {
+            ended = start_grpc_service_with_listener(listener, server) => ended.map_err(failed),
+            ended = progress => ended,
+        }
+    }
+
+    fn config(&self) -> SchedulerConfig {
+        let seconds = self.executor_timeout.as_secs().max(1);
+        SchedulerConfig {
+            external_host: self.advertise.clone(),
+            bind_host: self.bind.to_string(),
+            bind_port: self.port,
+            scheduling_policy: TaskSchedulingPolicy::PushStaged,
+            task_distribution: TaskDistributionPolicy::RoundRobin,
+            executor_timeout_seconds: seconds,
+            expire_dead_executor_interval_seconds: seconds.div_ceil(3),
+            no_executors_grace_period_seconds: seconds * 2,
+            // Drivers clean up after their jobs; this is for those that could not.
+            finished_job_data_clean_up_interval_seconds: 300,
+            grpc_server_max_decoding_message_size: LARGEST_MESSAGE as u32,
+            grpc_server_max_encoding_message_size: LARGEST_MESSAGE as u32,
+            grpc_client_max_message_size: LARGEST_MESSAGE as u32,
+            min_ready_executors: self.min_executors,
+            override_physical_codec: Some(Arc::new(ClusterCodec::default())),
+            override_config_producer: Some(Arc::new(settings)),
+            ..SchedulerConfig::default()
+        }
+    }
+}
+
+pub(super) fn failed(error: BallistaError) -> Error {
+    match error {
+        BallistaError::IoError(error) => error.into(),
+        BallistaError::DataFusionError(error) => (*error).into(),
+        BallistaError::GrpcConnectionError(text) => Error::Retry(format!("{text}; is the scheduler there?")),
+        other => Error::Resources(other.to_string()),
+    }
+}

@@ -1,0 +1,123 @@
+//! Pass 1 as a node: every partition surveys its rows and emits its state, in pieces that can be merged in any order.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, BinaryArray, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+};
+use futures::{StreamExt, stream};
+
+use crate::error::{Error, Result};
+use crate::job::Treatment;
+use crate::survey::survey_partition;
+
+/// Surveys its input.
+#[derive(Debug)]
+pub struct SurveyExec {
+    /// The quasi-identifiers, then the sensitive columns.
+    input: Arc<dyn ExecutionPlan>,
+    treatment: Arc<Treatment>,
+    properties: Arc<PlanProperties>,
+}
+
+impl SurveyExec {
+    /// A survey of a plan whose columns are the quasi-identifiers, then the sensitive ones.
+    pub fn new(input: Arc<dyn ExecutionPlan>, treatment: Arc<Treatment>) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema()),
+            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+            EmissionType::Final,
+            input.boundedness(),
+        );
+        Self { input, treatment, properties: Arc::new(properties) }
+    }
+
+    /// What happens to every column.
+    pub(super) fn treatment(&self) -> &Treatment {
+        &self.treatment
+    }
+}
+
+/// The schema of the rows that are emitted: a piece each.
+fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("piece", DataType::Binary, false)]))
+}
+
+impl DisplayAs for SurveyExec {
+    fn fmt_as(&self, _form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (quasi, sensitive) = (self.treatment.quasi.len(), self.treatment.sensitive.len());
+        write!(f, "SurveyExec: quasi={quasi}, sensitive={sensitive}")
+    }
+}
+
+impl ExecutionPlan for SurveyExec {
+    fn name(&self) -> &str {
+        "SurveyExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let Some(input) = children.pop() else { return internal_err!("SurveyExec needs an input") };
+        Ok(Arc::new(Self::new(input, Arc::clone(&self.treatment))))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
+        let reservation = MemoryConsumer::new(format!("SurveyExec[{partition}]")).register(context.memory_pool());
+        let rows = self.input.execute(partition, context)?;
+        let treatment = Arc::clone(&self.treatment);
+        let pieces = async move {
+            let pieces = survey_partition(rows, &treatment, &reservation).await;
+            stream::iter(match pieces {
+                Ok(pieces) => pieces.into_iter().map(|piece| emitted(&piece)).collect(),
+                Err(error) => vec![Err(error)],
+            })
+        };
+        let batches = stream::once(pieces).flatten().map(|batch| batch.map_err(Error::into_datafusion));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema(), batches)))
+    }
+}
+
+fn emitted(piece: &[u8]) -> Result<RecordBatch> {
+    let column: ArrayRef = Arc::new(BinaryArray::from_vec(vec![piece]));
+    Ok(RecordBatch::try_new(schema(), vec![column])?)
+}
