@@ -3,8 +3,8 @@
 //! Rows are chosen by their content: those with the smallest hashes stay. Equal rows have equal hashes, so they are
 //! kept once, with their number as weight; a table with few distinct rows is therefore sampled whole and exactly.
 
-use datafusion::arrow::array::{BooleanArray, RecordBatch, UInt32Array, UInt64Array};
-use datafusion::arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
+use datafusion::arrow::array::{BooleanArray, RecordBatch, UInt64Array};
+use datafusion::arrow::compute::{filter_record_batch, interleave_record_batch, take_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
 
 use crate::encode::{batch_size, compact, row_hashes};
@@ -12,6 +12,9 @@ use crate::error::Result;
 
 /// Most distinct rows kept.
 pub const SAMPLE_ROWS: usize = 1 << 17;
+
+/// Rows gathered before they are folded: folding seldom costs little time, folding early little memory.
+const MOST_PENDING: usize = 2 * SAMPLE_ROWS;
 
 /// Rows, their hashes, and how often each occurs.
 type Part = (RecordBatch, Vec<u64>, Vec<u64>);
@@ -53,9 +56,9 @@ impl Sampler {
         Ok(())
     }
 
-    /// Bytes held by the rows chosen so far.
+    /// Bytes held by the rows gathered so far, and by those that folding takes from them.
     pub(super) fn size(&self) -> usize {
-        self.size
+        self.size + self.size / 2
     }
 
     pub(super) fn merge(&mut self, other: Self) -> Result<()> {
@@ -98,7 +101,7 @@ impl Sampler {
         self.size += part_size(&rows);
         let counts = counts.unwrap_or_else(|| vec![1; rows.num_rows()]);
         self.parts.push((rows, hashes, counts));
-        if self.pending > 3 * SAMPLE_ROWS { self.compact() } else { Ok(()) }
+        if self.pending > MOST_PENDING { self.compact() } else { Ok(()) }
     }
 
     /// Folds equal rows into one and keeps those with the smallest hashes.
@@ -106,14 +109,11 @@ impl Sampler {
         if self.parts.is_empty() {
             return Ok(());
         }
-        let rows = concat_batches(&self.schema, self.parts.iter().map(|(rows, ..)| rows))?;
-        let mut order: Vec<(u64, u32, u64)> = self
-            .parts
-            .iter()
-            .flat_map(|(_, hashes, counts)| hashes.iter().zip(counts))
-            .zip(0..)
-            .map(|((hash, count), row)| (*hash, row, *count))
-            .collect();
+        let places = self.parts.iter().enumerate().flat_map(|(part, (_, hashes, counts))| {
+            let rows = hashes.iter().zip(counts).enumerate();
+            rows.map(move |(row, (hash, count))| (*hash, (part, row), *count))
+        });
+        let mut order: Vec<(u64, (usize, usize), u64)> = places.collect();
         order.sort_unstable();
         order.dedup_by(|later, earlier| {
             let same = later.0 == earlier.0;
@@ -125,8 +125,9 @@ impl Sampler {
             self.ceiling = *hash;
             order.truncate(SAMPLE_ROWS);
         }
-        let chosen: UInt32Array = order.iter().map(|(_, row, _)| *row).collect();
-        let rows = compact(&take_record_batch(&rows, &chosen)?)?;
+        let chosen: Vec<(usize, usize)> = order.iter().map(|(_, place, _)| *place).collect();
+        let parts: Vec<&RecordBatch> = self.parts.iter().map(|(rows, ..)| rows).collect();
+        let rows = compact(&interleave_record_batch(&parts, &chosen)?)?;
         self.pending = order.len();
         self.size = part_size(&rows);
         let (hashes, counts) = order.into_iter().map(|(hash, _, count)| (hash, count)).unzip();
