@@ -6,6 +6,7 @@ use clap::Args;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
+use super::summary::number;
 use super::{Limits, print, say};
 use crate::error::{Error, Result};
 use crate::job::Role;
@@ -87,8 +88,8 @@ fn of(profile: &Profile) -> String {
             column.name.clone(),
             column.data_type.clone(),
             percent(column.nulls as f64 / profile.rows.max(1) as f64),
-            column.distinct.map(|distinct| distinct.to_string()).unwrap_or_default(),
-            column.uniqueness.map(percent).unwrap_or_default(),
+            column.distinct.map(|distinct| about(column.estimated) + &number(distinct)).unwrap_or_default(),
+            column.uniqueness.map(|share| about(column.estimated) + &percent(share)).unwrap_or_default(),
             column.extent.clone().unwrap_or_default(),
             role(column.role).to_owned(),
             column.reason.clone(),
@@ -106,9 +107,10 @@ fn of(profile: &Profile) -> String {
         return text + "No column looks like a quasi-identifier.";
     }
     text += &format!(
-        "As it stands, {} of {} rows are alone with their values of {}.\n",
+        "As it stands, {}{} of {} rows are alone with their values of {}.\n",
+        about(exposure.estimated_from.is_some()),
         percent(exposure.unique),
-        profile.rows,
+        number(profile.rows),
         exposure.quasi.join(", ")
     );
     if exposure.singling.is_empty() {
@@ -122,7 +124,29 @@ fn of(profile: &Profile) -> String {
             text += &format!("  and {} more (--json lists them)\n", exposure.singling.len() - 10);
         }
     }
-    text
+    text.truncate(text.trim_end().len());
+    text + "\n\n" + &precision(profile)
+}
+
+/// What of a profile was counted and what was estimated.
+fn precision(profile: &Profile) -> String {
+    let mut estimated = Vec::new();
+    if profile.columns.iter().any(|column| column.estimated) {
+        estimated.push("more than 65,536 distinct values".to_owned());
+    }
+    if let Some(counted) = profile.exposure.estimated_from {
+        estimated.push(format!("rows that are alone, from {} combinations of values", number(counted)));
+    }
+    let whole = format!("All {} rows were read", number(profile.rows));
+    match estimated.len() {
+        0 => format!("{whole}; every figure is exact."),
+        _ => format!("{whole}. Estimated (~, within 2 % or so): {}. The rest is exact.", estimated.join("; ")),
+    }
+}
+
+/// Marks an estimate.
+fn about(estimated: bool) -> String {
+    if estimated { "~".into() } else { String::new() }
 }
 
 fn role(role: Role) -> &'static str {

@@ -1,7 +1,9 @@
 //! The page itself: sections in the order in which people ask.
 
-use super::chart::{Charts, Curve};
-use super::text::{count, escape, number, share};
+use super::answers::{queries, tradeoff};
+use super::chart::Charts;
+use super::margin::margin;
+use super::text::{count, escape, number, optional, share};
 use super::{Report, Treated};
 use crate::release::Manifest;
 
@@ -20,6 +22,7 @@ pub(super) fn page(report: &Report) -> String {
         classes(report, &mut charts),
         risk(report, &mut charts),
         measures(manifest),
+        queries(report, &mut charts),
         tradeoff(report, &mut charts),
         provenance(report),
     ];
@@ -92,10 +95,6 @@ fn tiles(report: &Report) -> String {
     format!("<dl class=\"tiles\">{}</dl>", tiles.join(""))
 }
 
-fn optional(score: Option<f64>) -> String {
-    score.map_or("none".into(), |score| format!("{score:.4}"))
-}
-
 fn rules(report: &Report) -> String {
     let manifest = &report.manifest;
     let mut rows = String::new();
@@ -130,26 +129,6 @@ fn rules(report: &Report) -> String {
         text += "</tbody></table></div>";
     }
     text + "</section>"
-}
-
-/// How near the release comes to a rule, where the manifest tells.
-fn margin(rule: &str, report: &Report) -> String {
-    let manifest = &report.manifest;
-    let scores = &manifest.scores;
-    if rule.starts_with("k = ") {
-        return format!("smallest class: {} rows", count(manifest.verification.classes.smallest));
-    }
-    if rule.starts_with("max-loss") {
-        return format!("worst group loses {}", optional(scores.wgu));
-    }
-    if rule.starts_with("range-diversity") {
-        return format!("worst group discloses a range with {}", optional(scores.wgp));
-    }
-    let about = |column: &str| rule.starts_with(&format!("distinct l-diversity of {column}, "));
-    match report.varieties.iter().find(|variety| about(&variety.column)) {
-        Some(variety) => format!("fewest values in a class: {}", count(variety.fewest)),
-        None => "counted class by class".into(),
-    }
 }
 
 fn columns(report: &Report, charts: &mut Charts) -> String {
@@ -290,27 +269,6 @@ fn measures(manifest: &Manifest) -> String {
         "<section><h2>Measures</h2><p class=\"lead\">What the release loses and how well it protects, as in the manifest.</p>\
          <div class=\"wide\"><table><thead><tr><th scope=\"col\">measure</th><th scope=\"col\" class=\"n\">value</th><th scope=\"col\">meaning</th></tr></thead>\
          <tbody>{rows}</tbody></table></div></section>"
-    )
-}
-
-fn tradeoff(report: &Report, charts: &mut Charts) -> String {
-    if report.sweep.is_empty() {
-        return String::new();
-    }
-    let mut curves: Vec<Curve> = Vec::new();
-    for trial in &report.sweep {
-        let Some(loss) = trial.scores.as_ref().and_then(|scores| scores.gcp) else { continue };
-        let point = (f64::from(trial.k), loss);
-        match curves.iter_mut().find(|curve| curve.name == trial.method) {
-            Some(curve) => curve.points.push(point),
-            None => curves.push(Curve { name: trial.method.clone(), points: vec![point] }),
-        }
-    }
-    curves.iter_mut().for_each(|curve| curve.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
-    let chart = charts.curves("Loss by k and method", "k", "mean loss (GCP)", &curves);
-    format!(
-        "<section id=\"tradeoff\"><h2>What other settings would give</h2><p class=\"lead\">Protection to the right, loss upwards: \
-         the lower the line, the better the method.</p><div class=\"card\">{chart}</div></section>"
     )
 }
 

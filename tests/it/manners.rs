@@ -8,7 +8,7 @@ use crate::support::{Desk, command, shell, throng};
 use crate::tables::{JOB, people};
 
 /// All commands that `throng help` lists.
-fn commands() -> Vec<String> {
+pub fn commands() -> Vec<String> {
     let help = throng(&["help"]).ok().out;
     let listed = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
     // Descriptions that go on in the next line stand further right.
