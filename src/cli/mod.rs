@@ -27,13 +27,12 @@ mod table;
 mod tally;
 mod verify;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytesize::ByteSize;
-use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::Serialize;
 
@@ -185,8 +184,14 @@ impl JobArguments {
 
 /// A job file with changes to it, and the folder that its relative paths start at.
 fn read_job(path: &Path, settings: &[(&str, &str)]) -> Result<(Job, PathBuf)> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Error::Job(format!("{} cannot be read: {}", path.display(), reason(&error))))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let draft = format!("`throng profile {} --write job.toml` drafts a job for the data in it", path.display());
+        Error::Job(match error.kind() {
+            ErrorKind::IsADirectory => format!("{} is a folder, not a job file; {draft}", path.display()),
+            ErrorKind::InvalidData => format!("{} is not text, so no job file; {draft}", path.display()),
+            _ => format!("{} cannot be read: {}", path.display(), reason(&error)),
+        })
+    })?;
     let job = Job::parse_with(&text, path, settings).map_err(|error| Error::Job(error.to_string()))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
@@ -282,7 +287,7 @@ fn asks_for_json(matches: &ArgMatches) -> bool {
 
 /// Ends the command because it was called wrongly.
 fn misused(message: &str) -> ! {
-    Cli::command().error(ErrorKind::InvalidValue, message).exit()
+    Cli::command().error(clap::error::ErrorKind::InvalidValue, message).exit()
 }
 
 /// A failure, for programs.
@@ -320,7 +325,7 @@ fn print(text: &str) -> Result<()> {
     PRINTED.store(true, Ordering::Relaxed);
     match writeln!(std::io::stdout(), "{}", text.trim_end()) {
         // A reader that has seen enough (`| head`) is no failure.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }
 }

@@ -28,6 +28,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::runtime::JoinSet;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use serde::Serialize;
@@ -41,6 +42,7 @@ use crate::encode::is_time;
 use crate::error::{Error, Result};
 use crate::hierarchy::{Period, Unit};
 use crate::job::Role;
+use crate::release::known_rows;
 use guess::{Guess, guess};
 use singling::{Singling, sets};
 use tally::{Facts, Tallies};
@@ -123,11 +125,30 @@ pub struct SinglingSet {
     pub share: f64,
 }
 
+/// One of the two scans of a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scan {
+    /// All columns.
+    Columns,
+    /// The guessed quasi-identifiers.
+    Exposure,
+}
+
+/// Told when a scan begins: its plan, whose metrics tell how far it is, and its rows (0: not known).
+pub type Watch<'a> = &'a (dyn Fn(Scan, &Arc<dyn ExecutionPlan>, u64) + Sync);
+
 /// Profiles the rows of a plan.
 pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Profile> {
+    profile_watched(context, input, &|_, _, _| {}).await
+}
+
+/// Profiles the rows of a plan, watched.
+pub async fn profile_watched(context: &SessionContext, input: LogicalPlan, watch: Watch<'_>) -> Result<Profile> {
     let schema: SchemaRef = Arc::new(input.schema().as_arrow().clone());
     let first = Tallies::new(&schema);
-    let tallies = fold(context, input.clone(), first, Tallies::add, Tallies::merge).await?;
+    let plan = scan(context, input.clone()).await?;
+    watch(Scan::Columns, &plan, known_rows(&plan));
+    let tallies = fold(context, plan, first, Tallies::add, Tallies::merge).await?;
     let facts = tallies.finish();
     let columns: Vec<Column> = schema
         .fields()
@@ -148,6 +169,8 @@ pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Pro
             quasi.iter().map(|column| column.facts.distinct + u64::from(column.nulls > 0)).collect();
         let plan = LogicalPlanBuilder::from(input).project(names.iter().map(ident))?.build()?;
         let singling = Singling::new(sets(&distinct, rows));
+        let plan = scan(context, plan).await?;
+        watch(Scan::Exposure, &plan, rows);
         let singling = fold(context, plan, singling, Singling::add, Singling::merge).await?;
         let alone = singling.finish();
         let named = |(set, share): (Vec<usize>, f64)| SinglingSet {
@@ -160,15 +183,19 @@ pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Pro
     Ok(Profile { rows, columns, exposure })
 }
 
+async fn scan(context: &SessionContext, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(DataFrame::new(context.state(), plan).create_physical_plan().await?)
+}
+
 /// Folds every partition of a plan on a task of its own, and the results into one.
 async fn fold<T: Clone + Send + 'static>(
     context: &SessionContext,
-    plan: LogicalPlan,
+    plan: Arc<dyn ExecutionPlan>,
     first: T,
     add: fn(&mut T, &RecordBatch) -> Result<()>,
     merge: fn(&mut T, T),
 ) -> Result<T> {
-    let streams = DataFrame::new(context.state(), plan).execute_stream_partitioned().await?;
+    let streams = execute_stream_partitioned(plan, context.task_ctx())?;
     let mut tasks = JoinSet::new();
     for mut stream in streams {
         let mut part = first.clone();
@@ -209,6 +236,11 @@ impl Column {
             facts,
             guess,
         }
+    }
+
+    /// Type of the values.
+    pub fn kind(&self) -> &DataType {
+        &self.kind
     }
 
     /// The hierarchy that is proposed for the column, were it a quasi-identifier.

@@ -26,7 +26,7 @@ pub(super) fn queries(report: &Report, charts: &mut Charts) -> String {
     format!(
         "<section id=\"queries\"><h2>Answers to queries</h2><p class=\"lead\">Queries drawn at random ask how many rows lie in a \
          range on some quasi-identifiers. A reader of the release has to spread every class evenly over what it covers: \
-         so far is such an answer from that of the source.</p><div class=\"card\">{chart}<div class=\"wide\"><table>\
+         so far is such an answer from that of the source.</p><div class=\"card split\">{chart}<div class=\"wide\"><table>\
          <tbody>{rows}</tbody></table></div></div></section>"
     )
 }
@@ -64,8 +64,8 @@ pub(super) fn tradeoff(report: &Report, charts: &mut Charts) -> String {
         String::new()
     } else {
         format!(
-            " They were tried on {} rows, a sample of which loses more than all {} do: compare the lines with each other, \
-             not with the release.",
+            " They were tried on a sample of {} rows, which loses more than all {} would: compare the lines with each \
+             other, not with the release.",
             count(tried),
             count(manifest.rows_read)
         )
