@@ -27,13 +27,12 @@ mod table;
 mod tally;
 mod verify;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytesize::ByteSize;
-use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::Serialize;
 
@@ -109,6 +108,50 @@ impl Command {
         #[cfg(not(feature = "cluster"))]
         false
     }
+
+    /// Whether it can be left at any moment. A run and the roles of a cluster end by their own rules, a rollback is one
+    /// step, and the others are done before anybody could ask them to stop.
+    fn can_be_left(&self) -> bool {
+        match self {
+            Self::Check(_) | Self::Plan(_) | Self::Verify(_) | Self::Attack(_) | Self::Profile(_) | Self::Report(_) => {
+                true
+            }
+            Self::Sweep(_)
+            | Self::Recommend(_)
+            | Self::Hierarchy(_)
+            | Self::Sql(_)
+            | Self::Releases(_)
+            | Self::Gc(_) => true,
+            _ => false,
+        }
+    }
+
+    async fn run(self, quiet: bool) -> Result<()> {
+        match self {
+            Self::Run(arguments) => run::run(arguments, quiet).await,
+            Self::Check(arguments) => check::run(arguments).await,
+            Self::Plan(arguments) => plan::run(arguments).await,
+            Self::Verify(arguments) => verify::run(arguments, quiet).await,
+            Self::Attack(arguments) => attack::run(arguments).await,
+            Self::Profile(arguments) => profile::run(arguments, quiet).await,
+            Self::Report(arguments) => report::run(arguments, quiet).await,
+            Self::Sweep(arguments) => sweep::run(arguments, quiet).await,
+            Self::Recommend(arguments) => recommend::run(arguments, quiet).await,
+            Self::Hierarchy(arguments) => hierarchy::run(arguments, quiet).await,
+            Self::Generate(arguments) => generate::run(&arguments, quiet),
+            Self::Schema(arguments) => schema::run(&arguments),
+            Self::Sql(arguments) => sql::run(arguments).await,
+            Self::Releases(arguments) => releases::list(arguments).await,
+            Self::Rollback(arguments) => releases::rollback(arguments, quiet).await,
+            Self::Gc(arguments) => releases::gc(arguments, quiet).await,
+            #[cfg(feature = "cluster")]
+            Self::Scheduler(arguments) => cluster::schedule(arguments).await,
+            #[cfg(feature = "cluster")]
+            Self::Executor(arguments) => cluster::execute(arguments).await,
+            Self::Completions(arguments) => completions::completions(&arguments),
+            Self::Man(arguments) => completions::man(&arguments, quiet),
+        }
+    }
 }
 
 /// The job file and changes to it.
@@ -141,8 +184,14 @@ impl JobArguments {
 
 /// A job file with changes to it, and the folder that its relative paths start at.
 fn read_job(path: &Path, settings: &[(&str, &str)]) -> Result<(Job, PathBuf)> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Error::Job(format!("{} cannot be read: {}", path.display(), reason(&error))))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let draft = format!("`throng profile {} --write job.toml` drafts a job for the data in it", path.display());
+        Error::Job(match error.kind() {
+            ErrorKind::IsADirectory => format!("{} is a folder, not a job file; {draft}", path.display()),
+            ErrorKind::InvalidData => format!("{} is not text, so no job file; {draft}", path.display()),
+            _ => format!("{} cannot be read: {}", path.display(), reason(&error)),
+        })
+    })?;
     let job = Job::parse_with(&text, path, settings).map_err(|error| Error::Job(error.to_string()))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
@@ -214,29 +263,13 @@ pub fn main() -> ExitCode {
         Logging::start(cli.log_format, verbose, cli.quiet).unwrap_or_else(|message| misused(&message))
     };
     let done = runtime.block_on(async {
-        match cli.command {
-            Command::Run(arguments) => run::run(arguments, cli.quiet).await,
-            Command::Check(arguments) => check::run(arguments).await,
-            Command::Plan(arguments) => plan::run(arguments).await,
-            Command::Verify(arguments) => verify::run(arguments, cli.quiet).await,
-            Command::Attack(arguments) => attack::run(arguments).await,
-            Command::Profile(arguments) => profile::run(arguments, cli.quiet).await,
-            Command::Report(arguments) => report::run(arguments, cli.quiet).await,
-            Command::Sweep(arguments) => sweep::run(arguments, cli.quiet).await,
-            Command::Recommend(arguments) => recommend::run(arguments, cli.quiet).await,
-            Command::Hierarchy(arguments) => hierarchy::run(arguments, cli.quiet).await,
-            Command::Generate(arguments) => generate::run(&arguments, cli.quiet),
-            Command::Schema(arguments) => schema::run(&arguments),
-            Command::Sql(arguments) => sql::run(arguments).await,
-            Command::Releases(arguments) => releases::list(arguments).await,
-            Command::Rollback(arguments) => releases::rollback(arguments, cli.quiet).await,
-            Command::Gc(arguments) => releases::gc(arguments, cli.quiet).await,
-            #[cfg(feature = "cluster")]
-            Command::Scheduler(arguments) => cluster::schedule(arguments).await,
-            #[cfg(feature = "cluster")]
-            Command::Executor(arguments) => cluster::execute(arguments).await,
-            Command::Completions(arguments) => completions::completions(&arguments),
-            Command::Man(arguments) => completions::man(&arguments, cli.quiet),
+        if !cli.command.can_be_left() {
+            return cli.command.run(cli.quiet).await;
+        }
+        // What it holds goes with it: spill folders, uploads, tasks.
+        tokio::select! {
+            done = cli.command.run(cli.quiet) => done,
+            () = run::stopped() => Err(Error::Interrupted("nothing was published".into())),
         }
     });
     logging.finish();
@@ -254,7 +287,7 @@ fn asks_for_json(matches: &ArgMatches) -> bool {
 
 /// Ends the command because it was called wrongly.
 fn misused(message: &str) -> ! {
-    Cli::command().error(ErrorKind::InvalidValue, message).exit()
+    Cli::command().error(clap::error::ErrorKind::InvalidValue, message).exit()
 }
 
 /// A failure, for programs.
@@ -292,7 +325,7 @@ fn print(text: &str) -> Result<()> {
     PRINTED.store(true, Ordering::Relaxed);
     match writeln!(std::io::stdout(), "{}", text.trim_end()) {
         // A reader that has seen enough (`| head`) is no failure.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }
 }

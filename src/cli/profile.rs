@@ -1,15 +1,20 @@
 //! `throng profile`: what an unknown dataset looks like, and a job for it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
-use comfy_table::presets::UTF8_BORDERS_ONLY;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::CellAlignment;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::physical_plan::ExecutionPlan;
 
+use super::progress::Progress;
+use super::summary::number;
+use super::table::table;
 use super::{Limits, print, say};
 use crate::error::{Error, Result};
 use crate::job::Role;
-use crate::profile::{Draft, Profile, profile};
+use crate::profile::{Draft, Profile, Scan, profile_watched};
 use crate::release::{Source, Stores};
 
 /// Look at a dataset: every column with a guess of its role, and how exposed people are as it stands
@@ -40,10 +45,21 @@ pub struct Arguments {
 
 /// Profiles a dataset.
 pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+    if let Some(path) = arguments.write.as_deref().filter(|_| !arguments.force) {
+        // Better now than after a long look at the data.
+        Draft::refuse(path)?;
+    }
     let (context, _spill) = arguments.limits.options().open()?;
     let source = Source::at(&Stores::default(), Path::new("."), &arguments.data).await?;
     let (input, _) = source.scan(&context).await?;
-    let mut found = profile(&context, input).await?;
+    let progress = Progress::new(quiet);
+    let watch = |scan: Scan, plan: &Arc<dyn ExecutionPlan>, rows: u64| match scan {
+        Scan::Columns => progress.scan("columns", plan, rows, 0.0..0.7),
+        Scan::Exposure => progress.scan("exposure", plan, rows, 0.7..1.0),
+    };
+    let found = profile_watched(&context, input, &watch).await;
+    progress.end();
+    let mut found = found?;
     if arguments.show_values {
         found.show_values();
     }
@@ -69,14 +85,12 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
 }
 
 fn of(profile: &Profile) -> String {
-    let mut table = Table::new();
-    table.load_preset(UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
     let shown = profile.columns.iter().any(|column| column.values.is_some());
-    let mut header = vec!["column", "type", "nulls", "distinct", "unique", "extent", "guess", "because"];
+    let mut header = vec!["column", "type", "nulls", "distinct", "uniqueness", "extent", "guess", "because"];
     if shown {
         header.push("values");
     }
-    table.set_header(header);
+    let mut table = table(&header);
     for at in 2..5 {
         if let Some(column) = table.column_mut(at) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -85,10 +99,10 @@ fn of(profile: &Profile) -> String {
     for column in &profile.columns {
         let mut row = vec![
             column.name.clone(),
-            column.data_type.clone(),
+            kind(column.kind()),
             percent(column.nulls as f64 / profile.rows.max(1) as f64),
-            column.distinct.map(|distinct| distinct.to_string()).unwrap_or_default(),
-            column.uniqueness.map(percent).unwrap_or_default(),
+            column.distinct.map(|distinct| about(column.estimated) + &number(distinct)).unwrap_or_default(),
+            column.uniqueness.map(|share| about(column.estimated) + &percent(share)).unwrap_or_default(),
             column.extent.clone().unwrap_or_default(),
             role(column.role).to_owned(),
             column.reason.clone(),
@@ -106,9 +120,10 @@ fn of(profile: &Profile) -> String {
         return text + "No column looks like a quasi-identifier.";
     }
     text += &format!(
-        "As it stands, {} of {} rows are alone with their values of {}.\n",
+        "As it stands, {}{} of {} rows are alone with their values of {}.\n",
+        about(exposure.estimated_from.is_some()),
         percent(exposure.unique),
-        profile.rows,
+        number(profile.rows),
         exposure.quasi.join(", ")
     );
     if exposure.singling.is_empty() {
@@ -122,7 +137,51 @@ fn of(profile: &Profile) -> String {
             text += &format!("  and {} more (--json lists them)\n", exposure.singling.len() - 10);
         }
     }
-    text
+    text.truncate(text.trim_end().len());
+    text + "\n\n" + &precision(profile)
+}
+
+/// What of a profile was counted and what was estimated.
+fn precision(profile: &Profile) -> String {
+    let mut estimated = Vec::new();
+    if profile.columns.iter().any(|column| column.estimated) {
+        estimated.push("more than 65,536 distinct values".to_owned());
+    }
+    if let Some(counted) = profile.exposure.estimated_from {
+        estimated.push(format!("rows that are alone, from {} combinations of values", number(counted)));
+    }
+    let whole = format!("All {} rows were read", number(profile.rows));
+    match estimated.len() {
+        0 => format!("{whole}; every figure is exact."),
+        _ => format!("{whole}. Estimated (~, within 2 % or so): {}. The rest is exact.", estimated.join("; ")),
+    }
+}
+
+/// Marks an estimate.
+fn about(estimated: bool) -> String {
+    if estimated { "~".into() } else { String::new() }
+}
+
+/// A type as people call it.
+fn kind(kind: &DataType) -> String {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".into(),
+        DataType::Boolean => "yes or no".into(),
+        DataType::Date32 | DataType::Date64 => "date".into(),
+        DataType::Timestamp(..) => "date and time".into(),
+        DataType::Time32(_) | DataType::Time64(_) => "time of day".into(),
+        DataType::Decimal32(_, places) | DataType::Decimal64(_, places) | DataType::Decimal128(_, places) => {
+            format!("number, {places} decimals")
+        }
+        DataType::List(_) | DataType::LargeList(_) | DataType::ListView(_) | DataType::FixedSizeList(..) => {
+            "list".into()
+        }
+        DataType::Struct(_) => "record".into(),
+        DataType::Dictionary(_, values) => self::kind(values),
+        whole if whole.is_integer() => "whole number".into(),
+        number if number.is_numeric() => "number".into(),
+        other => other.to_string(),
+    }
 }
 
 fn role(role: Role) -> &'static str {

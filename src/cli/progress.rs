@@ -2,6 +2,7 @@
 //! elsewhere.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// Steps of the bar of the whole run.
 const STEPS: u64 = 1000;
+
+/// A line for work of unknown length.
+const SPINNER: &str = "{msg:18} {spinner} {elapsed}";
 
 /// How often bars move.
 const PACE: Duration = Duration::from_millis(100);
@@ -43,37 +47,49 @@ impl Progress {
             BARS.set_draw_target(ProgressDrawTarget::hidden());
         }
         let overall = BARS.add(ProgressBar::new(STEPS));
-        overall.set_style(style("{msg:16} {wide_bar} {percent} %, {elapsed} so far, {eta} left"));
+        overall.set_style(style("{msg:18} {wide_bar} {percent} %, {elapsed} so far, {eta} left"));
         overall.set_message("all");
         Self { overall, phase: Mutex::default() }
     }
 
     /// Begins a phase of `rows` rows (0: not known), done by a plan whose metrics tell how far it is.
     pub(super) fn begin(&self, phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64) {
+        let name = if phase == Phase::Group { "group and write" } else { phase.name() };
+        let done: Done = if phase == Phase::Group { half_way } else { rows_read };
+        self.watch(name, plan.map(|plan| (Arc::clone(plan), done)), rows, steps(phase, 0.0)..steps(phase, 1.0));
+    }
+
+    /// Begins a scan of `rows` rows (0: not known), which is a part of the whole.
+    pub(super) fn scan(&self, name: &'static str, plan: &Arc<dyn ExecutionPlan>, rows: u64, part: Range<f64>) {
+        let step = |share: f64| (share * STEPS as f64).round() as u64;
+        self.watch(name, Some((Arc::clone(plan), rows_read)), rows, step(part.start)..step(part.end));
+    }
+
+    fn watch(&self, name: &'static str, plan: Option<(Arc<dyn ExecutionPlan>, Done)>, rows: u64, part: Range<u64>) {
         self.leave_phase();
         if BARS.is_hidden() {
             return;
         }
-        self.overall.set_position(steps(phase, 0.0));
-        let name = if phase == Phase::Group { "group and write" } else { phase.name() };
-        let known = rows > 0 && plan.is_some();
-        let bar = if known { ProgressBar::new(rows) } else { ProgressBar::new_spinner() };
+        self.overall.set_position(part.start);
+        let plan = plan.filter(|_| rows > 0);
+        let bar = if plan.is_some() { ProgressBar::new(rows) } else { ProgressBar::new_spinner() };
         let bar = BARS.insert_before(&self.overall, bar);
-        bar.set_style(style(if known {
-            "{msg:16} {wide_bar} {human_pos} of {human_len} rows, {rate}, {eta} left"
+        bar.set_style(style(if plan.is_some() {
+            "{msg:18} {wide_bar} {human_pos} of {human_len} rows, {rate}, {eta} left"
         } else {
-            "{msg:16} {spinner} {elapsed}"
+            SPINNER
         }));
         bar.set_message(name);
-        let (plan, overall) = (plan.map(Arc::clone), self.overall.clone());
+        let overall = self.overall.clone();
         let watch = {
             let bar = bar.clone();
             async move {
                 loop {
-                    if let Some(plan) = plan.as_ref().filter(|_| known) {
-                        let done = rows_done(phase, plan).min(rows);
+                    if let Some((plan, done)) = &plan {
+                        let done = done(plan).min(rows);
                         bar.set_position(done);
-                        overall.set_position(steps(phase, done as f64 / rows as f64));
+                        let share = done as f64 / rows as f64;
+                        overall.set_position(part.start + ((part.end - part.start) as f64 * share).round() as u64);
                     }
                     bar.tick();
                     overall.tick();
@@ -104,6 +120,13 @@ impl Progress {
     }
 }
 
+/// Whatever way the work has ended.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 fn style(form: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar());
     style.with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
@@ -128,14 +151,39 @@ fn steps(phase: Phase, done: f64) -> u64 {
     ((before + share(phase) * done.clamp(0.0, 1.0)) * STEPS as f64).round() as u64
 }
 
-/// Rows that a phase is through with. Grouping reads every row and, after a sort, writes it: each is half the work.
-fn rows_done(phase: Phase, plan: &Arc<dyn ExecutionPlan>) -> u64 {
-    let read = rows_read(plan);
-    if phase != Phase::Group {
-        return read;
-    }
+/// Tells the rows that a plan is through with.
+type Done = fn(&Arc<dyn ExecutionPlan>) -> u64;
+
+/// Grouping reads every row and, after a sort, writes it: each is half the work.
+fn half_way(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let written = plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0) as u64;
-    (read + written) / 2
+    (rows_read(plan) + written) / 2
+}
+
+/// Shows that something is being worked on, for as long as it takes.
+pub(super) async fn waiting<T>(name: &'static str, quiet: bool, work: impl Future<Output = T>) -> T {
+    if quiet || BARS.is_hidden() {
+        return work.await;
+    }
+    let bar = BARS.add(ProgressBar::new_spinner());
+    bar.set_style(style(SPINNER));
+    bar.set_message(name);
+    bar.enable_steady_tick(PACE);
+    // Also when the work is given up.
+    let shown = Shown(bar);
+    let done = work.await;
+    drop(shown);
+    done
+}
+
+/// A bar that goes when it is dropped.
+struct Shown(ProgressBar);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+        BARS.remove(&self.0);
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! `throng recommend`: which k, or which method, from repeated samples.
 
 use clap::{ArgGroup, Args};
-use comfy_table::presets::UTF8_BORDERS_ONLY;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use super::sweep::{method, refuse};
@@ -170,9 +169,7 @@ fn verdict(best: Option<&Tried>, arguments: &Arguments) -> String {
 }
 
 fn table(tried: &[Tried]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["method", "k", "GCP", "95 % interval", "suppressed"]);
+    let mut table = super::table::table(&["method", "k", "GCP", "95 % interval", "suppressed"]);
     for at in 1..5 {
         if let Some(column) = table.column_mut(at) {
             column.set_cell_alignment(CellAlignment::Right);

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::progress::waiting;
 use super::{Limits, say};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reason};
 use crate::job::Job;
 use crate::release::{Finding, Trial};
 use crate::report::{Options, Report};
@@ -53,11 +54,14 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
             if !is_job {
                 job = with_sink(job, &arguments.release)?;
             }
-            Report::of_job(&job, &base, options).await.map_err(|error| super::blame(&path, error))?
+            let reading = Report::of_job(&job, &base, options);
+            waiting("release and source", quiet, reading).await.map_err(|error| super::blame(&path, error))?
         }
-        None => Report::of_sink(&arguments.release.to_string_lossy(), options).await?,
+        None => waiting("release", quiet, Report::of_sink(&arguments.release.to_string_lossy(), options)).await?,
     };
-    let failed = |error| Error::Resources(format!("{} cannot be written: {error}", arguments.output.display()));
+    let failed = |error: std::io::Error| {
+        Error::Resources(format!("{} cannot be written: {}", arguments.output.display(), reason(&error)))
+    };
     std::fs::write(&arguments.output, report.html()).map_err(failed)?;
     if !quiet {
         say(&format!("{} is written", arguments.output.display()));

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use comfy_table::presets::UTF8_BORDERS_ONLY;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, Table};
 
 use super::{JobArguments, Limits, print, say};
 use crate::error::{Error, Result};
@@ -176,9 +175,8 @@ fn csv(trials: &[Trial]) -> Result<Vec<u8>> {
 }
 
 fn table(trials: &[Trial]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["method", "k", "GCP", "UM", "WGU", "MPM", "C_AVG", "suppressed", "time", "memory"]);
+    let mut table =
+        super::table::table(&["method", "k", "GCP", "UM", "WGU", "MPM", "C_AVG", "suppressed", "time", "memory"]);
     for at in 1..10 {
         if let Some(column) = table.column_mut(at) {
             column.set_cell_alignment(CellAlignment::Right);

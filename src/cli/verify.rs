@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::progress::waiting;
 use super::{JobArguments, Limits, print, print_json};
 use crate::error::Result;
 use crate::release::{Finding, Run, RunOptions, Verified, find_release, verify_release};
@@ -37,12 +38,15 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         let (job, base) = arguments.job.read()?;
         let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
         let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
-        run.verify_latest(run_id).await.map_err(|error| arguments.job.blame(error))?
+        waiting("release and source", quiet, run.verify_latest(run_id))
+            .await
+            .map_err(|error| arguments.job.blame(error))?
     } else {
         let sink = arguments.job.stores.open(&arguments.job.job)?;
         let manifest = find_release(&sink, run_id).await?;
         let (context, _spill) = arguments.limits.options().open()?;
-        let (classes, findings) = verify_release(&context, &sink, &manifest).await?;
+        let verifying = verify_release(&context, &sink, &manifest);
+        let (classes, findings) = waiting("release", quiet, verifying).await?;
         Verified { manifest, classes, findings, attained: BTreeMap::new() }
     };
     if arguments.json {

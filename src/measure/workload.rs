@@ -72,7 +72,14 @@ impl Query {
 
     /// The share of what a group covers that the query asks for.
     fn share(&self, axes: &[Axis], cover: &Cover) -> f64 {
-        self.ranges.iter().map(|&(a, lo, hi)| overlap(&axes[a], cover, a, (lo, hi))).product()
+        let mut share = 1.0;
+        for &(a, lo, hi) in &self.ranges {
+            share *= overlap(&axes[a], cover, a, (lo, hi));
+            if share == 0.0 {
+                break;
+            }
+        }
+        share
     }
 }
 
@@ -134,7 +141,10 @@ impl Workload {
         self.add_suppressed(queries, table, rows);
         let published = table.members_of(rows).count();
         for (query, estimate) in queries.iter().zip(&mut self.estimate) {
-            estimate.add(query.share(&table.axes, cover), published as u64);
+            let share = query.share(&table.axes, cover);
+            if share > 0.0 {
+                estimate.add(share, published as u64);
+            }
         }
     }
 

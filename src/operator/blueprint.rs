@@ -11,7 +11,7 @@ use super::memory::cell_rows;
 use crate::domain::Axis;
 use crate::encode::Coder;
 use crate::error::{Error, Result};
-use crate::job::{Inference, Treatment};
+use crate::job::{Form, Inference, Treatment};
 use crate::measure::dependency::Dependencies;
 use crate::measure::workload::{self, Demand, Query};
 use crate::measure::{Groups as Measures, Information, Workload};
@@ -90,16 +90,20 @@ impl Blueprint {
         let plain = laid.plain.into_iter().map(|(index, _)| index).collect();
         let method = method(&treatment, &survey.tuned, &dependencies);
         let rules = rules(&treatment);
-        let queries = treatment.policy.measures.queries.as_ref().map(|queries| {
-            let demand = Demand {
-                queries: queries.count as usize,
-                dimensions: queries.dimensions as usize,
-                selectivity: queries.selectivity,
-                seed: queries.seed,
-            };
-            workload::draw(&axes, &demand)
-        });
-        let queries = queries.unwrap_or_default();
+        let asked = treatment.policy.measures.queries();
+        let queries = match treatment.form() {
+            // Quasi-identifiers as they are answer every query about them.
+            Form::Anatomy => Vec::new(),
+            _ => {
+                let demand = Demand {
+                    queries: asked.count as usize,
+                    dimensions: asked.dimensions as usize,
+                    selectivity: asked.selectivity,
+                    seed: asked.seed,
+                };
+                workload::draw(&axes, &demand)
+            }
+        };
         Ok(Self { treatment, survey, coders, axes, method, rules, dependencies, plain, queries })
     }
 
@@ -111,7 +115,7 @@ impl Blueprint {
         let bound = policy.measures.unprotected.or(bounds.min_by(f64::total_cmp));
         measures.protection = measures.protection.bounded(bound);
         measures.information = policy.measures.information.then(|| Information::new(self.axes.len()));
-        measures.workload = policy.measures.queries.is_some().then(|| Workload::new(self.queries.len()));
+        measures.workload = (!self.queries.is_empty()).then(|| Workload::new(self.queries.len()));
         measures
     }
 }

@@ -23,6 +23,9 @@ pub struct Draft {
 /// Folder of proposed hierarchies beside the job file.
 const FOLDER: &str = "hierarchies";
 
+/// Characters up to which remarks stand below each other.
+const WIDEST: usize = 80;
+
 /// Most values that a sensitive column must show in every class.
 const MOST_DIVERSE: usize = 3;
 
@@ -41,13 +44,13 @@ impl Draft {
              #\n#     throng check {name}\n#     throng run {name}\n\
              version = 1\n\n\
              [source]\nurl = {source}\n\n\
-             [sink]\nurl = {sink}                         # a folder that holds releases and nothing else\n\n\
+             [sink]\n{sink:<37} # a folder that holds releases and nothing else\n\n\
              [privacy]\n\
              k = {k:<34}# every combination of published quasi-identifiers occurs {k} times or more\n",
             name =
                 path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned()),
             source = quoted(&source),
-            sink = quoted(&sink),
+            sink = format!("url = {}", quoted(&sink)),
         );
         job += &rules(profile, k);
         job +=
@@ -68,9 +71,9 @@ impl Draft {
                 continue;
             }
             job += &format!("# {title}\n");
-            for column in columns {
-                job += &line(column, &mut hierarchies)?;
-            }
+            let lines = columns.into_iter().map(|column| line(column, &mut hierarchies)).collect::<Result<Vec<_>>>()?;
+            let widest = lines.iter().map(|(setting, _)| setting.chars().count()).max().unwrap_or(0).min(WIDEST);
+            lines.iter().for_each(|(setting, remark)| job += &format!("{setting:<widest$}   # {remark}\n"));
             job += "\n";
         }
         job += "[method]\nname = \"auto\"                         # the least loss for most tables\n\
@@ -79,17 +82,24 @@ impl Draft {
         Ok(Self { job, hierarchies, path: path.to_owned() })
     }
 
+    /// Refuses to write where something is.
+    pub fn refuse(path: &Path) -> Result<()> {
+        if !path.exists() {
+            return Ok(());
+        }
+        Err(Error::Conflict(format!(
+            "{} is there already; move it away, write elsewhere, or overwrite it with --force",
+            path.display()
+        )))
+    }
+
     /// Writes the files; those with values of the data can be read by their owner only. Nothing is overwritten unless
     /// `force` says so.
     pub fn write(&self, force: bool) -> Result<()> {
         let base = folder(&self.path);
-        let there = |path: &Path| !force && path.exists();
-        let targets = self.hierarchies.iter().map(|(name, _)| base.join(name)).chain([self.path.clone()]);
-        if let Some(path) = targets.into_iter().find(|path| there(path)) {
-            return Err(Error::Conflict(format!(
-                "{} is there already; move it away, write elsewhere, or overwrite it with --force",
-                path.display()
-            )));
+        let targets = [self.path.clone()].into_iter().chain(self.hierarchies.iter().map(|(name, _)| base.join(name)));
+        if !force {
+            targets.into_iter().try_for_each(|path| Self::refuse(&path))?;
         }
         for (name, content) in &self.hierarchies {
             write(&base.join(name), content, true)?;
@@ -173,8 +183,8 @@ fn diversity(column: &Column, k: u32) -> Option<usize> {
     (2..=MOST_DIVERSE).rev().find(enough)
 }
 
-/// The line of a column.
-fn line(column: &Column, hierarchies: &mut Vec<(String, Vec<u8>)>) -> Result<String> {
+/// The line of a column, and the remark behind it.
+fn line(column: &Column, hierarchies: &mut Vec<(String, Vec<u8>)>) -> Result<(String, String)> {
     let role = match column.role {
         Role::Identifier => "identifier",
         Role::Quasi => "quasi",
@@ -198,7 +208,7 @@ fn line(column: &Column, hierarchies: &mut Vec<(String, Vec<u8>)>) -> Result<Str
         }
         other => options += &inline(&other).map(|table| format!(", hierarchy = {table}")).unwrap_or_default(),
     }
-    Ok(format!("{} = {{ {options} }}   # {}\n", key(&column.name), plain(&remark)))
+    Ok((format!("{} = {{ {options} }}", key(&column.name)), plain(&remark)))
 }
 
 /// A proposal as it stands in a job file; none for one that needs a file, or nothing.

@@ -52,7 +52,7 @@ pub(super) fn guess(name: &str, data_type: &DataType, facts: &Facts) -> Guess {
     let hint = hint(name);
     let numbered = is_number_of(name);
     if let Some(hint) = hint.filter(|hint| hint.role == Role::Identifier) {
-        return guess(Role::Identifier, format!("`{}` in its name: {}", hint.word, hint.what));
+        return guess(Role::Identifier, format!("its name says `{}`: {}", hint.word, hint.what));
     }
     // A number of something is an identifier, unless it repeats as codes of places or jobs do.
     if numbered && (telling || hint.is_none()) && hint.is_none_or(|hint| !hint.code) {
@@ -66,11 +66,11 @@ pub(super) fn guess(name: &str, data_type: &DataType, facts: &Facts) -> Guess {
         let dated = hint.role == Role::Sensitive && is_time(data_type);
         let role = if dated { Role::Quasi } else { hint.role };
         if role == Role::Quasi && text && telling && !hint.code && look != Some(Pattern::Date) {
-            let reason = format!("`{}` in its name, but {} of its values differ", hint.word, percent(share));
+            let reason = format!("its name says `{}`, but {} of its values differ", hint.word, percent(share));
             return guess(Role::Identifier, reason);
         }
         let code = hint.code || (text && look == Some(Pattern::Code));
-        return Guess { role, reason: format!("`{}` in its name: {}", hint.word, hint.what), code };
+        return Guess { role, reason: format!("its name says `{}`: {}", hint.word, hint.what), code };
     }
     match look {
         Some(Pattern::Prose) => return guess(Role::Identifier, "free text, which may name people".into()),

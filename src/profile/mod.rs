@@ -7,11 +7,15 @@
 //!    `names` and `pattern`);
 //! 2. the guessed quasi-identifiers: how many rows are alone with their values (`singling`).
 //!
+//! Both see every row. Rows, nulls, ends and the counts of up to 4096 values are exact; more than 65,536 distinct values,
+//! or combinations of them, are estimated from those with the smallest hashes, and said to be.
+//!
 //! A profile holds counts and guesses. Values of the data are in it only on demand ([`Profile::show_values`]) and in
 //! the hierarchy files that [`Draft`] proposes, which cannot do without.
 
 mod draft;
 mod guess;
+mod hashes;
 mod names;
 mod pattern;
 mod propose;
@@ -24,6 +28,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::runtime::JoinSet;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use serde::Serialize;
@@ -37,6 +42,7 @@ use crate::encode::is_time;
 use crate::error::{Error, Result};
 use crate::hierarchy::{Period, Unit};
 use crate::job::Role;
+use crate::release::known_rows;
 use guess::{Guess, guess};
 use singling::{Singling, sets};
 use tally::{Facts, Tallies};
@@ -62,8 +68,10 @@ pub struct Column {
     pub data_type: String,
     /// Rows without a value.
     pub nulls: u64,
-    /// Distinct values but null; an estimate beyond 65,000, and not counted in lists and the like.
+    /// Distinct values but null; not counted in lists and the like.
     pub distinct: Option<u64>,
+    /// Whether there are so many distinct values that their number is estimated.
+    pub estimated: bool,
     /// Distinct values per value: 1 when no two are equal.
     pub uniqueness: Option<f64>,
     /// Roughly where values lie: ends rounded outwards for numbers and dates, lengths for text.
@@ -101,6 +109,9 @@ pub struct Exposure {
     pub quasi: Vec<String>,
     /// Share of the rows that no other row equals on all of them.
     pub unique: f64,
+    /// Combinations of values that this was estimated from; none when all were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated_from: Option<u64>,
     /// The smallest sets of up to three of them on which more than 5 % of the rows are alone.
     pub singling: Vec<SinglingSet>,
 }
@@ -114,11 +125,30 @@ pub struct SinglingSet {
     pub share: f64,
 }
 
+/// One of the two scans of a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scan {
+    /// All columns.
+    Columns,
+    /// The guessed quasi-identifiers.
+    Exposure,
+}
+
+/// Told when a scan begins: its plan, whose metrics tell how far it is, and its rows (0: not known).
+pub type Watch<'a> = &'a (dyn Fn(Scan, &Arc<dyn ExecutionPlan>, u64) + Sync);
+
 /// Profiles the rows of a plan.
 pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Profile> {
+    profile_watched(context, input, &|_, _, _| {}).await
+}
+
+/// Profiles the rows of a plan, watched.
+pub async fn profile_watched(context: &SessionContext, input: LogicalPlan, watch: Watch<'_>) -> Result<Profile> {
     let schema: SchemaRef = Arc::new(input.schema().as_arrow().clone());
     let first = Tallies::new(&schema);
-    let tallies = fold(context, input.clone(), first, Tallies::add, Tallies::merge).await?;
+    let plan = scan(context, input.clone()).await?;
+    watch(Scan::Columns, &plan, known_rows(&plan));
+    let tallies = fold(context, plan, first, Tallies::add, Tallies::merge).await?;
     let facts = tallies.finish();
     let columns: Vec<Column> = schema
         .fields()
@@ -133,33 +163,39 @@ pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Pro
     let quasi: Vec<&Column> = columns.iter().filter(|column| column.role == Role::Quasi).collect();
     let names: Vec<String> = quasi.iter().map(|column| column.name.clone()).collect();
     let exposure = if names.is_empty() {
-        Exposure { quasi: names, unique: 0.0, singling: Vec::new() }
+        Exposure { quasi: names, unique: 0.0, estimated_from: None, singling: Vec::new() }
     } else {
         let distinct: Vec<u64> =
             quasi.iter().map(|column| column.facts.distinct + u64::from(column.nulls > 0)).collect();
         let plan = LogicalPlanBuilder::from(input).project(names.iter().map(ident))?.build()?;
         let singling = Singling::new(sets(&distinct, rows));
+        let plan = scan(context, plan).await?;
+        watch(Scan::Exposure, &plan, rows);
         let singling = fold(context, plan, singling, Singling::add, Singling::merge).await?;
-        let (unique, smallest) = singling.finish();
+        let alone = singling.finish();
         let named = |(set, share): (Vec<usize>, f64)| SinglingSet {
             columns: set.into_iter().map(|column| names[column].clone()).collect(),
             share,
         };
-        let singling = smallest.into_iter().map(named).collect();
-        Exposure { quasi: names, unique, singling }
+        let singling = alone.smallest.into_iter().map(named).collect();
+        Exposure { quasi: names, unique: alone.whole, estimated_from: alone.counted, singling }
     };
     Ok(Profile { rows, columns, exposure })
+}
+
+async fn scan(context: &SessionContext, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(DataFrame::new(context.state(), plan).create_physical_plan().await?)
 }
 
 /// Folds every partition of a plan on a task of its own, and the results into one.
 async fn fold<T: Clone + Send + 'static>(
     context: &SessionContext,
-    plan: LogicalPlan,
+    plan: Arc<dyn ExecutionPlan>,
     first: T,
     add: fn(&mut T, &RecordBatch) -> Result<()>,
     merge: fn(&mut T, T),
 ) -> Result<T> {
-    let streams = DataFrame::new(context.state(), plan).execute_stream_partitioned().await?;
+    let streams = execute_stream_partitioned(plan, context.task_ctx())?;
     let mut tasks = JoinSet::new();
     for mut stream in streams {
         let mut part = first.clone();
@@ -190,6 +226,7 @@ impl Column {
             data_type: kind.to_string(),
             nulls: facts.nulls,
             distinct: counted.then_some(facts.distinct),
+            estimated: facts.estimated,
             uniqueness: counted.then(|| (facts.distinct as f64 / values.max(1) as f64).min(1.0)),
             extent: extent(kind, &facts),
             role: guess.role,
@@ -199,6 +236,11 @@ impl Column {
             facts,
             guess,
         }
+    }
+
+    /// Type of the values.
+    pub fn kind(&self) -> &DataType {
+        &self.kind
     }
 
     /// The hierarchy that is proposed for the column, were it a quasi-identifier.

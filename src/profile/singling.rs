@@ -4,10 +4,10 @@
 //! combination that is counted is counted from its first row to its last, so whether it occurs once is exact; how many
 //! there are is exact while all fit, and estimated by the share that the ceiling lets through beyond.
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::common::HashMap;
 
-use crate::encode::row_hashes;
+use super::hashes::Hashes;
 use crate::error::Result;
 
 /// Combinations counted of all quasi-identifiers together.
@@ -27,6 +27,9 @@ pub const SINGLING_SHARE: f64 = 0.05;
 
 const SEED: u64 = 0x7369_6e67_6c65;
 
+/// Stands for the hash of null.
+const NULL: u64 = 0x6e75_6c6c_6e75_6c6c;
+
 /// Counts of the combinations with the smallest hashes.
 #[derive(Debug, Clone)]
 struct Counts {
@@ -40,6 +43,13 @@ impl Counts {
         Self { kept: HashMap::new(), ceiling: u64::MAX, most }
     }
 
+    fn add_all(&mut self, hashes: &[u64]) {
+        for hash in hashes {
+            self.add(*hash, 1);
+        }
+    }
+
+    #[inline]
     fn add(&mut self, hash: u64, times: u32) {
         if hash < self.ceiling {
             *self.kept.entry(hash).or_default() += times;
@@ -63,13 +73,16 @@ impl Counts {
         other.kept.into_iter().for_each(|(hash, times)| self.add(hash, times));
     }
 
-    /// Combinations that occur once.
-    fn singles(mut self) -> f64 {
+    /// Combinations that occur once, and how many combinations were counted when these are not all of them.
+    fn singles(mut self) -> (f64, Option<u64>) {
         if self.kept.len() > self.most {
             self.shrink();
         }
         let singles = self.kept.values().filter(|times| **times == 1).count() as f64;
-        if self.ceiling == u64::MAX { singles } else { singles * (u64::MAX as f64 / self.ceiling as f64) }
+        match self.ceiling {
+            u64::MAX => (singles, None),
+            ceiling => (singles * (u64::MAX as f64 / ceiling as f64), Some(self.kept.len() as u64)),
+        }
     }
 }
 
@@ -107,7 +120,21 @@ pub(super) fn sets(distinct: &[u64], rows: u64) -> Vec<Vec<usize>> {
 pub(super) struct Singling {
     sets: Vec<Vec<usize>>,
     counts: Vec<Counts>,
+    /// The sets in the order of their columns: those that begin alike follow each other.
+    order: Vec<usize>,
+    hashes: Vec<Hashes>,
     rows: u64,
+}
+
+/// Who is alone.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Alone {
+    /// Share of the rows that are alone on all columns.
+    pub whole: f64,
+    /// Combinations that this was estimated from; none when all were counted.
+    pub counted: Option<u64>,
+    /// The smallest sets that single out too many, by the numbers of their columns, with their shares.
+    pub smallest: Vec<(Vec<usize>, f64)>,
 }
 
 impl Singling {
@@ -115,30 +142,41 @@ impl Singling {
         let whole = sets.len().saturating_sub(1);
         let counts =
             (0..sets.len()).map(|set| Counts::new(if set == whole { MOST_WHOLE } else { MOST_SMALL })).collect();
-        Self { sets, counts, rows: 0 }
+        let mut order: Vec<usize> = (0..sets.len()).collect();
+        order.sort_by_key(|set| &sets[*set]);
+        let hashes = vec![Hashes::default(); sets.last().map_or(0, Vec::len)];
+        Self { sets, counts, order, hashes, rows: 0 }
     }
 
     /// Adds rows of the quasi-identifiers.
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        let rows = batch.num_rows();
-        self.rows += rows as u64;
-        let columns = batch
-            .columns()
-            .iter()
-            .map(|column| row_hashes(std::slice::from_ref(column), rows, SEED))
-            .collect::<datafusion::error::Result<Vec<_>>>()?;
-        let mut mixed = vec![0_u64; rows];
-        for (set, counts) in self.sets.iter().zip(&mut self.counts) {
-            mixed.fill(SEED);
-            for column in set {
-                for (hash, value) in mixed.iter_mut().zip(&columns[*column]) {
-                    let next = (*hash ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                    *hash = next ^ (next >> 29);
-                }
+        self.rows += batch.num_rows() as u64;
+        let mut columns = Vec::with_capacity(batch.num_columns());
+        for (hashes, column) in self.hashes.iter_mut().zip(batch.columns()) {
+            let mut hashes = hashes.of(column)?.hashes;
+            if let Some(nulls) = column.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+                let missing = hashes.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row));
+                missing.for_each(|(_, hash)| *hash = NULL);
             }
-            for hash in &mixed {
-                counts.add(*hash, 1);
+            columns.push(hashes);
+        }
+        // What the first columns of a set give together is there already when the set before begins with them too.
+        let mut mixed: Vec<Vec<u64>> = vec![vec![SEED; batch.num_rows()]];
+        let mut last: &[usize] = &[];
+        for &number in &self.order {
+            let set = &self.sets[number];
+            let common = set.iter().zip(last).take_while(|(a, b)| a == b).count();
+            mixed.truncate(common + 1);
+            for column in &set[common..] {
+                let mix = |(hash, value): (&u64, &u64)| {
+                    let next = (hash ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                    next ^ (next >> 29)
+                };
+                let next = mixed[mixed.len() - 1].iter().zip(&columns[*column]).map(mix).collect();
+                mixed.push(next);
             }
+            self.counts[number].add_all(&mixed[set.len()]);
+            last = set;
         }
         Ok(())
     }
@@ -148,25 +186,28 @@ impl Singling {
         self.counts.iter_mut().zip(other.counts).for_each(|(mine, theirs)| mine.merge(theirs));
     }
 
-    /// The share of rows that are alone on all columns; and the smallest sets that single out too many, with theirs.
-    pub(super) fn finish(self) -> (f64, Vec<(Vec<usize>, f64)>) {
+    /// Who is alone on all columns, and on few.
+    pub(super) fn finish(self) -> Alone {
         let rows = self.rows.max(1) as f64;
-        let mut shares: Vec<(Vec<usize>, f64)> = self
+        let mut found: Vec<(Vec<usize>, f64, Option<u64>)> = self
             .sets
             .into_iter()
             .zip(self.counts)
-            .map(|(set, counts)| (set, (counts.singles() / rows).min(1.0)))
+            .map(|(set, counts)| {
+                let (singles, counted) = counts.singles();
+                (set, (singles / rows).min(1.0), counted)
+            })
             .collect();
-        let whole = shares.pop().map_or(0.0, |(_, share)| share);
+        let (whole, counted) = found.pop().map_or((0.0, None), |(_, share, counted)| (share, counted));
         let mut smallest: Vec<(Vec<usize>, f64)> = Vec::new();
-        for (set, share) in shares {
+        for (set, share, _) in found {
             let larger = smallest.iter().any(|(small, _)| small.iter().all(|column| set.contains(column)));
             if share > SINGLING_SHARE && !larger {
                 smallest.push((set, share));
             }
         }
         smallest.sort_by(|a, b| a.0.len().cmp(&b.0.len()).then(b.1.total_cmp(&a.1)));
-        (whole, smallest)
+        Alone { whole, counted, smallest }
     }
 }
 
@@ -198,8 +239,8 @@ mod tests {
         let sets = sets(&[100, 100, 1], rows as u64);
         let mut singling = Singling::new(sets.clone());
         singling.add(&batch(&columns)).unwrap();
-        let (whole, smallest) = singling.finish();
-        assert_eq!((whole, smallest), (1.0, vec![(vec![0, 1], 1.0)]));
+        let alone = singling.finish();
+        assert_eq!(alone, Alone { whole: 1.0, counted: None, smallest: vec![(vec![0, 1], 1.0)] });
     }
 
     #[test]
@@ -215,8 +256,10 @@ mod tests {
         right.add(&batch(&[column[100_000..].to_vec()])).unwrap();
         left.add(&batch(&[column[..100_000].to_vec()])).unwrap();
         right.merge(left);
-        let (one, two) = (one.finish().0, right.finish().0);
+        let (one, two) = (one.finish(), right.finish());
         assert_eq!(one, two);
+        assert_eq!(one.counted, Some(MOST_WHOLE as u64));
+        let one = one.whole;
         assert!((one - exact).abs() < 0.01, "{one} is not near {exact}");
     }
 

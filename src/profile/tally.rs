@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use datafusion::arrow::array::{Array, RecordBatch, StringViewArray};
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringViewArray};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::HashMap;
 
 use super::guess::{is_nested, is_text};
-use crate::encode::{is_number, is_time, positions, row_hashes, text};
+use super::hashes::{Hashed, Hashes};
+use crate::encode::{is_number, is_time, positions};
 use crate::error::Result;
 use crate::survey::HashSketch;
 
@@ -16,8 +17,10 @@ use crate::survey::HashSketch;
 pub(super) struct Facts {
     pub rows: u64,
     pub nulls: u64,
-    /// Distinct values but null: exact up to 65,000, estimated beyond.
+    /// Distinct values but null.
     pub distinct: u64,
+    /// Whether there are too many distinct values to tell more than an estimate.
+    pub estimated: bool,
     /// Smallest and largest position of numbers and points in time.
     pub ends: Option<(f64, f64)>,
     /// Whether all positions are whole numbers.
@@ -39,8 +42,6 @@ const SAMPLED: usize = 512;
 /// Slots for values seen lately.
 const LATELY: usize = 1 << 12;
 
-const SEED: u64 = 0x70_726f_6669_6c65;
-
 /// No entry: the value is not counted.
 const NONE: u32 = u32::MAX;
 
@@ -49,7 +50,8 @@ struct Tally {
     kind: Kind,
     rows: u64,
     nulls: u64,
-    hashes: HashSketch,
+    hashes: Hashes,
+    distinct: HashSketch,
     /// Hashes seen lately and their entries: most columns repeat a few values over and over.
     lately: Vec<(u64, u32)>,
     counts: Option<Counts>,
@@ -101,7 +103,8 @@ impl Tally {
             kind,
             rows: 0,
             nulls: 0,
-            hashes: HashSketch::default(),
+            hashes: Hashes::default(),
+            distinct: HashSketch::default(),
             lately: vec![(0, NONE); LATELY],
             counts: Some(Counts::default()),
             sample: BTreeMap::new(),
@@ -111,22 +114,17 @@ impl Tally {
         }
     }
 
-    fn add(&mut self, array: &datafusion::arrow::array::ArrayRef) -> Result<()> {
+    fn add(&mut self, array: &ArrayRef) -> Result<()> {
         self.rows += array.len() as u64;
-        let nulls = array.logical_nulls();
+        let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
         self.nulls += nulls.as_ref().map_or(0, |nulls| nulls.null_count()) as u64;
         if self.kind == Kind::Nested {
             return Ok(());
         }
         if self.kind == Kind::Line {
-            for position in positions(array)?.into_iter().filter(|position| position.is_finite()) {
-                let (min, max) = self.ends.unwrap_or((position, position));
-                self.ends = Some((min.min(position), max.max(position)));
-                self.whole &= position.fract() == 0.0;
-            }
+            self.measure(&positions(array)?, array.data_type().is_integer());
         }
-        let words = if self.kind == Kind::Text { Some(text(array)?) } else { None };
-        let hashes = row_hashes(std::slice::from_ref(array), array.len(), SEED)?;
+        let Hashed { hashes, words } = self.hashes.of(array)?;
         for (row, hash) in hashes.into_iter().enumerate() {
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                 continue;
@@ -145,13 +143,26 @@ impl Tally {
         Ok(())
     }
 
+    /// Where the values lie.
+    fn measure(&mut self, positions: &[f64], whole: bool) {
+        let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
+        for &position in positions.iter().filter(|position| position.is_finite()) {
+            least = least.min(position);
+            most = most.max(position);
+        }
+        if least <= most {
+            self.ends = wider(self.ends, Some((least, most)), f64::min, f64::max);
+        }
+        let fraction = |position: &f64| position.is_finite() && position.fract() != 0.0;
+        self.whole = self.whole && (whole || !positions.iter().any(fraction));
+    }
+
     /// A value that was not seen lately.
     fn fresh(&mut self, hash: u64, words: Option<&StringViewArray>, row: usize) -> u32 {
-        self.hashes.add(hash);
+        self.distinct.add(hash);
         if let Some(words) = words {
             let word = words.value(row);
-            let (shortest, longest) = self.lengths.unwrap_or((word.len(), word.len()));
-            self.lengths = Some((shortest.min(word.len()), longest.max(word.len())));
+            self.lengths = wider(self.lengths, Some((word.len(), word.len())), usize::min, usize::max);
             if self.sample.len() < SAMPLED || self.sample.last_key_value().is_some_and(|(last, _)| hash < *last) {
                 self.sample.entry(hash).or_insert_with(|| word.to_owned());
                 if self.sample.len() > SAMPLED {
@@ -175,16 +186,10 @@ impl Tally {
     fn merge(&mut self, other: Self) {
         self.rows += other.rows;
         self.nulls += other.nulls;
-        self.hashes.merge(other.hashes);
+        self.distinct.merge(other.distinct);
         self.whole &= other.whole;
-        self.ends = match (self.ends, other.ends) {
-            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-            (mine, theirs) => mine.or(theirs),
-        };
-        self.lengths = match (self.lengths, other.lengths) {
-            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-            (mine, theirs) => mine.or(theirs),
-        };
+        self.ends = wider(self.ends, other.ends, f64::min, f64::max);
+        self.lengths = wider(self.lengths, other.lengths, usize::min, usize::max);
         self.sample.extend(other.sample);
         while self.sample.len() > SAMPLED {
             self.sample.pop_last();
@@ -205,13 +210,22 @@ impl Tally {
         Facts {
             rows: self.rows,
             nulls: self.nulls,
-            distinct: self.hashes.distinct(),
+            estimated: !self.distinct.is_whole(),
+            distinct: self.distinct.distinct(),
             ends: self.ends,
             whole: self.whole,
             counts: counts.into_iter().map(|(_, count, value)| (count, value)).collect(),
             sample: self.sample.into_values().collect(),
             lengths: self.lengths,
         }
+    }
+}
+
+/// The wider of two ranges, of which either may be missing.
+fn wider<T: Copy>(a: Option<(T, T)>, b: Option<(T, T)>, min: fn(T, T) -> T, max: fn(T, T) -> T) -> Option<(T, T)> {
+    match (a, b) {
+        (Some((a, b)), Some((c, d))) => Some((min(a, c), max(b, d))),
+        (a, b) => a.or(b),
     }
 }
 

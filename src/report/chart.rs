@@ -10,11 +10,14 @@ pub(super) struct Charts {
     made: usize,
 }
 
-/// Width of all charts in their own units; the page scales them.
-const WIDTH: f64 = 560.0;
+/// Width of all charts in their own units: narrow enough to be read on a phone without moving it about.
+const WIDTH: f64 = 400.0;
 
 /// Width of a letter in the small type of a chart, generously.
-const LETTER: f64 = 6.9;
+const LETTER: f64 = 6.6;
+
+/// Letters of a name that there is room for.
+const LONGEST: usize = 20;
 
 /// One line of a line chart.
 #[derive(Debug, Clone)]
@@ -67,15 +70,32 @@ impl Charts {
 
     /// Named amounts as horizontal bars; `most` is the amount of a full bar, or the largest one when absent.
     pub(super) fn amounts(&mut self, title: &str, rows: &[(String, f64, String)], most: Option<f64>) -> String {
+        self.named(title, rows, most, |_| "after")
+    }
+
+    /// One amount before and after.
+    pub(super) fn compared(&mut self, title: &str, before: f64, after: f64) -> String {
+        let rows = [("before".to_owned(), before, share(before)), ("after".to_owned(), after, share(after))];
+        self.named(title, &rows, None, |at| if at == 0 { "before" } else { "after" })
+    }
+
+    fn named(
+        &mut self,
+        title: &str,
+        rows: &[(String, f64, String)],
+        most: Option<f64>,
+        class: fn(usize) -> &'static str,
+    ) -> String {
         let largest = most.unwrap_or_else(|| rows.iter().map(|row| row.1).fold(0.0, f64::max)).max(f64::MIN_POSITIVE);
         let widest = rows.iter().map(|row| row.2.chars().count()).max().unwrap_or(0) as f64;
-        let (line, left, right) = (26.0, 150.0, widest * LETTER + 12.0);
+        let longest = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0).min(LONGEST) as f64;
+        let (line, left, right) = (24.0, longest * LETTER + 12.0, widest * LETTER + 12.0);
         let mut drawing = String::new();
         for (at, (name, amount, label)) in rows.iter().enumerate() {
             let y = line * at as f64 + 4.0;
             let width = (amount / largest).clamp(0.0, 1.0) * (WIDTH - left - right);
-            drawing += &text(left - 8.0, y + 13.0, "end", &shortened(name, 21));
-            drawing += &bar("after", left, y, width.max(0.5), 17.0);
+            drawing += &text(left - 8.0, y + 13.0, "end", &shortened(name, LONGEST));
+            drawing += &bar(class(at), left, y, width.max(0.5), 16.0);
             drawing += &text(left + width + 6.0, y + 13.0, "start", label);
         }
         let mut table = String::from("<table><tbody>");
@@ -88,7 +108,8 @@ impl Charts {
 
     /// Lines over a common axis.
     pub(super) fn curves(&mut self, title: &str, across: &str, up: &str, curves: &[Curve]) -> String {
-        let (height, left, right, top, bottom) = (320.0, 56.0, 130.0, 14.0, 44.0);
+        let longest = curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or(0) as f64;
+        let (height, left, right, top, bottom) = (260.0, 40.0, longest * LETTER + 18.0, 30.0, 42.0);
         let points = || curves.iter().flat_map(|curve| &curve.points);
         let most_x = points().map(|point| point.0).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
         let most_y = points().map(|point| point.1).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
@@ -106,7 +127,7 @@ impl Charts {
             drawing += &text(x(tick), height - bottom + 18.0, "middle", &number(tick));
         }
         drawing += &text((left + WIDTH - right) / 2.0, height - 6.0, "middle", across);
-        drawing += &text(left - 48.0, top - 2.0, "start", up);
+        drawing += &text(2.0, 12.0, "start", up);
         let mut ends: Vec<f64> = Vec::new();
         for (kind, curve) in curves.iter().enumerate() {
             let path: Vec<String> =
@@ -156,7 +177,7 @@ impl Charts {
 
 /// Columns beside each other, for values that have an order.
 fn columns(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
-    let (height, left, bottom, top) = (230.0, 52.0, 40.0, 12.0);
+    let (height, left, bottom, top) = (190.0, 46.0, 28.0, 10.0);
     let most = rows.iter().flat_map(|row| row.1.into_iter().chain([row.2])).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let slot = (WIDTH - left - 10.0) / rows.len().max(1) as f64;
     let y = |value: f64| height - bottom - value / most * (height - top - bottom);
@@ -191,13 +212,15 @@ fn columns(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
 /// Bars below each other, for names.
 fn bars(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
     let compared = rows.iter().any(|row| row.1.is_some());
-    let (left, right, line) = if compared { (170.0, 130.0, 32.0) } else { (170.0, 64.0, 24.0) };
+    let longest = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0).min(LONGEST) as f64;
+    let left = longest * LETTER + 12.0;
+    let (right, line) = if compared { (112.0, 30.0) } else { (56.0, 23.0) };
     let most = rows.iter().flat_map(|row| row.1.into_iter().chain([row.2])).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let mut drawing = String::new();
     for (at, (label, before, after)) in rows.iter().enumerate() {
         let y = line * at as f64 + 4.0;
         let width = |value: f64| (value / most * (WIDTH - left - right)).max(0.5);
-        drawing += &text(left - 8.0, y + line / 2.0, "end", &shortened(label, 24));
+        drawing += &text(left - 8.0, y + line / 2.0, "end", &shortened(label, LONGEST));
         if let Some(before) = before {
             drawing += &bar("before", left, y, width(*before), 11.0);
             drawing += &bar("after", left, y + 13.0, width(*after), 11.0);

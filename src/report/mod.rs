@@ -4,9 +4,11 @@
 //! phone (`style.css`). It is made from the manifest and the published files, and compares them with the source when
 //! a job says where that is. What it tells of the source is binned, every bin of at least k rows (`bins`).
 
+mod answers;
 mod bins;
 mod chart;
 mod gather;
+mod margin;
 mod page;
 mod text;
 

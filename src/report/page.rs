@@ -1,7 +1,9 @@
 //! The page itself: sections in the order in which people ask.
 
-use super::chart::{Charts, Curve};
-use super::text::{count, escape, number, share};
+use super::answers::{queries, tradeoff};
+use super::chart::Charts;
+use super::margin::margin;
+use super::text::{count, escape, number, optional, share};
 use super::{Report, Treated};
 use crate::release::Manifest;
 
@@ -15,11 +17,13 @@ pub(super) fn page(report: &Report) -> String {
         header(report),
         verdict(report),
         tiles(report),
+        contents(report),
         rules(report),
         columns(report, &mut charts),
         classes(report, &mut charts),
         risk(report, &mut charts),
         measures(manifest),
+        queries(report, &mut charts),
         tradeoff(report, &mut charts),
         provenance(report),
     ];
@@ -45,8 +49,31 @@ fn header(report: &Report) -> String {
         "<header><h1>What was published</h1><p>Run <code>{}</code> in <code>{}</code>, committed {}</p></header>",
         escape(&manifest.run),
         escape(&report.sink),
-        escape(manifest.committed.split('.').next().unwrap_or_default()),
+        escape(&moment(&manifest.committed)),
     )
+}
+
+/// A point in time as people write it.
+fn moment(timestamp: &str) -> String {
+    let read: Result<jiff::Timestamp, _> = timestamp.parse();
+    read.map_or_else(|_| timestamp.to_owned(), |time| time.strftime("%-d %B %Y, %H:%M UTC").to_string())
+}
+
+/// Ways into the page.
+fn contents(report: &Report) -> String {
+    let sections = [
+        ("rules", "Rules", true),
+        ("columns", "Columns", true),
+        ("sizes", "Classes", true),
+        ("risk", "Risk", true),
+        ("measures", "Measures", true),
+        ("queries", "Queries", report.manifest.scores.queries.is_some()),
+        ("tradeoff", "Other settings", !report.sweep.is_empty()),
+        ("provenance", "Provenance", true),
+    ];
+    let links = sections.into_iter().filter(|(.., there)| *there);
+    let links: Vec<String> = links.map(|(id, name, _)| format!("<a href=\"#{id}\">{name}</a>")).collect();
+    format!("<nav aria-label=\"Sections\">{}</nav>", links.join(""))
 }
 
 fn verdict(report: &Report) -> String {
@@ -77,23 +104,22 @@ fn tiles(report: &Report) -> String {
     let tile = |id: &str, value: String, name: &str| {
         format!("<div><dt>{}</dt><dd id=\"{id}\">{}</dd></div>", escape(name), escape(&value))
     };
-    let tiles = [
+    let mut tiles = vec![
         tile("rows", count(manifest.rows), &format!("rows published of {} read", count(manifest.rows_read))),
         tile("suppressed", count(manifest.suppressed), &format!("rows left out ({})", share(suppressed))),
         tile(
             "smallest",
             count(manifest.verification.classes.smallest),
-            &format!("rows in the smallest class; k = {}", manifest.k),
+            &format!("rows in the smallest class; k\u{a0}=\u{a0}{}", manifest.k),
         ),
         tile("classes", count(manifest.verification.classes.count), "classes"),
         tile("gcp", optional(manifest.scores.gcp), "mean loss of a value (GCP): 0 as it was, 1 all lost"),
         tile("risk-max", share(manifest.scores.risk_max.unwrap_or(0.0)), "risk of the most exposed person"),
     ];
+    if let Some(queries) = &manifest.scores.queries {
+        tiles.push(tile("query-error", share(queries.median), "error of a count taken from the release (median)"));
+    }
     format!("<dl class=\"tiles\">{}</dl>", tiles.join(""))
-}
-
-fn optional(score: Option<f64>) -> String {
-    score.map_or("none".into(), |score| format!("{score:.4}"))
 }
 
 fn rules(report: &Report) -> String {
@@ -108,7 +134,7 @@ fn rules(report: &Report) -> String {
         );
     }
     let mut text = format!(
-        "<section><h2>Rules</h2><p class=\"lead\">What the policy demands of every class, and how near the release comes to it.</p>\
+        "<section id=\"rules\"><h2>Rules</h2><p class=\"lead\">What the policy demands of every class, and how near the release comes to it.</p>\
          <div class=\"wide\"><table><thead><tr><th scope=\"col\">rule</th><th scope=\"col\">worst of the release</th><th scope=\"col\">when committed</th></tr></thead>\
          <tbody>{rows}</tbody></table></div>"
     );
@@ -132,29 +158,9 @@ fn rules(report: &Report) -> String {
     text + "</section>"
 }
 
-/// How near the release comes to a rule, where the manifest tells.
-fn margin(rule: &str, report: &Report) -> String {
-    let manifest = &report.manifest;
-    let scores = &manifest.scores;
-    if rule.starts_with("k = ") {
-        return format!("smallest class: {} rows", count(manifest.verification.classes.smallest));
-    }
-    if rule.starts_with("max-loss") {
-        return format!("worst group loses {}", optional(scores.wgu));
-    }
-    if rule.starts_with("range-diversity") {
-        return format!("worst group discloses a range with {}", optional(scores.wgp));
-    }
-    let about = |column: &str| rule.starts_with(&format!("distinct l-diversity of {column}, "));
-    match report.varieties.iter().find(|variety| about(&variety.column)) {
-        Some(variety) => format!("fewest values in a class: {}", count(variety.fewest)),
-        None => "counted class by class".into(),
-    }
-}
-
 fn columns(report: &Report, charts: &mut Charts) -> String {
     let compared = report.before.is_some();
-    let mut text = String::from("<section><h2>Columns</h2>");
+    let mut text = String::from("<section id=\"columns\"><h2>Columns</h2>");
     text += if compared {
         "<p class=\"lead\">What was done to each. A published range or group is spread evenly over all that it covers, as its readers must. \
          The original is shown in bins, small ones merged.</p>\
@@ -171,10 +177,10 @@ fn columns(report: &Report, charts: &mut Charts) -> String {
         .collect();
     losses.sort_by(|a, b| b.1.total_cmp(&a.1));
     text += &format!(
-        "<div class=\"card whole\" id=\"losses\"><h3>Loss by quasi-identifier</h3><p>Mean loss of a published value: 0 as it was, 1 all lost.</p>{}</div>",
+        "<div class=\"columns\"><div class=\"card\" id=\"losses\"><h3>Loss by quasi-identifier</h3>\
+         <p>Mean loss of a published value: 0 as it was, 1 all lost.</p>{}</div>",
         charts.amounts("Loss by quasi-identifier", &losses, Some(1.0))
     );
-    text += "<div class=\"columns\">";
     for column in &report.columns {
         text += &card(column, charts);
     }
@@ -212,7 +218,7 @@ fn classes(report: &Report, charts: &mut Charts) -> String {
     let sizes = &report.manifest.verification.classes.by_size;
     let k = u64::from(report.manifest.k);
     let total = report.manifest.rows.max(1) as f64;
-    let mut rows = Vec::new();
+    let (mut bars, mut rows) = (Vec::new(), String::new());
     let mut from = sizes.keys().next().copied().unwrap_or(k).min(k);
     for until in [k, k + k.div_ceil(4), k + k.div_ceil(2), 2 * k, 3 * k, 5 * k, 10 * k, 50 * k, u64::MAX] {
         if until <= from {
@@ -223,19 +229,27 @@ fn classes(report: &Report, charts: &mut Charts) -> String {
             (inside().map(|(_, count)| count).sum(), inside().map(|(size, count)| size * count).sum());
         if number > 0 {
             let name = match until {
-                u64::MAX => format!("{} or more rows", count(from)),
-                _ if until - from == 1 => format!("{} rows", count(from)),
-                _ => format!("{} to {} rows", count(from), count(until - 1)),
+                u64::MAX => format!("{} or more", count(from)),
+                _ if until - from == 1 => count(from),
+                _ => format!("{} to {}", count(from), count(until - 1)),
             };
-            let label = format!("{} ({} classes)", share(covered as f64 / total), count(number));
-            rows.push((name, covered as f64 / total, label));
+            let part = covered as f64 / total;
+            rows += &format!(
+                "<tr><th scope=\"row\">{name}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+                count(number),
+                count(covered),
+                share(part)
+            );
+            bars.push((format!("{name} rows"), part, share(part)));
         }
         from = until;
     }
-    let chart = charts.amounts("Share of the published rows by the size of their class", &rows, None);
+    let chart = charts.amounts("Share of the published rows by the size of their class", &bars, None);
     format!(
         "<section id=\"sizes\"><h2>Classes</h2><p class=\"lead\">{} classes of rows that cannot be told apart, by size. \
-         Large ones protect better and tell less.</p><div class=\"card\">{chart}</div></section>",
+         Large ones protect better and tell less.</p><div class=\"card split\">{chart}<div class=\"wide\"><table><thead><tr>\
+         <th scope=\"col\">rows in a class</th><th scope=\"col\" class=\"n\">classes</th><th scope=\"col\" class=\"n\">rows</th>\
+         <th scope=\"col\" class=\"n\">share</th></tr></thead><tbody>{rows}</tbody></table></div></div></section>",
         count(report.manifest.verification.classes.count)
     )
 }
@@ -255,16 +269,13 @@ fn risk(report: &Report, charts: &mut Charts) -> String {
     row("unique", "Rows that nobody else equals", before.map(|risk| risk.unique), report.after.unique);
     row("below", "Rows in classes of fewer than k", before.map(|risk| risk.below_k), report.after.below_k);
     let chart = before.map_or(String::new(), |before| {
-        let bars = [
-            ("before".to_owned(), before.mean, share(before.mean)),
-            ("after".to_owned(), report.after.mean, share(report.after.mean)),
-        ];
-        charts.amounts("Mean risk of re-identification, before and after", &bars, None)
+        charts.compared("Mean risk of re-identification, before and after", before.mean, report.after.mean)
     });
     format!(
         "<section id=\"risk\"><h2>Risk of re-identification</h2><p class=\"lead\">For somebody who knows that a person is in the data, \
-         and all of that person's quasi-identifiers.</p><div class=\"card\">{chart}<div class=\"wide\"><table><thead><tr><th scope=\"col\">risk</th>\
-         <th scope=\"col\" class=\"n\">before</th><th scope=\"col\" class=\"n\">after</th></tr></thead><tbody>{rows}</tbody></table></div></div></section>"
+         and all of that person's quasi-identifiers.</p><div class=\"card{split}\">{chart}<div class=\"wide\"><table><thead><tr><th scope=\"col\">risk</th>\
+         <th scope=\"col\" class=\"n\">before</th><th scope=\"col\" class=\"n\">after</th></tr></thead><tbody>{rows}</tbody></table></div></div></section>",
+        split = if before.is_some() { " split" } else { "" },
     )
 }
 
@@ -287,30 +298,9 @@ fn measures(manifest: &Manifest) -> String {
     row("m-dm", "DM", Some(format!("{:.3e}", scores.dm)), "discernibility: sum of squared class sizes");
     row("m-cavg", "C_AVG", scores.c_avg.map(|score| format!("{score:.2}")), "mean class size in units of k");
     format!(
-        "<section><h2>Measures</h2><p class=\"lead\">What the release loses and how well it protects, as in the manifest.</p>\
+        "<section id=\"measures\"><h2>Measures</h2><p class=\"lead\">What the release loses and how well it protects, as in the manifest.</p>\
          <div class=\"wide\"><table><thead><tr><th scope=\"col\">measure</th><th scope=\"col\" class=\"n\">value</th><th scope=\"col\">meaning</th></tr></thead>\
          <tbody>{rows}</tbody></table></div></section>"
-    )
-}
-
-fn tradeoff(report: &Report, charts: &mut Charts) -> String {
-    if report.sweep.is_empty() {
-        return String::new();
-    }
-    let mut curves: Vec<Curve> = Vec::new();
-    for trial in &report.sweep {
-        let Some(loss) = trial.scores.as_ref().and_then(|scores| scores.gcp) else { continue };
-        let point = (f64::from(trial.k), loss);
-        match curves.iter_mut().find(|curve| curve.name == trial.method) {
-            Some(curve) => curve.points.push(point),
-            None => curves.push(Curve { name: trial.method.clone(), points: vec![point] }),
-        }
-    }
-    curves.iter_mut().for_each(|curve| curve.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
-    let chart = charts.curves("Loss by k and method", "k", "mean loss (GCP)", &curves);
-    format!(
-        "<section id=\"tradeoff\"><h2>What other settings would give</h2><p class=\"lead\">Protection to the right, loss upwards: \
-         the lower the line, the better the method.</p><div class=\"card\">{chart}</div></section>"
     )
 }
 
@@ -355,9 +345,13 @@ fn provenance(report: &Report) -> String {
     }
     format!(
         "<section id=\"provenance\"><h2>Policy and provenance</h2><div class=\"wide\"><table><tbody>{facts}</tbody></table></div>\
-         <details><summary>{} input files</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">file</th><th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">version</th></tr></thead><tbody>{input}</tbody></table></div></details>\
-         <details><summary>{} published files</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">file</th><th scope=\"col\" class=\"n\">rows</th><th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">BLAKE3</th></tr></thead><tbody>{files}</tbody></table></div></details></section>",
-        manifest.input.len(),
-        manifest.files.len(),
+         <details><summary>{}</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">file</th><th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">version</th></tr></thead><tbody>{input}</tbody></table></div></details>\
+         <details><summary>{}</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">file</th><th scope=\"col\" class=\"n\">rows</th><th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">BLAKE3</th></tr></thead><tbody>{files}</tbody></table></div></details></section>",
+        files_of(manifest.input.len(), "input"),
+        files_of(manifest.files.len(), "published"),
     )
+}
+
+fn files_of(number: usize, kind: &str) -> String {
+    if number == 1 { format!("1 {kind} file") } else { format!("{} {kind} files", count(number as u64)) }
 }

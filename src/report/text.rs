@@ -38,6 +38,11 @@ pub(super) fn share(share: f64) -> String {
     }
 }
 
+/// A score that may not be there.
+pub(super) fn optional(score: Option<f64>) -> String {
+    score.map_or("none".into(), |score| format!("{score:.4}"))
+}
+
 /// A number in as few digits as tell it.
 pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.4}");

@@ -70,6 +70,10 @@ async function look(browser, name, width, height, scheme, mobile) {
   await loaded;
   const overflow = await browser.evaluate("() => document.documentElement.scrollWidth - window.innerWidth");
   expect(overflow <= 0, `${name}: the page is ${overflow} pixels wider than the screen`);
+  const cut = await browser.evaluate("() => [...document.querySelectorAll('.chart')].filter((chart) => chart.scrollWidth > chart.clientWidth + 1).length");
+  expect(cut === 0, `${name}: ${cut} charts are wider than their place`);
+  const small = await browser.evaluate("() => Math.min(...[...document.querySelectorAll('.chart svg')].map((svg) => parseFloat(getComputedStyle(svg.querySelector('text')).fontSize) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width))");
+  expect(small >= 9, `${name}: text of ${small.toFixed(1)} pixels in a chart`);
   // Contrast of text against what lies behind it, as WCAG 2 counts it.
   const faint = await browser.evaluate(`() => {
     const channel = (c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
@@ -77,7 +81,7 @@ async function look(browser, name, width, height, scheme, mobile) {
     const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
     const behind = (node) => { for (; node; node = node.parentElement) { const c = parse(getComputedStyle(node).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
     const faint = [];
-    for (const node of document.querySelectorAll("h1,h2,h3,p,dt,dd,th,td,summary,strong,code,svg text,footer")) {
+    for (const node of document.querySelectorAll("h1,h2,h3,p,a,dt,dd,th,td,summary,strong,code,svg text,footer")) {
       if (!node.textContent.trim() || node.closest("details:not([open])") && node.tagName !== "SUMMARY") continue;
       const style = getComputedStyle(node);
       const a = light(parse(node instanceof SVGElement ? style.fill : style.color)), b = light(behind(node));
@@ -103,6 +107,12 @@ async function check(browser) {
   for (const name of ["gcp", "um", "wgu", "mpm", "wgp"]) {
     if (manifest.scores[name] != null) equal(await text(`m-${name}`), manifest.scores[name].toFixed(4), name);
   }
+  const queries = manifest.scores.queries;
+  for (const name of ["median", "mean", "worst"]) equal(await text(`q-${name}`), share(queries[name]), `${name} query error`);
+  equal(await text("q-count"), count(queries.count), "queries");
+  equal(await text("query-error"), share(queries.median), "query error in the summary");
+  const links = await browser.evaluate("() => [...document.querySelectorAll('nav a')].map((link) => [link.hash, !!document.querySelector(link.hash)])");
+  expect(links.length >= 6 && links.every(([, there]) => there), `a link leads nowhere: ${JSON.stringify(links)}`);
   const losses = await browser.evaluate("() => Object.fromEntries([...document.querySelectorAll('#losses tbody tr')].map((row) => [row.cells[0].textContent, row.cells[1].textContent]))");
   for (const [column, loss] of Object.entries(manifest.scores.by_column)) equal(losses[column], loss.toFixed(4), `loss of ${column}`);
   const charts = await browser.evaluate(`() => [...document.querySelectorAll("svg[role=img]")].map((svg) => {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::shell;
+use crate::support::{shell, throng};
 
 /// The lines of the `sh` blocks of a guide.
 fn commands(text: &str) -> Vec<String> {
@@ -40,4 +40,24 @@ fn every_command_of_every_guide() {
         }
     }
     assert!(guides >= 4, "{guides} guides with commands");
+}
+
+/// Names in the first column of a guide's tables.
+fn named(guide: &str) -> Vec<&str> {
+    let rows = guide.lines().filter_map(|line| line.strip_prefix("//! | `"));
+    rows.filter_map(|row| row.split_once("` |")).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn the_guide_to_methods_knows_every_method_and_rule() {
+    let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/guide/methods.rs")).unwrap();
+    let named = named(&guide);
+    for method in throng::method::catalogue::METHODS {
+        assert!(named.contains(&method.name), "src/guide/methods.rs does not tell of the method `{}`", method.name);
+    }
+    let schema: serde_json::Value = serde_json::from_str(&throng(&["schema"]).ok().out).unwrap();
+    let keys = schema["$defs"]["Privacy"]["properties"].as_object().unwrap();
+    for key in keys.keys().filter(|key| !["person", "max-suppression"].contains(&key.as_str())) {
+        assert!(named.contains(&key.as_str()), "src/guide/methods.rs does not tell of the rule `{key}`");
+    }
 }

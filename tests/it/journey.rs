@@ -24,6 +24,13 @@ fn travel(desk: &Desk, data: &str) {
     assert!(html.contains("The release holds what it promises"));
     let gcp = format!("<dd id=\"gcp\">{:.4}</dd>", manifest["scores"]["gcp"].as_f64().unwrap());
     assert!(html.contains(&gcp), "{gcp}");
+    let queries = &manifest["scores"]["queries"];
+    assert!(queries["count"].as_u64().unwrap() > 10, "{queries}");
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    for (id, figure) in [("q-median", "median"), ("q-mean", "mean"), ("q-worst", "worst")] {
+        let cell = format!("id=\"{id}\">{}<", percent(queries[figure].as_f64().unwrap()));
+        assert!(html.contains(&cell), "{cell}");
+    }
     for column in manifest["class_columns"].as_array().unwrap() {
         assert!(html.contains(&format!("<h3>{}</h3>", column.as_str().unwrap())), "{column}");
     }
@@ -90,6 +97,27 @@ fn a_profile_shows_values_on_demand_only() {
     let shown: Value = serde_json::from_str(&throng(&["profile", &data, "--json", "--show-values"]).ok().out).unwrap();
     let sex = named(shown["columns"].as_array().unwrap(), "sex");
     assert!(sex["values"]["commonest"].to_string().contains("female"));
+}
+
+#[test]
+fn a_profile_says_what_it_has_estimated_and_does_not_depend_on_partitions() {
+    let desk = Desk::new();
+    throng(&["generate", "--rows", "70000", "--files", "3", &desk.name("people")]).ok();
+    let data = desk.name("people");
+    let told = |partitions: &str| throng(&["profile", &data, "--json", "--partitions", partitions]).ok().out;
+    let one = told("1");
+    assert_eq!(one, told("3"));
+    let profile: Value = serde_json::from_str(&one).unwrap();
+    let column = |name: &str| {
+        profile["columns"].as_array().unwrap().iter().find(|column| column["name"] == name).unwrap().clone()
+    };
+    let (id, age) = (column("person_id"), column("age"));
+    assert_eq!((&id["estimated"], &age["estimated"]), (&true.into(), &false.into()));
+    let distinct = id["distinct"].as_f64().unwrap();
+    assert!((distinct / 70_000.0 - 1.0).abs() < 0.02, "about {distinct} of 70,000");
+    assert_eq!(profile["exposure"]["estimated_from"], 65_536);
+    let shown = throng(&["profile", &data]).ok().out;
+    assert!(shown.contains("All 70,000 rows were read. Estimated (~"), "{shown}");
 }
 
 #[test]

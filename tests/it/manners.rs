@@ -8,7 +8,7 @@ use crate::support::{Desk, command, shell, throng};
 use crate::tables::{JOB, people};
 
 /// All commands that `throng help` lists.
-fn commands() -> Vec<String> {
+pub fn commands() -> Vec<String> {
     let help = throng(&["help"]).ok().out;
     let listed = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
     // Descriptions that go on in the next line stand further right.
@@ -140,6 +140,16 @@ fn tables_fit_their_place() {
     let narrow = String::from_utf8(narrow.stdout).unwrap();
     let table = |text: &str| text.lines().filter(|line| line.contains('│')).map(str::to_owned).collect::<Vec<_>>();
     assert!(table(&narrow).iter().all(|line| line.chars().count() <= 60), "{narrow}");
+    for arguments in [
+        vec!["profile", "in.parquet"],
+        vec!["sweep", "job.toml", "--k", "5", "--quiet"],
+        vec!["attack", "job.toml", "--public", "in.parquet"],
+        vec!["recommend", "job.toml", "--min-k", "5", "--sample", "90", "--repeats", "2"],
+    ] {
+        let shown = command(&arguments).current_dir(desk.path(".")).env("COLUMNS", "72").output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        assert!(table(&shown).iter().all(|line| line.chars().count() <= 72), "{arguments:?}: {shown}");
+    }
     let wide = throng(&["releases", &desk.name("out")]).ok().out;
     let narrow = command(&["releases", &desk.name("out")]).env("COLUMNS", "50").output().unwrap();
     let narrow = String::from_utf8(narrow.stdout).unwrap();
@@ -163,6 +173,23 @@ fn progress_is_for_terminals_only() {
     let quiet = on_a_terminal(&desk, "$THRONG run job.toml --run-id b --quiet");
     assert_eq!(quiet.trim(), "");
     assert_eq!(desk.run(&["--run-id", "c"]).ok().err, "");
+}
+
+#[test]
+fn every_long_command_shows_that_it_works() {
+    let desk = Desk::with(people(400_000), JOB);
+    desk.run(&["--quiet"]).ok();
+    for (command, words) in [
+        ("profile in.parquet > shown.txt", &["columns ", "exposure ", " of 400,000 rows", "left", "all "][..]),
+        ("verify job.toml > shown.txt", &["release and source "]),
+        ("report out", &["release "]),
+    ] {
+        let seen = on_a_terminal(&desk, &format!("$THRONG {command}"));
+        for word in words {
+            assert!(seen.contains(word), "`{word}` is not shown by {command}: {seen:?}");
+        }
+        assert_eq!(on_a_terminal(&desk, &format!("$THRONG {command} --quiet")).trim(), "", "{command}");
+    }
 }
 
 #[test]
@@ -190,4 +217,11 @@ fn a_terminal_can_interrupt() {
     let metrics = fs::read_to_string(desk.path("m.prom")).unwrap();
     assert!(metrics.contains("throng_run_success{pipeline=\"job\"} 0"), "{metrics}");
     assert!(metrics.contains("reason=\"interrupted\""), "{metrics}");
+    // Other commands end as cleanly, and as soon.
+    let script = "THRONG_SPILL_DIR=spill $THRONG sweep job.toml --set method.effort=thorough & \
+                  run=$!; while ! ls spill/* >/dev/null 2>&1; do sleep 0.02; done; sleep 0.1; kill -INT $run; wait $run; \
+                  echo code $?";
+    let swept = shell(&desk.path("."), script);
+    assert!(swept.out.contains("code 130") && swept.err.contains("interrupted"), "{swept:?}");
+    assert_eq!(fs::read_dir(desk.path("spill")).unwrap().count(), 0);
 }

@@ -81,6 +81,8 @@ fn job_file() {
     let desk = Desk::with(people(50), JOB);
     let mut said = Collection::default();
     said.add(&desk, 3, &["run", "jobs.toml"]);
+    fs::create_dir(desk.path("folder")).unwrap();
+    said.add(&desk, 3, &["run", "folder"]).add(&desk, 3, &["check", "in.parquet"]);
     desk.write("broken.toml", "version = 1\nprivacy.k = \n");
     desk.write("empty.toml", "");
     desk.write("old.toml", &fs::read_to_string(desk.path("job.toml")).unwrap().replace("version = 1", "version = 2"));

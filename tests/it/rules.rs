@@ -197,9 +197,11 @@ fn measures_are_taken_when_asked_for() {
     for always in ["ncp", "lm", "iloss", "distortion", "genc", "precision", "rd_of_a_row", "rows_by_rd"] {
         assert!(!scores[always].is_null(), "{always}");
     }
-    for asked in ["cm", "kl", "joint_kl", "entropy", "non_uniform_entropy", "queries", "unprotected"] {
+    for asked in ["cm", "kl", "joint_kl", "entropy", "non_uniform_entropy", "unprotected"] {
         assert!(scores[asked].is_null(), "{asked}");
     }
+    let usual = &scores["queries"];
+    assert_eq!(usual["count"].as_u64().unwrap() + usual["empty"].as_u64().unwrap(), 24, "a few queries always");
     let measures = "[measures]\nclass = \"ill\"\ninformation = true\nunprotected = 0.4\n\
                     queries = { count = 50, dimensions = 2, selectivity = 0.1, seed = 3 }";
     let desk = release("auto", measures);
