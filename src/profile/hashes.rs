@@ -58,14 +58,19 @@ impl Hashes {
         self.lately.resize(LATELY, (u128::MAX, 0, 0));
         self.batch += 1;
         let mut hashes = Vec::with_capacity(words.len());
+        let nulls = words.nulls().filter(|nulls| nulls.null_count() > 0);
         for (row, &view) in words.views().iter().enumerate() {
+            // In the place of a null stands any view, also one of another value.
+            if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+                hashes.push(0);
+                continue;
+            }
             let mixed = (view as u64 ^ (view >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let slot = &mut self.lately[(mixed >> (u64::BITS - LATELY.ilog2())) as usize];
             // The view of a long text points into its own batch.
             let same = slot.0 == view && (view as u32 <= INLINE || slot.1 == self.batch);
             if !same {
-                let hash = if words.is_null(row) { 0 } else { self.state.hash_one(words.value(row)) };
-                *slot = (view, self.batch, hash);
+                *slot = (view, self.batch, self.state.hash_one(words.value(row)));
             }
             hashes.push(slot.2);
         }
@@ -78,6 +83,7 @@ mod tests {
     use std::sync::Arc;
 
     use datafusion::arrow::array::{DictionaryArray, StringArray};
+    use datafusion::arrow::buffer::NullBuffer;
     use datafusion::arrow::datatypes::Int32Type;
 
     use super::*;
@@ -99,5 +105,15 @@ mod tests {
         distinct.dedup();
         assert_eq!(distinct.len(), 4);
         assert_eq!(Hashes::default().of(&plain).unwrap().hashes, first, "whatever was seen before");
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_a_null_is_not_looked_at() {
+        let words = StringViewArray::from_iter_values(["ox", "ox", "hen"]);
+        let nulls = NullBuffer::from(vec![false, true, true]);
+        let holed = StringViewArray::new(words.views().clone(), words.data_buffers().to_vec(), Some(nulls));
+        let found = Hashes::default().of(&(Arc::new(holed) as ArrayRef)).unwrap().hashes;
+        let whole = Hashes::default().of(&(Arc::new(words) as ArrayRef)).unwrap().hashes;
+        assert_eq!(found[1..], whole[1..]);
     }
 }

@@ -5,6 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use datafusion::arrow::datatypes::DataType;
+
+use crate::encode::is_time;
 use crate::hierarchy::{Period, Unit};
 
 /// One bin.
@@ -33,12 +36,31 @@ const LINE_BINS: f64 = 24.0;
 /// Categories that have a bin of their own.
 const CATEGORIES: usize = 16;
 
+/// What lies on a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Number,
+    Whole,
+    Time,
+}
+
+impl Kind {
+    /// The kind of the values of a type.
+    pub(super) fn of(data_type: &DataType) -> Self {
+        match data_type {
+            time if is_time(time) => Self::Time,
+            whole if whole.is_integer() => Self::Whole,
+            _ => Self::Number,
+        }
+    }
+}
+
 /// Numbers or points in time in bins of one width.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     from: f64,
     step: f64,
-    time: bool,
+    kind: Kind,
     before: Option<Vec<f64>>,
     after: Vec<f64>,
     missing: (f64, f64),
@@ -46,15 +68,19 @@ pub(super) struct Line {
 
 impl Line {
     /// Bins with round edges over a domain.
-    pub(super) fn new(min: f64, max: f64, time: bool, compared: bool) -> Self {
+    pub(super) fn new(min: f64, max: f64, kind: Kind, compared: bool) -> Self {
         let range = if max > min { max - min } else { 1.0 };
-        let step = if time { time_step(range) } else { round_step(range) };
+        let step = match kind {
+            Kind::Time => time_step(range),
+            Kind::Whole => round_step(range).max(1.0),
+            Kind::Number => round_step(range),
+        };
         let from = (min / step).floor() * step;
         let bins = (((max - from) / step).floor() as usize + 1).min(4 * LINE_BINS as usize);
         Self {
             from,
             step,
-            time,
+            kind,
             before: compared.then(|| vec![0.0; bins]),
             after: vec![0.0; bins],
             missing: (0.0, 0.0),
@@ -116,11 +142,11 @@ impl Line {
         {
             *left = (left.0, last.1, add(left.2, last.2), left.3 + last.3);
         }
-        let edge = |bin: usize| self.label(self.from + self.step * bin as f64);
+        let edge = |bin: usize| self.from + self.step * bin as f64;
         let mut found: Vec<Bin> = bins
             .into_iter()
             .filter(|(_, _, before, after)| size(*before, *after) >= k)
-            .map(|(from, to, before, after)| Bin { label: format!("{} to {}", edge(from), edge(to)), before, after })
+            .map(|(from, to, before, after)| Bin { label: self.label(edge(from), edge(to)), before, after })
             .collect();
         let before = self.before.is_some().then_some(self.missing.0);
         if size(before, self.missing.1) >= k {
@@ -129,18 +155,27 @@ impl Line {
         Histogram { bins: found, ordered: true }
     }
 
-    fn label(&self, position: f64) -> String {
-        if !self.time {
+    /// What lies from one edge up to another.
+    fn label(&self, from: f64, to: f64) -> String {
+        let number = |position: f64| {
             let text = format!("{position:.6}");
-            return text.trim_end_matches('0').trim_end_matches('.').to_owned();
-        }
-        let unit = match self.step {
-            step if step < 28.0 => Unit::Day,
-            step if step < 360.0 => Unit::Month,
-            _ => Unit::Year,
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
         };
-        // The middle of the day: edges of months are rounded to the nearest.
-        Period::of(unit, position + 0.5).to_string()
+        match self.kind {
+            Kind::Whole if to - from <= 1.0 => number(from),
+            Kind::Whole => format!("{} to {}", number(from), number(to - 1.0)),
+            Kind::Number => format!("{} to {}", number(from), number(to)),
+            Kind::Time => {
+                let unit = match self.step {
+                    step if step < 28.0 => Unit::Day,
+                    step if step < 360.0 => Unit::Month,
+                    _ => Unit::Year,
+                };
+                // The middle of the day: edges of months are rounded to the nearest.
+                let name = |position: f64| Period::of(unit, position + 0.5).to_string();
+                format!("{} to {}", name(from), name(to))
+            }
+        }
     }
 }
 
@@ -239,13 +274,24 @@ mod tests {
 
     #[test]
     fn ranges_are_spread_over_what_they_cover() {
-        let mut line = Line::new(0.0, 23.0, false, true);
+        let mut line = Line::new(0.0, 23.0, Kind::Number, true);
         (0..24).for_each(|n| line.add_before(f64::from(n), 10.0));
         line.add_after(0.0, 24.0, 240.0);
         let found = line.finish(5.0);
         assert_eq!(found.bins.len(), 24);
         assert!(found.bins.iter().all(|bin| bin.before == Some(10.0) && (bin.after - 10.0).abs() < 1e-9), "{found:?}");
         assert_eq!(found.bins[3].label, "3 to 4");
+    }
+
+    #[test]
+    fn whole_numbers_are_not_cut_in_two() {
+        let mut line = Line::new(1.0, 9.0, Kind::Whole, true);
+        (1..10).for_each(|n| line.add_before(f64::from(n), 10.0));
+        let labels: Vec<String> = line.finish(15.0).bins.into_iter().map(|bin| bin.label).collect();
+        assert_eq!(labels, ["1 to 2", "3 to 4", "5 to 6", "7 to 9"]);
+        let mut line = Line::new(1.0, 3.0, Kind::Whole, true);
+        (1..4).for_each(|n| line.add_before(f64::from(n), 10.0));
+        assert_eq!(line.finish(5.0).bins[1].label, "2");
     }
 
     #[test]
@@ -264,7 +310,7 @@ mod tests {
         #[test]
         fn no_bin_of_the_source_is_small(values in prop::collection::vec(-1e3..1e5_f64, 1..300), k in 2..20_u32) {
             let (min, max) = values.iter().fold((f64::MAX, f64::MIN), |(min, max), value| (min.min(*value), max.max(*value)));
-            let mut line = Line::new(min, max, false, true);
+            let mut line = Line::new(min, max, Kind::Number, true);
             values.iter().for_each(|value| line.add_before(*value, 1.0));
             let found = line.finish(f64::from(k));
             prop_assert!(found.bins.iter().all(|bin| bin.before.unwrap_or(0.0) >= f64::from(k)));

@@ -14,7 +14,7 @@ pub(super) struct Charts {
 const WIDTH: f64 = 400.0;
 
 /// Width of a letter in the small type of a chart, generously.
-const LETTER: f64 = 6.6;
+const LETTER: f64 = 7.0;
 
 /// Letters of a name that there is room for.
 const LONGEST: usize = 20;
@@ -89,7 +89,7 @@ impl Charts {
         let largest = most.unwrap_or_else(|| rows.iter().map(|row| row.1).fold(0.0, f64::max)).max(f64::MIN_POSITIVE);
         let widest = rows.iter().map(|row| row.2.chars().count()).max().unwrap_or(0) as f64;
         let longest = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0).min(LONGEST) as f64;
-        let (line, left, right) = (24.0, longest * LETTER + 12.0, widest * LETTER + 12.0);
+        let (line, left, right) = (24.0, longest * LETTER + 14.0, widest * LETTER + 14.0);
         let mut drawing = String::new();
         for (at, (name, amount, label)) in rows.iter().enumerate() {
             let y = line * at as f64 + 4.0;
@@ -133,17 +133,19 @@ impl Charts {
             let path: Vec<String> =
                 curve.points.iter().map(|point| format!("{:.1},{:.1}", x(point.0), y(point.1))).collect();
             drawing += &format!("<polyline class=\"curve c{}\" points=\"{}\"/>", kind % 6, path.join(" "));
+            let radius = if curve.points.len() == 1 { 6.0 } else { 3.5 };
             for point in &curve.points {
                 drawing += &format!(
-                    "<circle class=\"dot c{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"/>",
+                    "<circle class=\"dot c{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius}\"/>",
                     kind % 6,
                     x(point.0),
                     y(point.1)
                 );
             }
             if let Some(last) = curve.points.last() {
-                // Names stand beside the ends of their lines, one below the other where these meet.
-                let mut height = y(last.1) + 4.0;
+                // Names stand beside the ends of their lines, one below the other where these meet; that of a single
+                // point below the line that it may lie on.
+                let mut height = y(last.1) + if curve.points.len() == 1 { 20.0 } else { 4.0 };
                 while ends.iter().any(|end| (end - height).abs() < 14.0) {
                     height += 14.0;
                 }
@@ -177,14 +179,14 @@ impl Charts {
 
 /// Columns beside each other, for values that have an order.
 fn columns(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
-    let (height, left, bottom, top) = (190.0, 46.0, 28.0, 10.0);
+    let (height, left, bottom, top) = (190.0, 50.0, 28.0, 10.0);
     let most = rows.iter().flat_map(|row| row.1.into_iter().chain([row.2])).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let slot = (WIDTH - left - 10.0) / rows.len().max(1) as f64;
     let y = |value: f64| height - bottom - value / most * (height - top - bottom);
     let mut drawing = String::new();
     for tick in ticks(most) {
         drawing += &rule(left, y(tick), WIDTH - 10.0, y(tick), "grid");
-        drawing += &text(left - 8.0, y(tick) + 4.0, "end", &share(tick));
+        drawing += &text(left - 8.0, y(tick) + 4.0, "end", &format!("{} %", number(tick * 100.0)));
     }
     // As many labels as fit without touching.
     let widest = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(1) as f64 * LETTER;
@@ -202,7 +204,9 @@ fn columns(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
             None => drawing += &column("after", x + slot * 0.1, *after, slot * 0.8),
         }
         if at % every == 0 {
-            drawing += &text(x + slot / 2.0, height - bottom + 18.0, "middle", label);
+            let half = label.chars().count() as f64 * LETTER / 2.0;
+            let middle = (x + slot / 2.0).clamp(half, (WIDTH - half).max(half));
+            drawing += &text(middle, height - bottom + 18.0, "middle", label);
         }
     }
     drawing += &rule(left, height - bottom, WIDTH - 10.0, height - bottom, "axis");
@@ -213,8 +217,8 @@ fn columns(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
 fn bars(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
     let compared = rows.iter().any(|row| row.1.is_some());
     let longest = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0).min(LONGEST) as f64;
-    let left = longest * LETTER + 12.0;
-    let (right, line) = if compared { (112.0, 30.0) } else { (56.0, 23.0) };
+    let left = longest * LETTER + 14.0;
+    let (right, line) = if compared { (122.0, 30.0) } else { (58.0, 23.0) };
     let most = rows.iter().flat_map(|row| row.1.into_iter().chain([row.2])).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let mut drawing = String::new();
     for (at, (label, before, after)) in rows.iter().enumerate() {

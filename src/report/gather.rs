@@ -9,7 +9,7 @@ use datafusion::logical_expr::{cast, ident, lit};
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
-use super::bins::{Categories, Histogram, Line, Members};
+use super::bins::{Categories, Histogram, Kind, Line, Members};
 use super::{Treated, Variety};
 use crate::encode::{is_number, is_time, positions, text};
 use crate::error::{Error, Result};
@@ -97,7 +97,7 @@ async fn line(column: &QuasiColumn, classes: &[RecordBatch], source: Option<&Dat
     let (min, max) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), end| (min.min(end), max.max(end)));
     // Where everything is open, only the source tells what lies inside.
     let (min, max) = if min <= max { (min, max) } else { (0.0, 1.0) };
-    let mut line = Line::new(min, max, is_time(&column.data_type), source.is_some());
+    let mut line = Line::new(min, max, Kind::of(&column.data_type), source.is_some());
     for (low, high, null, rows) in published {
         if null { line.add_missing(rows) } else { line.add_after(low, high, rows) }
     }
@@ -230,7 +230,7 @@ pub(super) async fn published(rows: &DataFrame, name: &str, data_type: &DataType
     }
     if is_number(data_type) || is_time(data_type) {
         let Some((least, most)) = ends(rows, name).await? else { return Ok(Histogram::default()) };
-        let mut line = Line::new(least, most, is_time(data_type), false);
+        let mut line = Line::new(least, most, Kind::of(data_type), false);
         let mut stream = rows.clone().select(vec![ident(name)])?.execute_stream().await?;
         while let Some(batch) = stream.try_next().await? {
             for position in positions(batch.column(0))? {
@@ -262,7 +262,7 @@ async fn ranges(rows: &DataFrame, name: &str, data_type: &DataType, k: f64) -> R
     let finite = found.iter().flat_map(|(low, high, ..)| [*low, *high]).filter(|end| !end.is_nan());
     let (least, most) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), end| (a.min(end), b.max(end)));
     let (least, most) = if least <= most { (least, most) } else { (0.0, 1.0) };
-    let mut line = Line::new(least, most, is_time(data_type), false);
+    let mut line = Line::new(least, most, Kind::of(data_type), false);
     for (low, high, null, rows) in found {
         if null { line.add_missing(rows) } else { line.add_after(low, high, rows) }
     }

@@ -159,6 +159,9 @@ try {
   await look(browser, "dark", 1200, 900, "dark", false);
   await look(browser, "phone", 390, 844, "light", true);
   await look(browser, "phone-dark", 390, 844, "dark", true);
+  // Paper is neither a screen nor dark.
+  await browser.call("Emulation.setEmulatedMedia", { media: "", features: [] });
+  await browser.call("Emulation.clearDeviceMetricsOverride");
   const { data } = await browser.call("Page.printToPDF", { printBackground: false, preferCSSPageSize: true });
   writeFileSync(join(shots, "paper.pdf"), Buffer.from(data, "base64"));
   const outside = requests.filter((url) => url !== address && !url.startsWith("data:"));

@@ -112,7 +112,8 @@ fn clean(text: &str, place: &str, sensitive_too: bool) {
 
 /// Released rows, footers and all other files of a sink.
 fn clean_release(sink: &Path) {
-    let data = released_files(sink);
+    let (data, others): (Vec<_>, Vec<_>) =
+        files(sink).into_iter().partition(|path| path.extension().is_some_and(|extension| extension == "parquet"));
     for path in &data {
         let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap()).unwrap();
         clean(&format!("{:?}", reader.metadata().file_metadata()), "a footer", true);
@@ -125,7 +126,7 @@ fn clean_release(sink: &Path) {
         let names: Vec<String> = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
         lines(&rows, &names).iter().for_each(|line| clean(line, "a released row", false));
     }
-    for path in files(sink).iter().filter(|path| !data.contains(path)) {
+    for path in &others {
         clean(&String::from_utf8_lossy(&fs::read(path).unwrap()), &path.display().to_string(), true);
         clean(&path.display().to_string(), "a file name", true);
     }
