@@ -39,6 +39,8 @@ pub struct Scheduler {
     pub advertise: String,
     /// How long an executor may be silent before its tasks are given to others.
     pub executor_timeout: Duration,
+    /// How long a driver may be silent before its job is called off.
+    pub driver_timeout: Duration,
     /// Executors that must have come before it calls itself ready.
     pub min_executors: usize,
 }
@@ -56,7 +58,7 @@ impl Scheduler {
         let cluster = BallistaCluster::new_from_config(&config).await.map_err(failed)?;
         let server = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await.map_err(failed)?;
         let told = SocketAddr::new(self.bind, progress_port(self.port));
-        let progress = progress::serve(told, Arc::new(server.clone()));
+        let progress = progress::serve(told, server.clone(), self.driver_timeout);
         tracing::info!(%address, "the scheduler listens");
         tokio::select! {
             ended = start_grpc_service_with_listener(listener, server) => ended.map_err(failed),
