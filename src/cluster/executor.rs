@@ -64,9 +64,11 @@ impl Executor {
         let config = self.config(folder.path().to_owned(), health);
         tracing::info!(id = config.executor_id, scheduler = %self.scheduler, tasks = self.concurrency, "the executor starts");
         tokio::select! {
-            ended = start_executor_process(Arc::new(config)) => ended.map_err(failed),
-            ended = probes => ended,
+            ended = start_executor_process(Arc::new(config)) => ended.map_err(failed)?,
+            ended = probes => ended?,
         }
+        tracing::info!("the executor has stopped");
+        Ok(())
     }
 
     fn config(&self, folder: PathBuf, health: ExecutorHealth) -> ExecutorProcessConfig {

@@ -1,16 +1,17 @@
-//! The end of a stage on an executor. It logs what its tasks have done, and sees to it that failures are told well: they
-//! cross the cluster as text, so this node says them in our words, with their kind in front; then the driver knows what
-//! it was, and no raw value gets into the logs of others.
+//! The borders of a stage on an executor. At its end a guard logs what its tasks have done, and sees to it that failures
+//! are told well: they cross the cluster as text, so it says them in our words, with their kind in front; then the driver
+//! knows what it was, and no raw value gets into the logs of others.
 //!
-//! Two kinds of failures are Ballista's to mend. Shuffle files that went with an executor are passed on as they are, and
-//! their stage runs again; a passing fault, such as a store that is out of reach, goes as one of input and output, and
-//! its task runs again.
+//! Two kinds of failures are Ballista's to mend. Shuffle files that went with an executor: the stage that made them runs
+//! again. Nodes on the way would make a failure of ours out of it, so a guard where the stage reads them takes note, and
+//! the one at the end tells. And a passing fault, such as a store that is out of reach: it goes as one of input and
+//! output, and its task runs again.
 
 use std::fmt;
 use std::future::ready;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use ballista_core::error::BallistaError;
 use datafusion::common::internal_err;
@@ -26,12 +27,26 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::error::{Error, Result};
 
+/// Where in a stage a guard stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Border {
+    /// Where it reads what another stage has shuffled.
+    Start,
+    /// Where its rows leave it.
+    End,
+}
+
 /// Passes rows on, and failures in our words.
 #[derive(Debug)]
 pub struct GuardExec {
     input: Arc<dyn ExecutionPlan>,
+    border: Border,
+    /// The shuffle files that were missed first: executor, stage, partition, and how.
+    missed: Arc<Mutex<Option<Missed>>>,
     properties: Arc<PlanProperties>,
 }
+
+type Missed = (String, usize, usize, String);
 
 /// What stands before the kind of a failure.
 const MARK: &str = "throng failure ";
@@ -48,7 +63,10 @@ const KINDS: [(&str, fn(String) -> Error); 7] = [
 ];
 
 /// A failure as text, with its kind in front.
-fn told(error: DataFusionError) -> DataFusionError {
+fn told(error: DataFusionError, missed: Option<Missed>) -> DataFusionError {
+    if let Some((executor, stage, partition, how)) = missed {
+        return BallistaError::FetchFailed(executor, stage, partition, how).into_datafusion();
+    }
     let error = match of_ballista(&error) {
         Some(BallistaError::FetchFailed(..) | BallistaError::Cancelled) => return error,
         Some(_) => Error::Retry("executors could not reach each other".into()),
@@ -87,33 +105,60 @@ pub(super) fn heard(text: &str) -> Option<Error> {
 
 impl GuardExec {
     /// A guard above a plan.
-    pub fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+    pub fn new(input: Arc<dyn ExecutionPlan>, border: Border) -> Self {
         let properties = Arc::clone(input.properties());
-        Self { input, properties }
+        Self { input, border, missed: Arc::default(), properties }
+    }
+
+    /// Where it stands.
+    pub(super) fn border(&self) -> Border {
+        self.border
+    }
+
+    /// Takes note of shuffle files that are missed.
+    fn note(&self) -> impl Fn(&DataFusionError) + Send + use<> {
+        let missed = Arc::clone(&self.missed);
+        move |error| {
+            if let (Some(BallistaError::FetchFailed(executor, stage, partition, how)), Ok(mut missed)) =
+                (of_ballista(error), missed.lock())
+            {
+                missed.get_or_insert_with(|| (executor.clone(), *stage, *partition, how.clone()));
+            }
+        }
     }
 }
 
-/// The plan with a guard at the end of every stage: below each exchange, and at the top.
-pub(super) fn guarded(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    Ok(Arc::new(GuardExec::new(below_exchanges(plan)?)))
+/// What the guards at the start of a stage have missed.
+fn missed_below(plan: &Arc<dyn ExecutionPlan>) -> Option<Missed> {
+    let own = plan.downcast_ref::<GuardExec>().and_then(|guard| guard.missed.lock().ok()?.clone());
+    own.or_else(|| plan.children().into_iter().find_map(missed_below))
 }
 
-fn below_exchanges(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+/// The plan with a guard at both borders of every stage: on both sides of each exchange, and at the top.
+pub(super) fn guarded(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(Arc::new(GuardExec::new(at_exchanges(plan)?, Border::End)))
+}
+
+fn at_exchanges(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let exchange = plan.downcast_ref::<RepartitionExec>().is_some();
     let mut children = Vec::new();
     for child in plan.children() {
-        let child = below_exchanges(Arc::clone(child))?;
-        children.push(if exchange { Arc::new(GuardExec::new(child)) as _ } else { child });
+        let child = at_exchanges(Arc::clone(child))?;
+        children.push(if exchange { Arc::new(GuardExec::new(child, Border::End)) as _ } else { child });
     }
     if children.is_empty() {
         return Ok(plan);
     }
-    Ok(plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))?)
+    let plan = plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))?;
+    Ok(if exchange { Arc::new(GuardExec::new(plan, Border::Start)) } else { plan })
 }
 
 impl DisplayAs for GuardExec {
     fn fmt_as(&self, _form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GuardExec")
+        match self.border {
+            Border::Start => write!(f, "GuardExec: start of a stage"),
+            Border::End => write!(f, "GuardExec: end of a stage"),
+        }
     }
 }
 
@@ -151,7 +196,7 @@ impl ExecutionPlan for GuardExec {
         _options: ReplaceChildrenOptions,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return internal_err!("GuardExec needs an input") };
-        Ok(Arc::new(Self::new(input)))
+        Ok(Arc::new(Self::new(input, self.border)))
     }
 
     fn with_new_children(
@@ -163,20 +208,26 @@ impl ExecutionPlan for GuardExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let task = context.task_id().unwrap_or_default();
-        let rows = self.input.execute(partition, context).map_err(told)?;
+        let note = self.note();
+        if self.border == Border::Start {
+            let rows = self.input.execute(partition, context).inspect_err(&note)?;
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(rows.schema(), rows.inspect_err(note))));
+        }
+        let below = Arc::clone(&self.input);
+        let failed = move |task: &str, error: DataFusionError| {
+            let error = told(error, missed_below(&below));
+            tracing::warn!(task, partition, error = %error.strip_backtrace(), "a task fails");
+            error
+        };
+        let rows = self.input.execute(partition, context).map_err(|error| failed(&task, error))?;
         let schema = rows.schema();
         let emitted = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&emitted);
-        let (failing, ending) = (task.clone(), task);
+        let (counted, ending) = (Arc::clone(&emitted), task.clone());
         let rows = rows
             .inspect_ok(move |batch| {
                 counted.fetch_add(batch.num_rows(), Ordering::Relaxed);
             })
-            .map_err(move |error| {
-                let error = told(error);
-                tracing::warn!(task = failing, partition, error = %error.strip_backtrace(), "a task fails");
-                error
-            });
+            .map_err(move |error| failed(&task, error));
         let end = stream::once(async move {
             tracing::info!(task = ending, partition, rows = emitted.load(Ordering::Relaxed), "a task has ended");
             None
@@ -199,7 +250,7 @@ mod tests {
 
     #[test]
     fn failures_keep_their_kind_and_leave_values_behind() {
-        let text = |error: DataFusionError| format!("Job 7 failed: Task 3: {:?} at stage 2", told(error));
+        let text = |error: DataFusionError| format!("Job 7 failed: Task 3: {:?} at stage 2", told(error, None));
         let privacy = Error::Privacy("k = 5 cannot be met; lower it".into());
         assert!(
             matches!(heard(&text(privacy.into_datafusion())), Some(Error::Privacy(told)) if told.ends_with("lower it"))
@@ -211,17 +262,23 @@ mod tests {
         let small = DataFusionError::ResourcesExhausted("Failed to allocate".into());
         assert!(matches!(heard(&text(small)), Some(Error::Resources(_))));
         let quoted = Error::Job("`a` is \"b\"\nand more".into());
-        assert!(matches!(heard(&text(quoted.into_datafusion())), Some(Error::Job(told)) if told == "`a` is \"b\"\nand more"));
+        assert!(
+            matches!(heard(&text(quoted.into_datafusion())), Some(Error::Job(told)) if told == "`a` is \"b\"\nand more")
+        );
         assert!(heard("Job 7 failed: executor lost").is_none());
     }
 
     #[test]
     fn what_ballista_can_mend_is_left_to_it() {
         let lost = || BallistaError::FetchFailed("executor-1".into(), 1, 2, "gone".into());
-        let failed = |error: DataFusionError| FailedTask::from(BallistaError::from(told(error))).failed_reason;
+        let failed = |error: DataFusionError| FailedTask::from(BallistaError::from(told(error, None))).failed_reason;
         assert!(matches!(failed(lost().into_datafusion()), Some(FailedReason::FetchPartitionError(_))));
         let shared = DataFusionError::Shared(Arc::new(lost().into_datafusion()));
         assert!(matches!(failed(shared), Some(FailedReason::FetchPartitionError(_))));
+        let ours = Error::from(lost().into_datafusion()).into_datafusion();
+        let noted = Some(("executor-1".to_owned(), 1, 2, "gone".to_owned()));
+        let reason = FailedTask::from(BallistaError::from(told(ours, noted))).failed_reason;
+        assert!(matches!(reason, Some(FailedReason::FetchPartitionError(_))));
         let busy = Error::Retry("the store is busy".into());
         assert!(matches!(failed(busy.into_datafusion()), Some(FailedReason::IoError(_))));
         let rule = Error::Privacy("k cannot be met".into());

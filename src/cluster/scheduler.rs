@@ -16,7 +16,8 @@ use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 use tokio::net::TcpListener;
 
 use super::codec::ClusterCodec;
-use super::places::settings;
+use super::places::{session, settings};
+use super::slots::accounted;
 use super::{LARGEST_MESSAGE, progress};
 use crate::error::{Error, Result, reason};
 
@@ -56,6 +57,7 @@ impl Scheduler {
         };
         let listener = TcpListener::bind(address).await.map_err(taken)?;
         let cluster = BallistaCluster::new_from_config(&config).await.map_err(failed)?;
+        let cluster = accounted(&cluster);
         let server = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await.map_err(failed)?;
         let told = SocketAddr::new(self.bind, progress_port(self.port));
         let progress = progress::serve(told, server.clone(), self.driver_timeout);
@@ -85,6 +87,7 @@ impl Scheduler {
             min_ready_executors: self.min_executors,
             override_physical_codec: Some(Arc::new(ClusterCodec::default())),
             override_config_producer: Some(Arc::new(settings)),
+            override_session_builder: Some(Arc::new(session)),
             ..SchedulerConfig::default()
         }
     }

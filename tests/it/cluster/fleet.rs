@@ -221,8 +221,7 @@ impl Fleet {
         if !line.contains(name) {
             return None;
         }
-        let line = plain(line);
-        let job = line.split("job=").nth(1)?.split_whitespace().next()?.to_owned();
+        let job = line.rsplit_once("job=")?.1;
         let (status, body) = get(self.port + 1, &format!("/progress/{job}"))?;
         if status != 200 {
             return None;
@@ -253,19 +252,4 @@ impl Fleet {
         let folders = alive.iter().map(|port| self.folder.path().join(format!("work-{port}")));
         folders.flat_map(|folder| crate::support::files(&folder)).collect()
     }
-}
-
-/// A line without the colours that a log may have.
-fn plain(line: &str) -> String {
-    let mut plain = String::new();
-    let mut inside = false;
-    for letter in line.chars() {
-        match letter {
-            '\u{1b}' => inside = true,
-            'm' if inside => inside = false,
-            _ if inside => {}
-            other => plain.push(other),
-        }
-    }
-    plain
 }
