@@ -1,4 +1,4 @@
-"""Kubernetes, Terraform and Airflow: see `check`, which makes the environment that this runs in."""
+"""Kubernetes, the cluster, Terraform and Airflow: see `check`, which makes the environment that this runs in."""
 
 from __future__ import annotations
 
@@ -40,12 +40,13 @@ def exit_codes() -> set[int]:
     return {int(code) for code in re.findall(r"^\| (\d+) \| ", text, flags=re.MULTILINE)} - {0}
 
 
-def kubernetes() -> None:
-    """Every manifest against the schema of its kind, and the promises of the README."""
-    folder = HERE / "kubernetes"
+def manifests(folder: Path) -> dict[tuple[str, str], dict]:
+    """Every manifest of a kustomization by kind and name, checked against the schema of its kind."""
     kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    found = {}
     for name in kustomization["resources"]:
         for manifest in yaml.safe_load_all((folder / name).read_text()):
+            found[manifest["kind"], manifest["metadata"]["name"]] = manifest
             # The oldest version that the README promises, and the newest.
             for version in ("1.31", kubernetes_validate.latest_version()):
                 try:
@@ -55,30 +56,120 @@ def kubernetes() -> None:
     for generator in kustomization["configMapGenerator"]:
         for name in generator["files"]:
             expect((folder / name).exists(), f"kustomization.yaml: {name} is missing")
+    return found
 
-    cronjob = yaml.safe_load((folder / "cronjob.yaml").read_text())
-    job = cronjob["spec"]["jobTemplate"]["spec"]
-    pod = job["template"]["spec"]
+
+def known_settings() -> set[str]:
+    """Settings that the command takes from its environment, as its source declares them."""
+    sources = (HERE.parent / "src" / "cli").glob("*.rs")
+    return {name for source in sources for name in re.findall(r'"(THRONG_[A-Z_]+)"', source.read_text())}
+
+
+def environment(container: dict, what: str) -> dict[str, str]:
+    """The environment of a container; every setting of ours must be one that the command knows."""
+    env = {entry["name"]: entry.get("value", "") for entry in container["env"]}
+    for name in env:
+        known = not name.startswith("THRONG_") or name in known_settings()
+        expect(known, f"{what}: the command knows no {name}")
+    return env
+
+
+def sizes(pod: dict, env: dict[str, str], folder: tuple[str, str], room: float, what: str) -> None:
+    """Limits of the command lie within those of its container and its volume."""
     [container] = pod["containers"]
     resources = container["resources"]
-    env = {entry["name"]: entry["value"] for entry in container["env"]}
-    volumes = {volume["name"]: volume for volume in pod["volumes"]}
     memory = resources["limits"]["memory"]
-    spill = volumes["spill"]["emptyDir"]["sizeLimit"]
-    expect(cronjob["spec"]["concurrencyPolicy"] == "Forbid", "cronjob.yaml: two nights must not overlap")
-    expect(resources["requests"]["memory"] == memory, "cronjob.yaml: memory request and limit differ")
-    expect(size(env["THRONG_MEMORY_LIMIT"]) < size(memory), "cronjob.yaml: THRONG_MEMORY_LIMIT is not below the limit")
-    expect(size(env["THRONG_SPILL_LIMIT"]) < size(spill), "cronjob.yaml: THRONG_SPILL_LIMIT is not below sizeLimit")
+    volume, setting = folder
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-    expect(mounts.get("spill") == env["THRONG_SPILL_DIR"], "cronjob.yaml: the spill volume is not the spill folder")
-    expect(pod["restartPolicy"] == "Never", "cronjob.yaml: podFailurePolicy needs restartPolicy Never")
+    expect(resources["requests"]["memory"] == memory, f"{what}: memory request and limit differ")
+    expect(size(env["THRONG_MEMORY_LIMIT"]) * room <= size(memory), f"{what}: THRONG_MEMORY_LIMIT leaves too little room")
+    expect(size(env["THRONG_SPILL_LIMIT"]) < size(volumes[volume]["emptyDir"]["sizeLimit"]),
+           f"{what}: THRONG_SPILL_LIMIT is not below sizeLimit")
+    expect(mounts.get(volume) == env[setting], f"{what}: {setting} is not the volume {volume}")
+
+
+def nightly(cronjob: dict, what: str) -> dict[str, str]:
+    """A CronJob that keeps the promises of the README; its environment."""
+    job = cronjob["spec"]["jobTemplate"]["spec"]
+    pod = job["template"]["spec"]
+    env = environment(pod["containers"][0], what)
+    expect(cronjob["spec"]["concurrencyPolicy"] == "Forbid", f"{what}: two nights must not overlap")
+    sizes(pod, env, ("spill", "THRONG_SPILL_DIR"), 1.3, what)
+    expect(pod["restartPolicy"] == "Never", f"{what}: podFailurePolicy needs restartPolicy Never")
     actions = {}
     for rule in job["podFailurePolicy"]["rules"]:
         for code in rule.get("onExitCodes", {}).get("values", []):
             actions[code] = rule["action"]
     # An interrupted run (130) is what a drained node leaves: counted like any failure.
     wanted = {code: "Count" if code == 75 else "FailJob" for code in exit_codes() - {130}}
-    expect(actions == wanted, f"cronjob.yaml: exit codes are treated as {actions}, documented are {wanted}")
+    expect(actions == wanted, f"{what}: exit codes are treated as {actions}, documented are {wanted}")
+    return env
+
+
+def kubernetes() -> None:
+    """Every manifest against the schema of its kind, and the promises of the README."""
+    found = manifests(HERE / "kubernetes")
+    nightly(found["CronJob", "throng-census"], "cronjob.yaml")
+
+
+def cluster() -> None:
+    """The parts of a cluster find each other, nobody else finds them, and their limits fit."""
+    found = manifests(HERE / "cluster")
+    pods = {
+        "scheduler": found["Deployment", "throng-scheduler"]["spec"]["template"],
+        "executor": found["StatefulSet", "throng-executor"]["spec"]["template"],
+        "driver": found["CronJob", "throng-census-cluster"]["spec"]["jobTemplate"]["spec"]["template"],
+    }
+    driver = nightly(found["CronJob", "throng-census-cluster"], "cluster/cronjob.yaml")
+    [scheduling] = pods["scheduler"]["spec"]["containers"]
+    [executing] = pods["executor"]["spec"]["containers"]
+    scheduler, executor = environment(scheduling, "scheduler.yaml"), environment(executing, "executors.yaml")
+    # Resident memory of an executor is at most half as much again as its limit.
+    sizes(pods["executor"]["spec"], executor, ("work", "THRONG_WORK_DIR"), 1.5, "executors.yaml")
+    share = size(executor["THRONG_MEMORY_LIMIT"]) // int(executor["THRONG_CONCURRENCY"])
+    expect(size(driver["THRONG_MEMORY_LIMIT"]) <= share, "cronjob.yaml: cells are sized for more than a task has")
+    seconds = {name: int(env[name].removesuffix("s")) for env in (scheduler, executor)
+               for name in ("THRONG_EXECUTOR_TIMEOUT", "THRONG_HEARTBEAT") if name in env}
+    expect(seconds["THRONG_EXECUTOR_TIMEOUT"] >= 3 * seconds["THRONG_HEARTBEAT"],
+           "an executor counts as lost before it has missed three heartbeats")
+
+    service = found["Service", "throng-scheduler"]
+    name, port = service["metadata"]["name"], scheduler["THRONG_PORT"]
+    expect(driver["THRONG_CLUSTER"] == f"df://{name}:{port}", "cronjob.yaml: the driver looks elsewhere")
+    expect((executor["THRONG_SCHEDULER"], executor["THRONG_SCHEDULER_PORT"]) == (name, port),
+           "executors.yaml: executors look elsewhere")
+    headless = found["StatefulSet", "throng-executor"]["spec"]["serviceName"]
+    expect(executor["THRONG_ADVERTISE"] == f"$(POD_NAME).{headless}", "executors.yaml: nobody finds an executor")
+
+    listening = {
+        "scheduler": {int(port), int(port) + 1},
+        "executor": {int(executor[key]) for key in ("THRONG_PORT", "THRONG_TASK_PORT", "THRONG_HEALTH_PORT")},
+    }
+    for part, ports in listening.items():
+        [container] = pods[part]["spec"]["containers"]
+        declared = {entry["containerPort"] for entry in container["ports"]}
+        expect(declared == ports, f"{part}: listens at {ports}, declares {declared}")
+    health = int(executor["THRONG_HEALTH_PORT"])
+    for part, template in pods.items():
+        labels = template["metadata"]["labels"]
+        policy = found["NetworkPolicy", f"throng-{part}"]["spec"]
+        expect(policy["podSelector"]["matchLabels"] == labels, f"network-policy.yaml: the {part} is left open")
+        allowed = {entry["port"] for rule in policy["ingress"] for entry in rule["ports"]}
+        # Probes come from the node, which policies leave alone.
+        expect(allowed == listening.get(part, set()) - {health}, f"network-policy.yaml: {part} opens {allowed}")
+        expect(all(rule["from"] for rule in policy["ingress"]), f"network-policy.yaml: anybody may reach the {part}")
+
+    services = yaml.safe_load((HERE / "cluster" / "compose.yaml").read_text())["services"]
+    flags = set(re.findall(r"--([a-z-]+)", " ".join(w for s in services.values() for w in s.get("command", []))))
+    source = (HERE.parent / "src" / "cli" / "cluster.rs").read_text()
+    known = {name.replace("_", "-") for name in re.findall(r"^    (\w+): ", source, flags=re.MULTILINE)}
+    expect(flags <= known, f"compose.yaml: the command knows no {flags - known}")
+    for name, service in services.items():
+        if name.startswith("executor"):
+            command = service["command"]
+            expect(command[command.index("--advertise") + 1] == name, f"compose.yaml: nobody finds {name}")
+            expect(command[command.index("--scheduler") + 1] in services, f"compose.yaml: {name} finds no scheduler")
 
 
 def misaligned(text: str) -> list[int]:
@@ -209,7 +300,7 @@ def airflow() -> None:
     home.cleanup()
 
 
-for check in (kubernetes, terraform, airflow):
+for check in (kubernetes, cluster, terraform, airflow):
     problems.clear()
     check()
     print(f"{check.__name__}: {f'{len(problems)} problems' if problems else 'fine'}")

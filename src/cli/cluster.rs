@@ -50,6 +50,9 @@ pub struct SchedulerArguments {
     /// How long an executor may be silent before its work is given to others; longer than its --heartbeat
     #[arg(long, env = "THRONG_EXECUTOR_TIMEOUT", value_name = "TIME", default_value = "20s")]
     executor_timeout: TimeOut,
+    /// How long a driver may be silent before its job is called off
+    #[arg(long, env = "THRONG_DRIVER_TIMEOUT", value_name = "TIME", default_value = "60s")]
+    driver_timeout: TimeOut,
     /// Executors that must have come before /readyz says so
     #[arg(long, env = "THRONG_MIN_EXECUTORS", value_name = "N", default_value_t = 1)]
     min_executors: usize,
@@ -112,6 +115,7 @@ pub async fn schedule(arguments: SchedulerArguments) -> Result<()> {
         port: arguments.port,
         advertise: arguments.advertise,
         executor_timeout: arguments.executor_timeout.0,
+        driver_timeout: arguments.driver_timeout.0,
         min_executors: arguments.min_executors,
     };
     tokio::select! {

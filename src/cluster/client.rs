@@ -8,6 +8,7 @@ use ballista_core::JobId;
 use ballista_core::client::BallistaClient;
 use ballista_core::config::BallistaConfig;
 use ballista_core::extension::{SessionConfigExt, SessionConfigHelperExt};
+use ballista_core::serde::protobuf::execute_query_failure_result::Failure;
 use ballista_core::serde::protobuf::execute_query_params::Query;
 use ballista_core::serde::protobuf::get_job_status_result::FlightProxy;
 use ballista_core::serde::protobuf::scheduler_grpc_client::SchedulerGrpcClient;
@@ -111,7 +112,11 @@ impl Client {
                 tracing::info!(job = %accepted.job_id, "submitted to the cluster: {name}");
                 Ok(Job { client: self.clone(), id: accepted.job_id.into(), ended: false })
             }
-            _ => Err(Error::Internal("the scheduler has refused a plan without saying why".into())),
+            Some(execute_query_result::Result::Failure(refusal)) => Err(Error::Input(format!(
+                "the scheduler cannot read the plan ({}); run the same version of throng everywhere",
+                refusal.failure.map_or_else(|| "it does not say why".to_owned(), why_refused)
+            ))),
+            None => Err(Error::Internal("the scheduler has given no answer to a plan".into())),
         }
     }
 
@@ -121,6 +126,12 @@ impl Client {
             Unavailable | DeadlineExceeded | Unknown => away(&self.host, self.port, status.message()),
             _ => Error::Input(format!("the scheduler has refused the plan: {}", status.message())),
         }
+    }
+}
+
+fn why_refused(failure: Failure) -> String {
+    match failure {
+        Failure::SessionNotFound(why) | Failure::PlanParsingFailure(why) | Failure::SqlParsingFailure(why) => why,
     }
 }
 

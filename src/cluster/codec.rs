@@ -10,7 +10,7 @@ use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use super::guard::GuardExec;
+use super::guard::{Border, GuardExec};
 use super::survey::SurveyExec;
 use crate::error::Error;
 use crate::operator::{ASSIGN_CELL, AnonymizeCodec, AnonymizeExec, decode_treatment, encode_treatment};
@@ -57,7 +57,10 @@ impl PhysicalExtensionCodec for ClusterCodec {
                 let target: Target = serde_json::from_slice(buffer).map_err(|error| broken(error).into_datafusion())?;
                 Ok(Arc::new(WriteExec::new(only(inputs)?, target, Uploads::default())))
             }
-            GUARD => Ok(Arc::new(GuardExec::new(only(inputs)?))),
+            GUARD => {
+                let border = if buffer.is_empty() { Border::End } else { Border::Start };
+                Ok(Arc::new(GuardExec::new(only(inputs)?, border)))
+            }
             other => Err(broken(format!("node {other} is not known")).into_datafusion()),
         }
     }
@@ -77,8 +80,11 @@ impl PhysicalExtensionCodec for ClusterCodec {
         } else if let Some(write) = node.downcast_ref::<WriteExec>() {
             buffer.push(WRITE);
             serde_json::to_writer(buffer, write.target()).map_err(|error| broken(error).into_datafusion())
-        } else if node.is::<GuardExec>() {
+        } else if let Some(guard) = node.downcast_ref::<GuardExec>() {
             buffer.push(GUARD);
+            if guard.border() == Border::Start {
+                buffer.push(1);
+            }
             Ok(())
         } else {
             buffer.push(BALLISTA);

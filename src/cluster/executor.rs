@@ -22,7 +22,7 @@ use super::codec::ClusterCodec;
 use super::places::{runtime, settings};
 use super::scheduler::failed;
 use crate::error::{Error, Result, reason};
-use crate::release::SpillFolder;
+use crate::release::{SpillFolder, unique_name};
 
 /// How an executor runs.
 #[derive(Debug, Clone)]
@@ -62,17 +62,22 @@ impl Executor {
         let health = ExecutorHealth::new();
         let probes = serve_health(SocketAddr::new(self.bind, self.health_port), health.clone());
         let config = self.config(folder.path().to_owned(), health);
-        tracing::info!(scheduler = %self.scheduler, tasks = self.concurrency, "the executor starts");
+        tracing::info!(id = config.executor_id, scheduler = %self.scheduler, tasks = self.concurrency, "the executor starts");
         tokio::select! {
-            ended = start_executor_process(Arc::new(config)) => ended.map_err(failed),
-            ended = probes => ended,
+            ended = start_executor_process(Arc::new(config)) => ended.map_err(failed)?,
+            ended = probes => ended?,
         }
+        tracing::info!("the executor has stopped");
+        Ok(())
     }
 
     fn config(&self, folder: PathBuf, health: ExecutorHealth) -> ExecutorProcessConfig {
         let work_dir = folder.display().to_string();
         let spill_limit = self.spill_limit;
+        let host = self.advertise.clone().unwrap_or_else(|| self.bind.to_string());
         ExecutorProcessConfig {
+            // Readable in logs, and another one after a restart: what the old one had is gone.
+            executor_id: format!("{host}:{}-{}", self.port, unique_name()),
             bind_host: self.bind.to_string(),
             external_host: self.advertise.clone(),
             port: self.port,

@@ -1,9 +1,19 @@
-//! The end of a stage on an executor. A failure crosses the cluster as text: this node says it in our words, with its
-//! kind in front, so that the driver knows what it was, and no raw value gets into the logs of others.
+//! The borders of a stage on an executor. At its end a guard logs what its tasks have done, and sees to it that failures
+//! are told well: they cross the cluster as text, so it says them in our words, with their kind in front; then the driver
+//! knows what it was, and no raw value gets into the logs of others.
+//!
+//! Two kinds of failures are Ballista's to mend. Shuffle files that went with an executor: the stage that made them runs
+//! again. Nodes on the way would make a failure of ours out of it, so a guard where the stage reads them takes note, and
+//! the one at the end tells. And a passing fault, such as a store that is out of reach: it goes as one of input and
+//! output, and its task runs again.
 
 use std::fmt;
-use std::sync::Arc;
+use std::future::ready;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use ballista_core::error::BallistaError;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
@@ -13,16 +23,30 @@ use datafusion::physical_plan::execution_plan::{CardinalityEffect, ChildrenPrope
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::error::{Error, Result};
+
+/// Where in a stage a guard stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Border {
+    /// Where it reads what another stage has shuffled.
+    Start,
+    /// Where its rows leave it.
+    End,
+}
 
 /// Passes rows on, and failures in our words.
 #[derive(Debug)]
 pub struct GuardExec {
     input: Arc<dyn ExecutionPlan>,
+    border: Border,
+    /// The shuffle files that were missed first: executor, stage, partition, and how.
+    missed: Arc<Mutex<Option<Missed>>>,
     properties: Arc<PlanProperties>,
 }
+
+type Missed = (String, usize, usize, String);
 
 /// What stands before the kind of a failure.
 const MARK: &str = "throng failure ";
@@ -39,55 +63,102 @@ const KINDS: [(&str, fn(String) -> Error); 7] = [
 ];
 
 /// A failure as text, with its kind in front.
-fn told(error: DataFusionError) -> DataFusionError {
-    let error = Error::from(error);
+fn told(error: DataFusionError, missed: Option<Missed>) -> DataFusionError {
+    if let Some((executor, stage, partition, how)) = missed {
+        return BallistaError::FetchFailed(executor, stage, partition, how).into_datafusion();
+    }
+    let error = match of_ballista(&error) {
+        Some(BallistaError::FetchFailed(..) | BallistaError::Cancelled) => return error,
+        Some(_) => Error::Retry("executors could not reach each other".into()),
+        None => Error::from(error),
+    };
     let text = match &error {
         Error::Internal(text) => text.clone(),
         other => other.to_string(),
     };
-    DataFusionError::Execution(format!("{MARK}{}: {text}{END}", error.kind()))
+    let told = format!("{MARK}{}: {text}{END}", error.kind());
+    match error {
+        Error::Retry(_) => DataFusionError::IoError(io::Error::other(told)),
+        _ => DataFusionError::Execution(told),
+    }
 }
 
 /// What stands behind a failure.
 const END: &str = " (end of failure)";
 
-/// The failure that a text from the cluster tells of.
+/// The failure of Ballista's that this is, if it is one.
+fn of_ballista(error: &DataFusionError) -> Option<&BallistaError> {
+    match error.find_root() {
+        DataFusionError::External(inner) => inner.downcast_ref(),
+        _ => None,
+    }
+}
+
+/// The failure that a text from the cluster tells of. It comes quoted.
 pub(super) fn heard(text: &str) -> Option<Error> {
     let (_, told) = text.split_once(MARK)?;
     let (kind, told) = told.split_once(": ")?;
     let told = told.split(END).next().unwrap_or(told);
-    KINDS.iter().find(|(name, _)| *name == kind).map(|(_, error)| error(told.to_owned()))
+    let told = told.replace("\\n", "\n").replace("\\\"", "\"");
+    KINDS.iter().find(|(name, _)| *name == kind).map(|(_, error)| error(told))
 }
 
 impl GuardExec {
     /// A guard above a plan.
-    pub fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+    pub fn new(input: Arc<dyn ExecutionPlan>, border: Border) -> Self {
         let properties = Arc::clone(input.properties());
-        Self { input, properties }
+        Self { input, border, missed: Arc::default(), properties }
+    }
+
+    /// Where it stands.
+    pub(super) fn border(&self) -> Border {
+        self.border
+    }
+
+    /// Takes note of shuffle files that are missed.
+    fn note(&self) -> impl Fn(&DataFusionError) + Send + use<> {
+        let missed = Arc::clone(&self.missed);
+        move |error| {
+            if let (Some(BallistaError::FetchFailed(executor, stage, partition, how)), Ok(mut missed)) =
+                (of_ballista(error), missed.lock())
+            {
+                missed.get_or_insert_with(|| (executor.clone(), *stage, *partition, how.clone()));
+            }
+        }
     }
 }
 
-/// The plan with a guard at the end of every stage: below each exchange, and at the top.
-pub(super) fn guarded(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    Ok(Arc::new(GuardExec::new(below_exchanges(plan)?)))
+/// What the guards at the start of a stage have missed.
+fn missed_below(plan: &Arc<dyn ExecutionPlan>) -> Option<Missed> {
+    let own = plan.downcast_ref::<GuardExec>().and_then(|guard| guard.missed.lock().ok()?.clone());
+    own.or_else(|| plan.children().into_iter().find_map(missed_below))
 }
 
-fn below_exchanges(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+/// The plan with a guard at both borders of every stage: on both sides of each exchange, and at the top.
+pub(super) fn guarded(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(Arc::new(GuardExec::new(at_exchanges(plan)?, Border::End)))
+}
+
+fn at_exchanges(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let exchange = plan.downcast_ref::<RepartitionExec>().is_some();
     let mut children = Vec::new();
     for child in plan.children() {
-        let child = below_exchanges(Arc::clone(child))?;
-        children.push(if exchange { Arc::new(GuardExec::new(child)) as _ } else { child });
+        let child = at_exchanges(Arc::clone(child))?;
+        children.push(if exchange { Arc::new(GuardExec::new(child, Border::End)) as _ } else { child });
     }
     if children.is_empty() {
         return Ok(plan);
     }
-    Ok(plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))?)
+    let plan = plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))?;
+    Ok(if exchange { Arc::new(GuardExec::new(plan, Border::Start)) } else { plan })
 }
 
 impl DisplayAs for GuardExec {
     fn fmt_as(&self, _form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GuardExec")
+        match self.border {
+            Border::Start => write!(f, "GuardExec: start of a stage"),
+            Border::End => write!(f, "GuardExec: end of a stage"),
+        }
     }
 }
 
@@ -125,7 +196,7 @@ impl ExecutionPlan for GuardExec {
         _options: ReplaceChildrenOptions,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return internal_err!("GuardExec needs an input") };
-        Ok(Arc::new(Self::new(input)))
+        Ok(Arc::new(Self::new(input, self.border)))
     }
 
     fn with_new_children(
@@ -136,9 +207,32 @@ impl ExecutionPlan for GuardExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
-        let rows = self.input.execute(partition, context).map_err(told)?;
+        let task = context.task_id().unwrap_or_default();
+        let note = self.note();
+        if self.border == Border::Start {
+            let rows = self.input.execute(partition, context).inspect_err(&note)?;
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(rows.schema(), rows.inspect_err(note))));
+        }
+        let below = Arc::clone(&self.input);
+        let failed = move |task: &str, error: DataFusionError| {
+            let error = told(error, missed_below(&below));
+            tracing::warn!(task, partition, error = %error.strip_backtrace(), "a task fails");
+            error
+        };
+        let rows = self.input.execute(partition, context).map_err(|error| failed(&task, error))?;
         let schema = rows.schema();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.map_err(told))))
+        let emitted = Arc::new(AtomicUsize::new(0));
+        let (counted, ending) = (Arc::clone(&emitted), task.clone());
+        let rows = rows
+            .inspect_ok(move |batch| {
+                counted.fetch_add(batch.num_rows(), Ordering::Relaxed);
+            })
+            .map_err(move |error| failed(&task, error));
+        let end = stream::once(async move {
+            tracing::info!(task = ending, partition, rows = emitted.load(Ordering::Relaxed), "a task has ended");
+            None
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.chain(end.filter_map(ready)))))
     }
 
     fn cardinality_effect(&self) -> CardinalityEffect {
@@ -148,13 +242,15 @@ impl ExecutionPlan for GuardExec {
 
 #[cfg(test)]
 mod tests {
+    use ballista_core::serde::protobuf::FailedTask;
+    use ballista_core::serde::protobuf::failed_task::FailedReason;
     use datafusion::arrow::error::ArrowError;
 
     use super::*;
 
     #[test]
     fn failures_keep_their_kind_and_leave_values_behind() {
-        let text = |error: DataFusionError| format!("Job 7 failed: Task 3: {} at stage 2", told(error));
+        let text = |error: DataFusionError| format!("Job 7 failed: Task 3: {:?} at stage 2", told(error, None));
         let privacy = Error::Privacy("k = 5 cannot be met; lower it".into());
         assert!(
             matches!(heard(&text(privacy.into_datafusion())), Some(Error::Privacy(told)) if told.ends_with("lower it"))
@@ -165,6 +261,27 @@ mod tests {
         assert!(matches!(heard(&told), Some(Error::Input(_))));
         let small = DataFusionError::ResourcesExhausted("Failed to allocate".into());
         assert!(matches!(heard(&text(small)), Some(Error::Resources(_))));
+        let quoted = Error::Job("`a` is \"b\"\nand more".into());
+        assert!(
+            matches!(heard(&text(quoted.into_datafusion())), Some(Error::Job(told)) if told == "`a` is \"b\"\nand more")
+        );
         assert!(heard("Job 7 failed: executor lost").is_none());
+    }
+
+    #[test]
+    fn what_ballista_can_mend_is_left_to_it() {
+        let lost = || BallistaError::FetchFailed("executor-1".into(), 1, 2, "gone".into());
+        let failed = |error: DataFusionError| FailedTask::from(BallistaError::from(told(error, None))).failed_reason;
+        assert!(matches!(failed(lost().into_datafusion()), Some(FailedReason::FetchPartitionError(_))));
+        let shared = DataFusionError::Shared(Arc::new(lost().into_datafusion()));
+        assert!(matches!(failed(shared), Some(FailedReason::FetchPartitionError(_))));
+        let ours = Error::from(lost().into_datafusion()).into_datafusion();
+        let noted = Some(("executor-1".to_owned(), 1, 2, "gone".to_owned()));
+        let reason = FailedTask::from(BallistaError::from(told(ours, noted))).failed_reason;
+        assert!(matches!(reason, Some(FailedReason::FetchPartitionError(_))));
+        let busy = Error::Retry("the store is busy".into());
+        assert!(matches!(failed(busy.into_datafusion()), Some(FailedReason::IoError(_))));
+        let rule = Error::Privacy("k cannot be met".into());
+        assert!(matches!(failed(rule.into_datafusion()), Some(FailedReason::ExecutionError(_))));
     }
 }

@@ -13,7 +13,7 @@
 //!
 //! [`driver`] is the engine that a run uses; [`codec`] puts our nodes on the wire, [`survey`] and [`guard`] are nodes of
 //! such plans; [`places`] tells executors how object stores are reached; [`client`] speaks to the scheduler and
-//! [`progress`] watches it; [`scheduler`] and [`executor`] are the two roles.
+//! [`progress`] watches it; [`scheduler`] and [`executor`] are the two roles, and `slots` mends the scheduler's account.
 
 pub mod client;
 pub mod codec;
@@ -23,6 +23,7 @@ pub mod guard;
 pub mod places;
 pub mod progress;
 pub mod scheduler;
+mod slots;
 pub mod survey;
 
 pub use driver::Cluster;

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ballista_core::extension::SessionConfigExt;
+use ballista_core::utils::default_session_builder;
 use datafusion::common::config_err;
 use datafusion::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::SessionState;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionConfig;
@@ -92,10 +94,23 @@ pub(super) fn runtime(config: &SessionConfig, folder: &Path, spill_limit: Option
         disk = disk.with_max_temp_directory_size(limit);
     }
     let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?;
+    reach(config, &runtime)?;
+    Ok(runtime)
+}
+
+/// What plans are read in on the scheduler. It opens no file, but a plan is only read where its stores are known.
+pub(super) fn session(config: SessionConfig) -> DataFusionResult<SessionState> {
+    let state = default_session_builder(config)?;
+    reach(state.config(), state.runtime_env()).map_err(Error::into_datafusion)?;
+    Ok(state)
+}
+
+/// Makes the stores of a job known.
+fn reach(config: &SessionConfig, runtime: &RuntimeEnv) -> Result<()> {
     let places = config.options().extensions.get::<Places>().map(Places::list).transpose()?;
     for place in places.unwrap_or_default() {
         let location = Stores::default().open(Path::new("/"), &place.url, &place.options)?;
         runtime.register_object_store(&location.root, location.store);
     }
-    Ok(runtime)
+    Ok(())
 }

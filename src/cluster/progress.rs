@@ -1,11 +1,13 @@
 //! How far a job is. Ballista tells its clients that a job runs, not how far it has come; so our scheduler answers that
 //! on a port of its own, and the driver turns the answer into the metrics that progress bars look at.
+//!
+//! Whoever asks is alive. A job whose driver has asked, and then falls silent, is called off: nobody would commit it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -66,22 +68,67 @@ impl Progress {
     }
 }
 
-type Server = Arc<SchedulerServer<LogicalPlanNode, PhysicalPlanNode>>;
+type Server = SchedulerServer<LogicalPlanNode, PhysicalPlanNode>;
 
-/// Answers `GET /progress/<job>` until the process ends.
-pub(super) async fn serve(address: SocketAddr, scheduler: Server) -> Result<()> {
-    let taken = |error: std::io::Error| {
-        let why = crate::error::reason(&error);
-        Error::Resources(format!("{address} cannot be listened to: {why}; choose another --progress-port"))
-    };
-    let listener = TcpListener::bind(address).await.map_err(taken)?;
-    let routes = Router::new().route("/progress/{job}", get(tell)).with_state(scheduler);
-    Ok(axum::serve(listener, routes).await?)
+/// The scheduler, and when it was last asked about which job.
+struct Desk {
+    scheduler: Server,
+    asked: Mutex<HashMap<JobId, Instant>>,
 }
 
-async fn tell(State(scheduler): State<Server>, Path(job): Path<String>) -> Result<Json<Progress>, StatusCode> {
-    let running = scheduler.state.task_manager.get_running_job_cache();
-    let found = running.get(&JobId::from(job)).ok_or(StatusCode::NOT_FOUND)?;
+/// How often the scheduler looks for jobs whose drivers are gone.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// Answers `GET /progress/<job>` until the process ends, and calls off jobs whose drivers have been silent for long.
+pub(super) async fn serve(address: SocketAddr, scheduler: Server, patience: Duration) -> Result<()> {
+    let taken = |error: std::io::Error| {
+        let why = crate::error::reason(&error);
+        Error::Resources(format!(
+            "{address}, where the scheduler tells how far jobs are, cannot be listened to: {why}; choose another --port"
+        ))
+    };
+    let listener = TcpListener::bind(address).await.map_err(taken)?;
+    let desk = Arc::new(Desk { scheduler, asked: Mutex::default() });
+    let routes = Router::new().route("/progress/{job}", get(tell)).with_state(Arc::clone(&desk));
+    tokio::select! {
+        ended = axum::serve(listener, routes).into_future() => Ok(ended?),
+        () = desk.call_off_orphans(patience) => Ok(()),
+    }
+}
+
+impl Desk {
+    /// Never ends.
+    async fn call_off_orphans(&self, patience: Duration) {
+        loop {
+            tokio::time::sleep(ROUND).await;
+            let mut orphans = Vec::new();
+            if let Ok(mut asked) = self.asked.lock() {
+                asked.retain(|job, last| {
+                    let alive = last.elapsed() < patience;
+                    if !alive {
+                        orphans.push(job.clone());
+                    }
+                    alive
+                });
+            }
+            let running = self.scheduler.state.task_manager.get_running_job_cache();
+            for job in orphans.into_iter().filter(|job| running.contains_key(job)) {
+                tracing::warn!(%job, "its driver has gone: the job is called off");
+                if let Err(error) = self.scheduler.cancel_job(job).await {
+                    tracing::warn!(%error, "a job cannot be called off");
+                }
+            }
+        }
+    }
+}
+
+async fn tell(State(desk): State<Arc<Desk>>, Path(job): Path<String>) -> Result<Json<Progress>, StatusCode> {
+    let job = JobId::from(job);
+    let running = desk.scheduler.state.task_manager.get_running_job_cache();
+    let found = running.get(&job).ok_or(StatusCode::NOT_FOUND)?;
+    if let Ok(mut asked) = desk.asked.lock() {
+        asked.insert(job, Instant::now());
+    }
     let graph = found.execution_graph.read().await;
     let mut progress = Progress::default();
     graph.stages().values().for_each(|stage| progress.add(stage));

@@ -16,7 +16,8 @@ use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 use tokio::net::TcpListener;
 
 use super::codec::ClusterCodec;
-use super::places::settings;
+use super::places::{session, settings};
+use super::slots::accounted;
 use super::{LARGEST_MESSAGE, progress};
 use crate::error::{Error, Result, reason};
 
@@ -39,6 +40,8 @@ pub struct Scheduler {
     pub advertise: String,
     /// How long an executor may be silent before its tasks are given to others.
     pub executor_timeout: Duration,
+    /// How long a driver may be silent before its job is called off.
+    pub driver_timeout: Duration,
     /// Executors that must have come before it calls itself ready.
     pub min_executors: usize,
 }
@@ -54,9 +57,10 @@ impl Scheduler {
         };
         let listener = TcpListener::bind(address).await.map_err(taken)?;
         let cluster = BallistaCluster::new_from_config(&config).await.map_err(failed)?;
+        let cluster = accounted(&cluster);
         let server = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await.map_err(failed)?;
         let told = SocketAddr::new(self.bind, progress_port(self.port));
-        let progress = progress::serve(told, Arc::new(server.clone()));
+        let progress = progress::serve(told, server.clone(), self.driver_timeout);
         tracing::info!(%address, "the scheduler listens");
         tokio::select! {
             ended = start_grpc_service_with_listener(listener, server) => ended.map_err(failed),
@@ -83,6 +87,7 @@ impl Scheduler {
             min_ready_executors: self.min_executors,
             override_physical_codec: Some(Arc::new(ClusterCodec::default())),
             override_config_producer: Some(Arc::new(settings)),
+            override_session_builder: Some(Arc::new(session)),
             ..SchedulerConfig::default()
         }
     }

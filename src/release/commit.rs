@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::anatomy;
 use super::location::Location;
 use super::manifest::Manifest;
+use super::write::Written;
 use crate::error::{Error, Result};
 
 /// What `_latest` points to.
@@ -199,6 +200,17 @@ pub(super) async fn discard(sink: &Location, folder: &Path) {
         }
         let _ = std::fs::remove_dir(format!("/{folder}"));
     }
+}
+
+/// Removes files of an attempt that nobody has told of: those of tasks that were done again.
+pub(super) async fn discard_untold(sink: &Location, folder: &Path, told: &[Written]) -> Result<()> {
+    let told: BTreeSet<&str> = told.iter().map(|file| file.path.as_str()).collect();
+    let listed: Vec<_> = sink.store.list(Some(folder)).try_collect().await?;
+    for meta in listed.iter().filter(|meta| !told.contains(meta.location.as_ref())) {
+        tracing::info!(path = %meta.location, "a file of a task that was done again is removed");
+        sink.store.delete(&meta.location).await?;
+    }
+    Ok(())
 }
 
 fn json(value: &impl Serialize) -> Result<PutPayload> {

@@ -155,6 +155,9 @@ impl Run {
                     }
                 }
             };
+            if self.engine.is_remote() {
+                commit::discard_untold(&sink, &folder, &files).await?;
+            }
             times.push(phase.done());
             let phase = Phase::Verify.begin();
             observer(Phase::Verify, None, blueprint.survey.rows);

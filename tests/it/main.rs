@@ -11,6 +11,8 @@
 mod adult;
 mod bad_input;
 mod canary;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod commands;
 #[cfg(feature = "delta")]
 mod delta;

@@ -7,7 +7,7 @@ mod faulty;
 mod nightly;
 mod place;
 mod reached;
-mod s3;
+pub mod s3;
 #[cfg(feature = "test-servers")]
 mod servers;
 mod uploads;
