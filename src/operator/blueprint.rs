@@ -11,11 +11,13 @@ use super::memory::cell_rows;
 use crate::domain::Axis;
 use crate::encode::Coder;
 use crate::error::{Error, Result};
-use crate::job::{Inference, Treatment};
+use crate::job::{Form, Inference, Treatment, presence_rule};
 use crate::measure::dependency::Dependencies;
 use crate::measure::workload::{self, Demand, Query};
 use crate::measure::{Groups as Measures, Information, Workload};
 use crate::method::Method;
+use crate::method::combined::Raising;
+use crate::permutation::Slices;
 use crate::privacy::{Rules, within};
 use crate::survey::{Survey, method, rules, survey};
 
@@ -39,6 +41,10 @@ pub struct Blueprint {
     pub plain: Vec<usize>,
     /// Queries whose answers are measured.
     pub queries: Vec<Query>,
+    /// What stays together when values change places inside their group, as places in the input.
+    pub slices: Slices,
+    /// How little every group is generalised, in the form that permutes what is.
+    pub combined: Option<Raising>,
 }
 
 /// Without the coders: they hold values of the input, and plans are logged in their debug form.
@@ -89,7 +95,10 @@ impl Blueprint {
         let dependencies = Arc::new(Dependencies::new(laid.list, &frequencies));
         let plain = laid.plain.into_iter().map(|(index, _)| index).collect();
         let method = method(&treatment, &survey.tuned, &dependencies);
-        let rules = rules(&treatment);
+        let slices = treatment.slices(&survey.slices);
+        let rules = rules(&treatment, &slices);
+        let presence = presence_rule(&treatment.policy.privacy).filter(|_| treatment.form() == Form::Combined);
+        let combined = presence.map(|rule| Raising::new(rule.bounds));
         let queries = treatment.policy.measures.queries.as_ref().map(|queries| {
             let demand = Demand {
                 queries: queries.count as usize,
@@ -100,7 +109,7 @@ impl Blueprint {
             workload::draw(&axes, &demand)
         });
         let queries = queries.unwrap_or_default();
-        Ok(Self { treatment, survey, coders, axes, method, rules, dependencies, plain, queries })
+        Ok(Self { treatment, survey, coders, axes, method, rules, dependencies, plain, queries, slices, combined })
     }
 
     /// No groups yet, with room for everything that is measured.

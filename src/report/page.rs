@@ -323,7 +323,8 @@ fn provenance(report: &Report) -> String {
     let code = |text: &str| format!("<code>{}</code>", escape(text));
     fact("Policy", code(&manifest.policy));
     fact("k", manifest.k.to_string());
-    fact("Method", format!("{}, seed {}", code(&manifest.method), manifest.seed));
+    let seed = manifest.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
+    fact("Method", format!("{}{seed}", code(&manifest.method)));
     if !manifest.tuned.is_empty() {
         let tuned: Vec<String> =
             manifest.tuned.iter().map(|(name, value)| format!("{} = {}", escape(name), number(*value))).collect();
