@@ -19,7 +19,7 @@ use throng::attack::{BUDGET, Belief, Bounds, Bucket, Share, posterior};
 use throng::domain::{Axis, Code, Levels, Shape, Table, Tree};
 use throng::hierarchy::LevelTree;
 use throng::method::Method;
-use throng::method::combined::{Combination, Combined, Failure, Published, permuted};
+use throng::method::combined::{Combination, Published, Raising, permuted};
 use throng::method::mondrian::Mondrian;
 use throng::method::mpalm::{Mpalm, Reading};
 use throng::privacy::Rules;
@@ -167,12 +167,7 @@ fn mpalm(adult: &Adult, min: f64, max: f64) -> Vec<Vec<u32>> {
 
 /// Algorithm 6 over a given partition.
 fn combine(adult: &Adult, buckets: &[Vec<u32>], bounds: &Bounds) -> Combination {
-    let method = Combined {
-        bounds: bounds.clone(),
-        partition: &Mondrian { strict: true },
-        failure: Failure::Suppress,
-        budget: BUDGET,
-    };
+    let method = Raising { bounds: bounds.clone(), budget: BUDGET };
     let mut found = Combination::default();
     for rows in buckets {
         match method.node(&adult.trees, &adult.levels, rows) {

@@ -6,6 +6,7 @@ use clap::Args;
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
+use super::summary::{estimates, number};
 use super::{Limits, print, say};
 use crate::error::{Error, Result};
 use crate::job::Role;
@@ -28,6 +29,12 @@ pub struct Arguments {
     /// Show smallest, largest and commonest values: raw data on your screen
     #[arg(long)]
     show_values: bool,
+    /// People in the whole population, to estimate how many are unique in it
+    #[arg(long, value_name = "N")]
+    population: Option<u64>,
+    /// Public table with the quasi-identifiers under the same names, to count who fits
+    #[arg(long, value_name = "URL")]
+    public: Option<String>,
     /// Draft a job file, and hierarchies in a folder beside it
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
@@ -43,7 +50,14 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let (context, _spill) = arguments.limits.options().open()?;
     let source = Source::at(&Stores::default(), Path::new("."), &arguments.data).await?;
     let (input, _) = source.scan(&context).await?;
-    let mut found = profile(&context, input).await?;
+    let mut found = profile(&context, input.clone()).await?;
+    if arguments.population.is_some() || arguments.public.is_some() {
+        let public = match &arguments.public {
+            Some(url) => Some(Source::at(&Stores::default(), Path::new("."), url).await?.scan(&context).await?.0),
+            None => None,
+        };
+        found.look_at_population(&context, input, arguments.population, public).await?;
+    }
     if arguments.show_values {
         found.show_values();
     }
@@ -111,6 +125,17 @@ fn of(profile: &Profile) -> String {
         profile.rows,
         exposure.quasi.join(", ")
     );
+    if let Some(risk) = &exposure.population {
+        if let (Some(k_map), Some(journalist)) = (risk.k_map, risk.journalist) {
+            text += &format!(
+                "Every row fits {} people of the public table or more (k-map); journalist risk {journalist:.4}.\n",
+                number(k_map)
+            );
+        }
+        if let (Some(people), Some(source)) = (risk.people, &risk.source) {
+            text += &estimates(people, source, None);
+        }
+    }
     if exposure.singling.is_empty() {
         text += "No three of these columns single out more than 5 % of the rows.";
     } else {

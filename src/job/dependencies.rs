@@ -88,7 +88,10 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
     if !job.dependencies.is_empty() && form.is_numbered() {
         let message = match form {
             Form::Combined => "have no meaning in the form `combined`, which parts the columns of a row".to_owned(),
-            _ => format!("have no meaning in the form `{}`, which publishes quasi-identifiers as they are", form.as_str()),
+            _ => format!(
+                "have no meaning in the form `{}`, which publishes quasi-identifiers as they are",
+                form.as_str()
+            ),
         };
         problems.push(Problem::error("dependencies", message).help("remove them, or choose another method.form"));
     }

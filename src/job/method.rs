@@ -53,6 +53,7 @@ impl MethodSpec {
             catalogue::Form::Generalise => Form::Generalise,
             catalogue::Form::Anatomy => Form::Anatomy,
             catalogue::Form::Combined => Form::Combined,
+            catalogue::Form::Slice => Form::Slice,
         })
     }
 }
@@ -385,6 +386,7 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
         sensitive: named(Role::Sensitive),
         tuned: Tuned::default(),
         dependencies: std::sync::Arc::default(),
+        slices: Vec::new(),
     };
     for remark in (entry.check)(&setting) {
         let problem = match remark.error {

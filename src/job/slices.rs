@@ -66,7 +66,11 @@ pub(super) fn check_form(job: &Job, sensitive: Option<&[String]>, problems: &mut
     if form.is_exact() {
         let message = format!(
             "`{name}` publishes {}: it hides which sensitive value is whose within a group of k, not who is in the table",
-            if form.is_permuted() && form != Form::Bucketise { "values as they are" } else { "quasi-identifiers exactly" }
+            if form.is_permuted() && form != Form::Bucketise {
+                "values as they are"
+            } else {
+                "quasi-identifiers exactly"
+            }
         );
         problems.push(Problem::warning("method.form", message));
     } else if job.privacy.presence.is_none() && job.method.name.as_str() != "combined" {
@@ -219,7 +223,9 @@ mod tests {
     #[test]
     fn forms_fit_the_method_and_the_rules() {
         assert!(errors("form = \"combined\"")[0].contains("needs privacy.presence"));
-        assert!(errors("name = \"combined\"").iter().any(|problem| problem.starts_with("privacy.presence: is missing")));
+        assert!(
+            errors("name = \"combined\"").iter().any(|problem| problem.starts_with("privacy.presence: is missing"))
+        );
         assert_eq!(errors("form = \"bucketise\""), [""; 0]);
         assert_eq!(errors("name = \"anatomy\"\nform = \"anatomy-permuted\""), [""; 0]);
     }

@@ -145,14 +145,17 @@ impl Raising {
         for (axis, &height) in top.iter().enumerate() {
             let opaque = height > 0 && holds_opaque(table, axis, rows);
             let fits = |level: &u8| {
-                (*level == height || !opaque) && !column(table, &levels[axis], axis, rows, *level).surely_breaks(&self.bounds)
+                (*level == height || !opaque)
+                    && !column(table, &levels[axis], axis, rows, *level).surely_breaks(&self.bounds)
             };
             allowed.push((0..=height).filter(fits).collect());
         }
         if allowed.iter().any(Vec::is_empty) {
             return None;
         }
-        let ends = |end: fn(&[u8]) -> Option<&u8>| allowed.iter().map(|of| end(of).map_or(0, |&of| u32::from(of))).sum::<u32>();
+        let ends = |end: fn(&[u8]) -> Option<&u8>| {
+            allowed.iter().map(|of| end(of).map_or(0, |&of| u32::from(of))).sum::<u32>()
+        };
         let (least, most) = (ends(<[u8]>::first), ends(<[u8]>::last));
         let mut tries = MOST_NODES;
         let mut node = Vec::with_capacity(top.len());
@@ -332,8 +335,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::attack::worlds::enumerate;
     use crate::attack::Share;
+    use crate::attack::worlds::enumerate;
     use crate::domain::{Axis, Shape, Tree};
     use crate::method::fixtures;
     use crate::method::mpalm::{Mpalm, Reading};

@@ -94,8 +94,8 @@ impl Blueprint {
         frequencies.resize(coders.len(), Vec::new());
         let dependencies = Arc::new(Dependencies::new(laid.list, &frequencies));
         let plain = laid.plain.into_iter().map(|(index, _)| index).collect();
-        let method = method(&treatment, &survey.tuned, &dependencies);
         let slices = treatment.slices(&survey.slices);
+        let method = method(&treatment, &survey.tuned, &dependencies, &slices);
         let rules = rules(&treatment, &slices);
         let presence = presence_rule(&treatment.policy.privacy).filter(|_| treatment.form() == Form::Combined);
         let combined = presence.map(|rule| Raising::new(rule.bounds));

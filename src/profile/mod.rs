@@ -14,6 +14,7 @@ mod draft;
 mod guess;
 mod names;
 mod pattern;
+mod population;
 mod propose;
 mod singling;
 mod tally;
@@ -37,6 +38,7 @@ use crate::encode::is_time;
 use crate::error::{Error, Result};
 use crate::hierarchy::{Period, Unit};
 use crate::job::Role;
+use crate::release::PopulationRisk;
 use guess::{Guess, guess};
 use singling::{Singling, sets};
 use tally::{Facts, Tallies};
@@ -103,6 +105,9 @@ pub struct Exposure {
     pub unique: f64,
     /// The smallest sets of up to three of them on which more than 5 % of the rows are alone.
     pub singling: Vec<SinglingSet>,
+    /// Risks in the population, when its size or a public table is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub population: Option<PopulationRisk>,
 }
 
 /// A few columns on which many rows are alone.
@@ -133,7 +138,7 @@ pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Pro
     let quasi: Vec<&Column> = columns.iter().filter(|column| column.role == Role::Quasi).collect();
     let names: Vec<String> = quasi.iter().map(|column| column.name.clone()).collect();
     let exposure = if names.is_empty() {
-        Exposure { quasi: names, unique: 0.0, singling: Vec::new() }
+        Exposure { quasi: names, unique: 0.0, singling: Vec::new(), population: None }
     } else {
         let distinct: Vec<u64> =
             quasi.iter().map(|column| column.facts.distinct + u64::from(column.nulls > 0)).collect();
@@ -146,7 +151,7 @@ pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Pro
             share,
         };
         let singling = smallest.into_iter().map(named).collect();
-        Exposure { quasi: names, unique, singling }
+        Exposure { quasi: names, unique, singling, population: None }
     };
     Ok(Profile { rows, columns, exposure })
 }

@@ -58,7 +58,10 @@ pub(super) fn sizes(groups: &Groups<'_>) -> Vec<usize> {
 /// cells; those that publish nothing have none.
 pub(super) fn numbers(cell: u32, sizes: &[usize]) -> UInt64Array {
     let published = sizes.iter().filter(|size| **size > 0).zip(0_u64..);
-    published.flat_map(|(&size, place)| std::iter::repeat_n(u64::from(cell) << 32 | place, size)).collect::<Vec<_>>().into()
+    published
+        .flat_map(|(&size, place)| std::iter::repeat_n(u64::from(cell) << 32 | place, size))
+        .collect::<Vec<_>>()
+        .into()
 }
 
 /// Permutes every slice inside its group and brings the rows of a group into an order that tells nothing. Columns stand as

@@ -261,7 +261,10 @@ impl<'a> Buckets<'a> {
         let mut candidates: Vec<u32> = Vec::new();
         for row in 0..batch.num_rows() {
             candidates.clear();
-            let listed = self.index.as_ref().map(|(slice, index)| index.get(&hashes[*slice][row]).map_or(&[][..], Vec::as_slice));
+            let listed = self
+                .index
+                .as_ref()
+                .map(|(slice, index)| index.get(&hashes[*slice][row]).map_or(&[][..], Vec::as_slice));
             match listed {
                 Some(few) if few.len() <= FEW => candidates.extend(few),
                 _ => {

@@ -51,7 +51,8 @@ pub(super) async fn judge(
             None => domain_of(rows, column).await?,
         };
         domain.reference = if column.compared || look == Look::All { reference_of(rows, column).await? } else { None };
-        let (broken, attained) = count_broken(rows, &classes_beside(treatment, slices, column), column, &domain, &rules).await?;
+        let (broken, attained) =
+            count_broken(rows, &classes_beside(treatment, slices, column), column, &domain, &rules).await?;
         for (listed, count) in rules.iter().zip(broken).filter(|(_, count)| *count > 0) {
             let message = format!("{count} classes {}", listed.rule.breach());
             findings.push(Finding::new(listed.name.clone(), count, message));

@@ -59,10 +59,10 @@ pub use manifest::{
     Verification,
 };
 pub use matching::Matching;
-pub use population::PopulationRisk;
 #[cfg(feature = "cluster")]
 pub(crate) use phase::known_rows;
 pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
+pub use population::PopulationRisk;
 pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, Run, RunOptions, Verified, plan};
 #[cfg(feature = "cluster")]

@@ -76,7 +76,10 @@ impl Tested {
         [
             finding(self.low, format!("public people are in the source with a chance below min = {}", rule.min)),
             finding(self.high, format!("public people are in the source with a chance above max = {}", rule.max)),
-            finding(self.unsure, "public people fit several classes, so their chances cannot be told to be within".into()),
+            finding(
+                self.unsure,
+                "public people fit several classes, so their chances cannot be told to be within".into(),
+            ),
             finding(self.more, "published rows fit nobody of the public table".into()),
         ]
         .into_iter()

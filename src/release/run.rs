@@ -572,18 +572,19 @@ impl Run {
         if reads(&manifest, &source) {
             let source = DataFrame::new(self.context.state(), rows);
             let suppressed = manifest.suppressed;
-            findings.extend(match (Tables::of(&self.context, &sink, &present, manifest.form()).await?, manifest.form()) {
-                (Some(tables), Form::Anatomy) => tables.check_source(&source, &treatment, suppressed).await?,
-                (None, Form::Generalise) => {
-                    verify::verify_against_source(&published, &source, &treatment, suppressed).await?
-                }
-                (tables, _) => {
-                    let shown = tables.map_or_else(|| Shown::One(published.clone()), Shown::Two);
-                    let buckets =
-                        Buckets::read(&shown, &treatment, &slices, buckets::Look::All, &source).await?;
-                    buckets.check_source(&buckets.fit(&source).await?, suppressed)
-                }
-            });
+            findings.extend(
+                match (Tables::of(&self.context, &sink, &present, manifest.form()).await?, manifest.form()) {
+                    (Some(tables), Form::Anatomy) => tables.check_source(&source, &treatment, suppressed).await?,
+                    (None, Form::Generalise) => {
+                        verify::verify_against_source(&published, &source, &treatment, suppressed).await?
+                    }
+                    (tables, _) => {
+                        let shown = tables.map_or_else(|| Shown::One(published.clone()), Shown::Two);
+                        let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::All, &source).await?;
+                        buckets.check_source(&buckets.fit(&source).await?, suppressed)
+                    }
+                },
+            );
         } else {
             findings.push(Finding {
                 rule: "source".into(),

@@ -1,6 +1,7 @@
 //! The page itself: sections in the order in which people ask.
 
 use super::chart::{Charts, Curve};
+use super::population::population;
 use super::text::{count, escape, number, share};
 use super::{Report, Treated};
 use crate::release::Manifest;
@@ -19,6 +20,7 @@ pub(super) fn page(report: &Report) -> String {
         columns(report, &mut charts),
         classes(report, &mut charts),
         risk(report, &mut charts),
+        population(manifest),
         measures(manifest),
         tradeoff(report, &mut charts),
         provenance(report),

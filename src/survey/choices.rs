@@ -51,13 +51,30 @@ fn setting<'a>(treatment: &'a Treatment, tuned: &Tuned) -> Setting<'a> {
         sensitive: Some(treatment.sensitive.iter().map(|column| column.name.clone()).collect()),
         tuned: *tuned,
         dependencies: Arc::default(),
+        slices: Vec::new(),
     }
 }
 
 /// The method of a job. What the job leaves open is taken from the sample.
-pub(crate) fn method(treatment: &Treatment, tuned: &Tuned, dependencies: &Arc<Dependencies>) -> Arc<dyn Method> {
-    let setting = Setting { dependencies: Arc::clone(dependencies), ..setting(treatment, tuned) };
+pub(crate) fn method(
+    treatment: &Treatment,
+    tuned: &Tuned,
+    dependencies: &Arc<Dependencies>,
+    slices: &Slices,
+) -> Arc<dyn Method> {
+    let mut setting = Setting { dependencies: Arc::clone(dependencies), ..setting(treatment, tuned) };
+    setting.slices = quasi_slices(treatment, slices, setting.bucket_column().as_deref());
     (treatment.policy.method.name.entry().make)(&setting)
+}
+
+/// The quasi-identifiers of every slice, those beside a sensitive column last.
+fn quasi_slices(treatment: &Treatment, slices: &Slices, sensitive: Option<&str>) -> Vec<Vec<usize>> {
+    let place = |column: &usize| treatment.quasi.iter().position(|quasi| quasi.index == *column);
+    let is_guarded = |column: &usize| Some(treatment.input.field(*column).name().as_str()) == sensitive;
+    let (beside, others): (Vec<_>, Vec<_>) = slices.columns.iter().partition(|slice| slice.iter().any(is_guarded));
+    let of = |slice: &Vec<usize>| slice.iter().filter_map(place).collect::<Vec<_>>();
+    let others = others.into_iter().map(of).filter(|slice| !slice.is_empty());
+    others.chain(beside.first().map(|slice| of(slice))).collect()
 }
 
 /// Whether the job leaves something open that a sample can tell.
