@@ -238,6 +238,31 @@ mod tests {
     }
 
     proptest! {
+        /// A7 of the spec: whole tuples tell the same whatever the buckets are, even when these part equal tuples.
+        #[test]
+        fn toth_a7_bucketisation_tells_the_same_in_any_buckets(people in prop::collection::vec((0..6_u32, prop::option::of(0..4_usize)), 1..30)) {
+            let mut shown = vec![BTreeMap::<u32, u64>::new(); 4];
+            let mut share: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+            for &(tuple, bucket) in &people {
+                let of_tuple = share.entry(tuple).or_default();
+                of_tuple.1 += 1;
+                if let Some(bucket) = bucket {
+                    *shown[bucket].entry(tuple).or_default() += 1;
+                    of_tuple.0 += 1;
+                }
+            }
+            let fits = |tuple: u32| (0..4).filter(|&bucket| shown[bucket].contains_key(&tuple)).map(|bucket| (bucket, vec![tuple])).collect();
+            let crowds: Vec<Crowd> = share.iter().map(|(&tuple, &(_, people))| Crowd { people, fits: fits(tuple) }).collect();
+            let sizes: Vec<u64> = shown.iter().map(|counts| counts.values().sum()).collect();
+            for joint in [0, 1 << 16] {
+                let effort = Effort { joint, ..Effort::default() };
+                let found = attack(&sizes, |bucket| vec![shown[bucket].clone()], &crowds, effort);
+                for (belief, &counts) in found.crowds.iter().zip(share.values()) {
+                    prop_assert_eq!(belief, &Belief::Exact(Share::from(counts)));
+                }
+            }
+        }
+
         /// Buckets apart: as trying every subset says, and as counting each alone says.
         #[test]
         fn buckets_apart_are_attacked_exactly(codes in prop::collection::vec((0..3_u32, 0..3_u32), 1..10), inside in any::<u16>(), whole in any::<bool>()) {

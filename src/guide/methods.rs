@@ -11,6 +11,9 @@
 //! | `upc` | clusters under hard bounds on loss (U) and range diversity (P) | Loukides (2008), chapter 5 |
 //! | `mondrian` | halves the widest column until groups would be too small | LeFevre, DeWitt, Ramakrishnan (2006) |
 //! | `k-members` | grows clusters of k, each row where it costs least | Byun, Kamra, Bertino, Li (2007) |
+//! | `mpalm`, `spalm` | hide who is in the data among the rows of a public table | Nergiz, Atzori, Clifton (2007) |
+//! | `combined` | generalises groups as little as permuting their columns allows | Toth (2015), algorithm 6 |
+//! | `slicing` | halves groups whose columns are permuted in slices | Li, Li, Zhang, Molloy (2012) |
 //!
 //! # Measures
 //!

@@ -411,6 +411,36 @@ mod tests {
         }
     }
 
+    /// A11 of the spec: AG of P1 at <Z1, A0> is one level for each of the eight members, and permuting costs nothing; DM of
+    /// the XOR table is 2² + 2² by MPALM and 4² here, on public rows.
+    #[test]
+    fn toth_a11_amount_of_generalisation_by_hand() {
+        let table = fixtures::p1_t1();
+        let mut grouping = Grouping::default();
+        grouping.push(&(0..10).collect::<Vec<_>>());
+        let raised = combined(0.1, 0.9).raising.raise(&table, &grouping);
+        let mut sums = crate::measure::Generalisation::default();
+        for (axis, parts) in raised.parts.iter().enumerate() {
+            for rows in parts.iter() {
+                sums.add_values(&table.axes, axis, &table.cover(rows), table.members_of(rows).count() as u64);
+            }
+        }
+        assert_eq!((raised.parts[0].len(), raised.parts[1].len(), sums.distortion()), (1, 2, 8));
+        assert_eq!(raised.group_of, [vec![0], vec![0, 0]]);
+    }
+
+    #[test]
+    fn a_partition_is_made_again_with_the_least_k_that_works() {
+        let table = fixtures::p1_t1();
+        let raise_k = |failure| Combined { failure, ..combined(0.1, 0.9) };
+        let presence = Arc::new(crate::privacy::presence::Presence::new(0.1, 0.9));
+        let rules = Rules { k: 1, others: vec![presence] };
+        let fits =
+            |grouping: &Grouping| grouping.iter().all(|rows| rules.others[0].holds(&GroupView::new(&table, rows)));
+        assert!(!fits(&raise_k(Failure::Merge).group(&table, &rules, 0)), "left to settling");
+        assert!(fits(&raise_k(Failure::RaiseK).group(&table, &rules, 0)));
+    }
+
     #[test]
     fn the_least_k_is_found() {
         let table = fixtures::p1_t1();
