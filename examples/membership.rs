@@ -1,4 +1,4 @@
-//! Experiments 1 and 2 of B. Toth, "Data Anonymization" (2015), on Adult: who is found in releases that permute, and what
+//! Experiments 1 to 3 of B. Toth, "Data Anonymization" (2015), on Adult: who is found in releases that permute, and what
 //! hiding them costs. `pipelines/experiments/membership.md` holds the figures beside those of the thesis.
 //!
 //! `cargo run --release --example membership`
@@ -19,7 +19,7 @@ use throng::attack::{BUDGET, Belief, Bounds, Bucket, Share, posterior};
 use throng::domain::{Axis, Code, Levels, Shape, Table, Tree};
 use throng::hierarchy::LevelTree;
 use throng::method::Method;
-use throng::method::combined::{Combination, Combined, Failure, Published, permuted};
+use throng::method::combined::{Combination, Published, Raising, permuted};
 use throng::method::mondrian::Mondrian;
 use throng::method::mpalm::{Mpalm, Reading};
 use throng::privacy::Rules;
@@ -167,12 +167,7 @@ fn mpalm(adult: &Adult, min: f64, max: f64) -> Vec<Vec<u32>> {
 
 /// Algorithm 6 over a given partition.
 fn combine(adult: &Adult, buckets: &[Vec<u32>], bounds: &Bounds) -> Combination {
-    let method = Combined {
-        bounds: bounds.clone(),
-        partition: &Mondrian { strict: true },
-        failure: Failure::Suppress,
-        budget: BUDGET,
-    };
+    let method = Raising { bounds: bounds.clone(), budget: BUDGET };
     let mut found = Combination::default();
     for rows in buckets {
         match method.node(&adult.trees, &adult.levels, rows) {
@@ -192,6 +187,49 @@ fn certain(adult: &Adult, found: &Combination) -> f64 {
         tally.add_bucket(bucket.size as u64, beliefs.rows(&bucket).map(|belief| (belief, 1)));
     }
     tally.reidentified()
+}
+
+/// Draws of members by which shares are told apart from chance.
+const DRAWS: u64 = 100;
+
+/// What the nine attributes can tell at all: who is alone with them in P, and in T, over many draws of T.
+fn uniqueness(adult: &Adult) {
+    let rows = adult.trees.rows();
+    let mut in_public: HashMap<&[Code], u64> = HashMap::new();
+    (0..rows as u32).for_each(|row| *in_public.entry(adult.trees.row(row)).or_default() += 1);
+    let alone = in_public.values().filter(|&&people| people == 1).count();
+    println!(
+        "{:.2} % of P are alone with their values; {} of {rows} rows are different",
+        percent(alone, rows),
+        in_public.len()
+    );
+    let (mut certain, mut unique, mut distinct) = (Vec::new(), Vec::new(), Vec::new());
+    for seed in 0..DRAWS {
+        let mut order: Vec<u32> = (0..rows as u32).collect();
+        fastrand::Rng::with_seed(seed).shuffle(&mut order);
+        let mut in_private: HashMap<&[Code], u64> = HashMap::new();
+        order[..MEMBERS].iter().for_each(|&row| *in_private.entry(adult.trees.row(row)).or_default() += 1);
+        // All who have these values are members: every world holds them.
+        let sure: u64 =
+            in_private.iter().filter(|(values, members)| in_public[*values] == **members).map(|(_, n)| n).sum();
+        certain.push(percent(sure as usize, MEMBERS));
+        unique.push(percent(in_private.values().filter(|&&members| members == 1).count(), MEMBERS));
+        distinct.push(percent(in_private.len(), MEMBERS));
+    }
+    for (what, mut shares) in [
+        ("members whom bucketisation makes certain", certain),
+        ("members who are alone with their values in T", unique),
+        ("different rows among the members", distinct),
+    ] {
+        shares.sort_by(f64::total_cmp);
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        println!("{what}, {DRAWS} draws: {mean:.2} % ({:.2} to {:.2})", shares[0], shares[shares.len() - 1]);
+    }
+    println!();
+}
+
+fn percent(part: usize, whole: usize) -> f64 {
+    part as f64 * 100.0 / whole as f64
 }
 
 fn experiment_1(adult: &Adult) {
@@ -260,10 +298,27 @@ fn experiment_2(adult: &Adult) {
     }
 }
 
+fn experiment_3(adult: &Adult) {
+    println!("\nExperiment 3: Algorithm 6 over K-Mondrian (k on P) with growing k, bounds (0, 0.9)");
+    println!("k | buckets | failed | AG of Algorithm 6 | seconds");
+    let bounds = Bounds::new(0.0, 0.9);
+    for k in [4, 8, 16, 32, 64] {
+        let started = Instant::now();
+        let buckets = mondrian(&adult.lines, k, true);
+        let found = combine(adult, &buckets, &bounds);
+        let height = |node: &[u8]| node.iter().map(|&level| u64::from(level)).sum::<u64>();
+        let ag: u64 = found.buckets.iter().map(|bucket| height(&bucket.node) * adult.members(&bucket.rows)).sum();
+        let failed = buckets.len() - found.buckets.len();
+        println!("{k} | {} | {failed} | {ag} | {:.1}", buckets.len(), started.elapsed().as_secs_f64());
+    }
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let adult = Adult::new(&load().await);
     println!("P = {} people, T = {MEMBERS} of them, seed {SEED}\n", adult.trees.rows());
+    uniqueness(&adult);
     experiment_1(&adult);
     experiment_2(&adult);
+    experiment_3(&adult);
 }

@@ -14,7 +14,7 @@ pub struct Bucket {
     pub published: Vec<BTreeMap<u32, u64>>,
     /// Distinct public rows, ascending, and how many people have each.
     pub classes: Vec<(Vec<u32>, u64)>,
-    /// Class of every public row, in the order they were given in.
+    /// Class of every public row, in the order they were given in; empty when only the classes are known.
     pub class_of: Vec<u32>,
 }
 
@@ -51,6 +51,17 @@ impl Bucket {
         let class_of = rows.iter().map(|row| place[row.as_slice()]).collect();
         let classes = counts.into_iter().map(|(row, count)| (row.to_vec(), count)).collect();
         Self { size: released.len(), published, classes, class_of }
+    }
+
+    /// A bucket of which the classes of equal public rows are known, and not every row.
+    pub fn of_classes(size: usize, published: Vec<BTreeMap<u32, u64>>, mut classes: Vec<(Vec<u32>, u64)>) -> Self {
+        classes.sort_unstable();
+        Self { size, published, classes, class_of: Vec::new() }
+    }
+
+    /// Public rows.
+    pub fn people(&self) -> u64 {
+        self.classes.iter().map(|(_, people)| people).sum()
     }
 
     /// How often a value was published in a column.

@@ -65,8 +65,8 @@ impl Posterior {
 /// The posterior of a bucket; none when no world fits, so that the release cannot come from these people.
 pub fn posterior(bucket: &Bucket, budget: usize) -> Option<Posterior> {
     if bucket.published.is_empty() {
-        let share = Share::from((bucket.size as u64, bucket.class_of.len() as u64));
-        let fits = bucket.size <= bucket.class_of.len();
+        let share = Share::from((bucket.size as u64, bucket.people()));
+        let fits = bucket.size as u64 <= bucket.people();
         return fits.then(|| Posterior { classes: vec![Belief::Exact(share); bucket.classes.len()] });
     }
     let mut open = Open::new(bucket);

@@ -27,6 +27,15 @@ pub fn union(public: &[Vec<u32>], parts: &[Part]) -> (Bucket, Vec<usize>) {
     (Bucket::new(&rows, &released), eligible)
 }
 
+/// People who are alike to a reader: how many, and which buckets may hold them, each with their values there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crowd {
+    /// People.
+    pub people: u64,
+    /// Buckets by number, and the value of these people in every column of the bucket.
+    pub fits: Vec<(usize, Vec<u32>)>,
+}
+
 /// Number of sets of members that fit all buckets at once, and the chance of every public row; none when no set fits or
 /// there are more than `budget` choices to look at.
 pub fn joint(public: &[Vec<u32>], parts: &[Part], budget: usize) -> Option<(u64, Vec<Share>)> {
@@ -35,73 +44,80 @@ pub fn joint(public: &[Vec<u32>], parts: &[Part], budget: usize) -> Option<(u64,
         let within = (0..parts.len()).filter(|&part| parts[part].eligible.contains(&row)).collect();
         classes.entry((within, values)).or_default().push(row);
     }
-    let need: Vec<Bucket> = parts.iter().map(|part| Bucket::new(&[], &part.released)).collect();
-    let mut search = Search {
-        classes: classes
-            .iter()
-            .map(|((within, values), rows)| (within.as_slice(), *values, rows.len() as u64))
-            .collect(),
-        missing: need.into_iter().map(|bucket| bucket.published).collect(),
-        members: Vec::new(),
-        found: HashSet::new(),
-        budget,
+    let crowd = |((within, values), rows): (&(Vec<usize>, &[u32]), &Vec<usize>)| Crowd {
+        people: rows.len() as u64,
+        fits: within.iter().map(|&part| (part, values.to_vec())).collect(),
     };
+    let crowds: Vec<Crowd> = classes.iter().map(crowd).collect();
+    let published = parts.iter().map(|part| Bucket::new(&[], &part.released).published).collect();
+    let (worlds, of_crowds) = joint_crowds(&crowds, published, budget)?;
+    let mut shares = vec![Share::none(); public.len()];
+    for (rows, share) in classes.values().zip(of_crowds) {
+        rows.iter().for_each(|&row| shares[row] = share.clone());
+    }
+    Some((worlds, shares))
+}
+
+/// The same for crowds, given how often each value was published in every column of every bucket.
+pub fn joint_crowds(
+    crowds: &[Crowd],
+    published: Vec<Vec<BTreeMap<u32, u64>>>,
+    budget: usize,
+) -> Option<(u64, Vec<Share>)> {
+    let mut search = Search { crowds, missing: published, members: Vec::new(), found: HashSet::new(), budget };
     search.choose()?;
     let mut worlds = 0_u64;
-    let mut holding = vec![0_u64; public.len()];
+    let mut holding = vec![0_u128; crowds.len()];
     for members in &search.found {
-        let ways = |(&chosen, (_, _, people)): (&u64, &(&[usize], &[u32], u64))| choose(*people, chosen);
-        let sets: u64 =
-            members.iter().zip(&search.classes).map(ways).try_fold(1, |all: u64, ways| all.checked_mul(ways?))?;
+        let ways = |(&chosen, crowd): (&u64, &Crowd)| choose(crowd.people, chosen);
+        let sets: u64 = members.iter().zip(crowds).map(ways).try_fold(1, |all: u64, ways| all.checked_mul(ways?))?;
         worlds = worlds.checked_add(sets)?;
-        for ((chosen, rows), people) in
-            members.iter().zip(classes.values()).zip(search.classes.iter().map(|class| class.2))
-        {
+        for ((chosen, holding), crowd) in members.iter().zip(&mut holding).zip(crowds) {
             // Of the sets, `chosen / people` hold a given one of these people; the division is exact.
-            let share = (u128::from(sets) * u128::from(*chosen) / u128::from(people)) as u64;
-            rows.iter().for_each(|&row| holding[row] += share);
+            *holding += u128::from(sets) * u128::from(*chosen) / u128::from(crowd.people.max(1));
         }
     }
-    (worlds > 0).then(|| (worlds, holding.into_iter().map(|part| Share::from((part, worlds))).collect()))
+    (worlds > 0).then(|| (worlds, holding.into_iter().map(|part| Share::new(part, worlds)).collect()))
 }
 
 struct Search<'a> {
-    /// Buckets that may hold the class, its values, its people.
-    classes: Vec<(&'a [usize], &'a [u32], u64)>,
+    crowds: &'a [Crowd],
     /// What is still missing, per bucket and column.
     missing: Vec<Vec<BTreeMap<u32, u64>>>,
-    /// People chosen of each class so far.
+    /// People chosen of each crowd so far.
     members: Vec<u64>,
     found: HashSet<Vec<u64>>,
     budget: usize,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
     fn choose(&mut self) -> Option<()> {
         self.budget = self.budget.checked_sub(1)?;
-        let Some(&(within, values, people)) = self.classes.get(self.members.len()) else {
+        let crowds = self.crowds;
+        let Some(crowd) = crowds.get(self.members.len()) else {
             if self.missing.iter().flatten().all(|counts| counts.values().all(|&count| count == 0)) {
                 self.found.insert(self.members.clone());
             }
             return Some(());
         };
-        self.divide(within, values, people, 0)
+        self.divide(&crowd.fits, crowd.people, 0)
     }
 
-    /// Divides up to `people` of the class among the buckets that may hold it.
-    fn divide(&mut self, within: &[usize], values: &[u32], people: u64, chosen: u64) -> Option<()> {
-        let Some((&part, others)) = within.split_first() else {
+    /// Divides up to `people` of a crowd among the buckets that may hold it.
+    fn divide(&mut self, fits: &'a [(usize, Vec<u32>)], people: u64, chosen: u64) -> Option<()> {
+        let Some(((part, values), others)) = fits.split_first() else {
             self.members.push(chosen);
             let done = self.choose();
             self.members.pop();
             return done;
         };
         let left = |counts: &BTreeMap<u32, u64>, value: &u32| counts.get(value).copied().unwrap_or(0);
-        let most = self.missing[part].iter().zip(values).map(|(counts, value)| left(counts, value)).min().unwrap_or(0);
+        let counts = self.missing[*part].iter().zip(values).map(|(counts, value)| left(counts, value));
+        let most = counts.min().unwrap_or(0);
         for take in 0..=most.min(people) {
-            self.add(part, values, |count| count - take);
-            let done = self.divide(others, values, people - take, chosen + take);
-            self.add(part, values, |count| count + take);
+            self.add(*part, values, |count| count - take);
+            let done = self.divide(others, people - take, chosen + take);
+            self.add(*part, values, |count| count + take);
             done?;
         }
         Some(())

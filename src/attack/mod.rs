@@ -9,6 +9,7 @@
 //! | [`worlds`] | the reference: try every subset of the public rows (Toth, algorithm 5) |
 //! | [`count`] | the same posterior by counting classes of equal rows; bounds where that is too much work |
 //! | [`joint`] | overlapping buckets: their union (Toth, 4.1.2) and the stronger joint attack |
+//! | [`overlap`] | a whole release: buckets that lie apart one by one, others together, bounds where that is too much work |
 //! | [`traces`] | membership without P: fake tuples, matching buckets, the bound of He et al. |
 //! | [`tally`] | shares of people at each confidence level, re-identification and absence rates |
 //! | [`linkage`] | prosecutor, journalist and marketer risk, k-map |
@@ -23,6 +24,7 @@ pub mod count;
 pub mod disclosure;
 pub mod joint;
 pub mod linkage;
+pub mod overlap;
 pub mod population;
 pub mod share;
 mod special;

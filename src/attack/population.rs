@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::special::ln_gamma;
 
@@ -26,7 +26,7 @@ pub struct SampleClasses {
 }
 
 /// Estimated number of people who are unique in the population; none where a model does not fit the sample.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Uniques {
     /// By Zayatz.
     pub zayatz: Option<f64>,

@@ -44,7 +44,8 @@ impl Tally {
         self.absent += people;
     }
 
-    fn add(&mut self, belief: &Belief, people: u64) {
+    /// Adds people of whom a reader believes the same.
+    pub fn add(&mut self, belief: &Belief, people: u64) {
         self.people += people;
         self.bounded += if matches!(belief, Belief::Between(..)) { people } else { 0 };
         if belief.low().is_all() {

@@ -3,12 +3,12 @@
 use clap::Args;
 use comfy_table::Table;
 
-use super::summary::{number, table};
+use super::summary::{estimates, number, table};
 use super::{JobArguments, Limits, print, print_json};
 use crate::attack::disclosure::LEVELS;
 use crate::attack::tally::STEPS;
 use crate::error::Result;
-use crate::release::{Attack, Run, RunOptions};
+use crate::release::{Attack, Population, Run, RunOptions};
 
 /// Attack a release: who can be found in it, who can be ruled out, and what can be told of them
 ///
@@ -50,7 +50,8 @@ pub async fn run(arguments: Arguments) -> Result<()> {
 }
 
 fn text(found: &Attack) -> String {
-    let mut text = format!("run {}: {} rows in {} classes\n\n", found.run, number(found.rows), number(found.classes));
+    let what = found.form.map_or("classes".to_owned(), |form| format!("groups of the form `{}`", form.as_str()));
+    let mut text = format!("run {}: {} rows in {} {what}\n\n", found.run, number(found.rows), number(found.classes));
     if let Some(membership) = &found.membership {
         let tally = &membership.tally;
         let mut levels = table(&["chance to be in the source", "public people", "share"]);
@@ -71,8 +72,10 @@ fn text(found: &Attack) -> String {
         );
         if tally.bounded > 0 {
             text += &format!(
-                "{} people fit several classes; they stand at the most that their chance can be\n",
-                number(tally.bounded)
+                "{} people fit several classes, or are of {} groups too large to be counted; they stand at the most that \
+                 their chance can be\n",
+                number(tally.bounded),
+                number(tally.bounded_buckets)
             );
         }
         text.push('\n');
@@ -86,19 +89,8 @@ fn text(found: &Attack) -> String {
         }
         text += &format!("\nhow surely `{name}` is known from the class alone:\n{levels}\n");
     }
-    if let Some(population) = &found.population {
-        let mut uniques = table(&["unique in the population", "source as it is", "release"]);
-        let show = |estimate: Option<f64>| estimate.map_or("-".to_owned(), |people| format!("{people:.1}"));
-        let (source, release) = (&population.source, &population.release);
-        for (model, raw, published) in [
-            ("Pitman", source.pitman, release.pitman),
-            ("Zayatz", source.zayatz, release.zayatz),
-            ("SNB", source.snb, release.snb),
-            ("chosen (Dankar)", source.chosen, release.chosen),
-        ] {
-            uniques.add_row([model.to_owned(), show(raw), show(published)]);
-        }
-        text += &format!("\nestimates for a population of {}:\n{uniques}\n", number(population.people));
+    if let Some(Population { people, source, release }) = &found.population {
+        text += &format!("\n{}", estimates(*people, source, Some(release)));
     }
     text
 }

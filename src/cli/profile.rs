@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::progress::Progress;
-use super::summary::number;
+use super::summary::{estimates, number};
 use super::table::table;
 use super::{Limits, print, say};
 use crate::error::{Error, Result};
@@ -33,6 +33,12 @@ pub struct Arguments {
     /// Show smallest, largest and commonest values: raw data on your screen
     #[arg(long)]
     show_values: bool,
+    /// People in the whole population, to estimate how many are unique in it
+    #[arg(long, value_name = "N")]
+    population: Option<u64>,
+    /// Public table with the quasi-identifiers under the same names, to count who fits
+    #[arg(long, value_name = "URL")]
+    public: Option<String>,
     /// Draft a job file, and hierarchies in a folder beside it
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
@@ -57,9 +63,16 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         Scan::Columns => progress.scan("columns", plan, rows, 0.0..0.7),
         Scan::Exposure => progress.scan("exposure", plan, rows, 0.7..1.0),
     };
-    let found = profile_watched(&context, input, &watch).await;
+    let found = profile_watched(&context, input.clone(), &watch).await;
     progress.end();
     let mut found = found?;
+    if arguments.population.is_some() || arguments.public.is_some() {
+        let public = match &arguments.public {
+            Some(url) => Some(Source::at(&Stores::default(), Path::new("."), url).await?.scan(&context).await?.0),
+            None => None,
+        };
+        found.look_at_population(&context, input, arguments.population, public).await?;
+    }
     if arguments.show_values {
         found.show_values();
     }
@@ -126,6 +139,17 @@ fn of(profile: &Profile) -> String {
         number(profile.rows),
         exposure.quasi.join(", ")
     );
+    if let Some(risk) = &exposure.population {
+        if let (Some(k_map), Some(journalist)) = (risk.k_map, risk.journalist) {
+            text += &format!(
+                "Every row fits {} people of the public table or more (k-map); journalist risk {journalist:.4}.\n",
+                number(k_map)
+            );
+        }
+        if let (Some(people), Some(source)) = (risk.people, &risk.source) {
+            text += &estimates(people, source, None);
+        }
+    }
     if exposure.singling.is_empty() {
         text += "No three of these columns single out more than 5 % of the rows.";
     } else {

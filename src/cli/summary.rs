@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table};
 
+use crate::attack::population::Uniques;
 use crate::release::{Manifest, Phase};
 
 /// What was published, how good it is, and where it lies.
@@ -54,6 +55,7 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     }
     text += &format!("{columns}\n\n");
     text += &dependencies(manifest);
+    text += &population(manifest);
     if !manifest.tuned.is_empty() {
         let tuned: Vec<String> = manifest.tuned.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         text += &format!("found from a sample: {}\n", tuned.join(", "));
@@ -66,6 +68,44 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
         text += &format!("time:     {}\n", laps.join(", "));
     }
     text
+}
+
+/// Estimates of how many people of a population are unique.
+pub(super) fn estimates(people: u64, source: &Uniques, release: Option<&Uniques>) -> String {
+    let mut header = vec!["unique in the population", "source as it is"];
+    header.extend(release.map(|_| "release"));
+    let mut uniques = table(&header);
+    let show = |estimate: Option<f64>| estimate.map_or("-".to_owned(), |people| format!("{people:.1}"));
+    type Pick = fn(&Uniques) -> Option<f64>;
+    let models: [(&str, Pick); 4] = [
+        ("Pitman", |found| found.pitman),
+        ("Zayatz", |found| found.zayatz),
+        ("SNB", |found| found.snb),
+        ("chosen (Dankar)", |found| found.chosen),
+    ];
+    for (model, of) in models {
+        let mut row = vec![model.to_owned(), show(of(source))];
+        row.extend(release.map(|release| show(of(release))));
+        uniques.add_row(row);
+    }
+    format!("estimates for a population of {}:\n{uniques}\n", number(people))
+}
+
+/// Risks in the population; nothing when neither a public table nor its size is known.
+fn population(manifest: &Manifest) -> String {
+    let Some(risk) = &manifest.population else { return String::new() };
+    let mut text = String::new();
+    if let (Some(journalist), Some(marketer), Some(k_map)) = (risk.journalist, risk.marketer, risk.k_map) {
+        text += &format!(
+            "against the public table: {} people or more fit every class (k-map), journalist risk {journalist:.4}, marketer \
+             risk {marketer:.4}\n",
+            number(k_map)
+        );
+    }
+    if let (Some(people), Some(source)) = (risk.people, &risk.source) {
+        text += &estimates(people, source, risk.release.as_ref());
+    }
+    text + "\n"
 }
 
 /// How the dependencies of the policy fare; nothing without any.

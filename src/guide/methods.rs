@@ -23,6 +23,8 @@
 //! | `anatomy` | the same buckets, published as two linked tables | Xiao, Tao (2006) |
 //! | `mpalm` | cuts a public table as long as nobody's chance to be in the source leaves its bounds | Nergiz, Atzori, Clifton (2007); Toth (2015) |
 //! | `spalm` | the cheapest generalisation of whole columns within the same bounds | Nergiz, Atzori, Clifton (2007) |
+//! | `combined` | generalises groups as little as permuting their columns allows | Toth (2015), algorithm 6 |
+//! | `slicing` | halves groups whose columns are permuted in slices | Li, Li, Zhang, Molloy (2012) |
 //!
 //! Methods whose paper compares every row with every other (`k-members`, `density`, `pair-enum`, `k-assemble`, ...) do so
 //! inside subspaces; each says in its own documentation what that changes. The list is [`METHODS`], with the options of

@@ -84,8 +84,15 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
         problems
             .push(Problem::error("privacy.inference", message).help("set it to \"warn\", or remove privacy.person"));
     }
-    if !job.dependencies.is_empty() && job.method.form() == Form::Anatomy {
-        let message = "have no meaning in the form `anatomy`, which publishes quasi-identifiers as they are";
+    let form = job.method.form();
+    if !job.dependencies.is_empty() && form.is_numbered() {
+        let message = match form {
+            Form::Combined => "have no meaning in the form `combined`, which parts the columns of a row".to_owned(),
+            _ => format!(
+                "have no meaning in the form `{}`, which publishes quasi-identifiers as they are",
+                form.as_str()
+            ),
+        };
         problems.push(Problem::error("dependencies", message).help("remove them, or choose another method.form"));
     }
     for (index, dependency) in job.dependencies.iter().enumerate() {

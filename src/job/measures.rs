@@ -27,6 +27,11 @@ pub struct MeasureSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub unprotected: Option<f64>,
+    /// People in the whole population that the source is a part of: estimates how many are unique in it, by the source as
+    /// it is and by what is published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub population: Option<u64>,
 }
 
 /// A workload of COUNT queries over ranges of quasi-identifiers.
@@ -80,6 +85,9 @@ pub(super) fn check_measures(job: &Job, problems: &mut Vec<Problem>) {
             }
         }
         problems.extend(outside_share("measures.queries.selectivity", queries.selectivity));
+    }
+    if measures.population == Some(0) {
+        problems.push(Problem::error("measures.population", "must be at least 1, is 0"));
     }
     if let Some(class) = &measures.class {
         problems.extend(unfit_class(class, &job.columns, job.defaults.as_ref().map(|defaults| defaults.role)));

@@ -14,6 +14,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::model::{Job, Role};
 use super::problem::Problem;
+use super::slices::{self, SliceSpec};
 use crate::method::catalogue::{self, Entry, METHODS, Setting};
 use crate::method::options::{Key, Kind, Options, Value};
 use crate::method::tune::Tuned;
@@ -33,13 +34,15 @@ pub struct MethodSpec {
     pub seed: u64,
     /// How groups are published; as is usual for the method when absent.
     pub form: Option<Form>,
+    /// Which columns stay together in the form `slice`.
+    pub slices: Option<SliceSpec>,
     /// What is set of the options that methods take.
     pub options: Options,
 }
 
 impl Default for MethodSpec {
     fn default() -> Self {
-        Self { name: MethodName::default(), seed: DEFAULT_SEED, form: None, options: Options::default() }
+        Self { name: MethodName::default(), seed: DEFAULT_SEED, form: None, slices: None, options: Options::default() }
     }
 }
 
@@ -49,6 +52,8 @@ impl MethodSpec {
         self.form.unwrap_or(match self.name.entry().form {
             catalogue::Form::Generalise => Form::Generalise,
             catalogue::Form::Anatomy => Form::Anatomy,
+            catalogue::Form::Combined => Form::Combined,
+            catalogue::Form::Slice => Form::Slice,
         })
     }
 }
@@ -62,6 +67,53 @@ pub enum Form {
     /// Two tables, linked by a group number: quasi-identifiers as they are, and sensitive values with their counts. It
     /// hides which value belongs to whom in a group, not who is in the table.
     Anatomy,
+    /// The same two tables with every quasi-identifier permuted on its own inside its group.
+    AnatomyPermuted,
+    /// One table with group numbers: quasi-identifiers as they are, sensitive values permuted inside their group.
+    Bucketise,
+    /// One table with group numbers: values as they are; columns that depend on each other stay together, and each such
+    /// slice is permuted on its own inside its group. `slices` says how many there are, or which.
+    Slice,
+    /// One table with group numbers: values as they are, every column permuted on its own inside its group.
+    Permute,
+    /// One table with group numbers: in every group the least generalisation with which permuting each column hides who is
+    /// in the source.
+    Combined,
+}
+
+impl Form {
+    /// The name as it is written in the job file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Generalise => "generalise",
+            Self::Anatomy => "anatomy",
+            Self::AnatomyPermuted => "anatomy-permuted",
+            Self::Bucketise => "bucketise",
+            Self::Slice => "slice",
+            Self::Permute => "permute",
+            Self::Combined => "combined",
+        }
+    }
+
+    /// Whether a release is two tables.
+    pub fn is_two_tables(self) -> bool {
+        matches!(self, Self::Anatomy | Self::AnatomyPermuted)
+    }
+
+    /// Whether quasi-identifiers are published as they are.
+    pub fn is_exact(self) -> bool {
+        !matches!(self, Self::Generalise | Self::Combined)
+    }
+
+    /// Whether groups are told by a number, not by what they publish.
+    pub fn is_numbered(self) -> bool {
+        self != Self::Generalise
+    }
+
+    /// Whether values change places inside their group by chance.
+    pub fn is_permuted(self) -> bool {
+        !matches!(self, Self::Generalise | Self::Anatomy)
+    }
 }
 
 /// The name of a grouping method.
@@ -114,7 +166,7 @@ impl Serialize for MethodName {
 static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| METHODS.iter().map(|entry| entry.name).collect());
 static KEYS: LazyLock<Vec<&'static Key>> = LazyLock::new(catalogue::keys);
 static FIELDS: LazyLock<Vec<&'static str>> =
-    LazyLock::new(|| ["name", "seed", "form"].into_iter().chain(KEYS.iter().map(|key| key.name)).collect());
+    LazyLock::new(|| ["name", "seed", "form", "slices"].into_iter().chain(KEYS.iter().map(|key| key.name)).collect());
 
 impl<'de> Deserialize<'de> for MethodName {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -130,6 +182,9 @@ impl Serialize for MethodSpec {
         map.serialize_entry("seed", &self.seed)?;
         if let Some(form) = self.form {
             map.serialize_entry("form", &form)?;
+        }
+        if let Some(slices) = &self.slices {
+            map.serialize_entry("slices", slices)?;
         }
         for (name, value) in self.options.iter() {
             match value {
@@ -159,6 +214,7 @@ impl<'de> Deserialize<'de> for MethodSpec {
                         Field::Name => spec.name = map.next_value()?,
                         Field::Seed => spec.seed = map.next_value()?,
                         Field::Form => spec.form = Some(map.next_value()?),
+                        Field::Slices => spec.slices = Some(map.next_value()?),
                         Field::Option(key) => spec.options.set(key, map.next_value_seed(Written(key))?),
                     }
                 }
@@ -174,6 +230,7 @@ enum Field {
     Name,
     Seed,
     Form,
+    Slices,
     Option(&'static Key),
 }
 
@@ -190,6 +247,7 @@ impl<'de> Deserialize<'de> for Field {
                     "name" => Ok(Field::Name),
                     "seed" => Ok(Field::Seed),
                     "form" => Ok(Field::Form),
+                    "slices" => Ok(Field::Slices),
                     _ => {
                         let known = KEYS.iter().find(|key| key.name == name);
                         known.map(|key| Field::Option(key)).ok_or_else(|| E::unknown_field(name, &FIELDS))
@@ -264,6 +322,9 @@ impl JsonSchema for MethodSpec {
         );
         let about = "How groups are published; as is usual for the method when absent.";
         properties.insert("form".into(), described(generator.subschema_for::<Form>(), about));
+        let about = "Which columns stay together in the form `slice`: how many slices there are, or the columns of each. \
+                     Columns that are not named are slices of their own.";
+        properties.insert("slices".into(), described(generator.subschema_for::<SliceSpec>(), about));
         for key in KEYS.iter() {
             let mut schema = match key.kind {
                 Kind::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
@@ -325,6 +386,7 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
         sensitive: named(Role::Sensitive),
         tuned: Tuned::default(),
         dependencies: std::sync::Arc::default(),
+        slices: Vec::new(),
     };
     for remark in (entry.check)(&setting) {
         let problem = match remark.error {
@@ -333,36 +395,10 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
         };
         problems.push(if remark.help.is_empty() { problem } else { problem.help(remark.help) });
     }
-    if method.form() == Form::Anatomy {
-        if setting.sensitive.as_ref().is_some_and(Vec::is_empty) {
-            let problem =
-                Problem::error("method.form", "`anatomy` separates sensitive values, but no column is sensitive");
-            problems.push(problem.help("give a column the role \"sensitive\""));
-        }
-        let message = "`anatomy` publishes quasi-identifiers exactly: it hides which sensitive value is whose within a \
-                       group of k, not who is in the table";
-        problems.push(Problem::warning("method.form", message));
-        if !job.output.partition_by.is_empty() {
-            problems
-                .push(Problem::error("output.partition-by", "has no meaning in the form `anatomy`").help("remove it"));
-        }
-        if job.sink.format == Some(super::SinkFormat::Delta) {
-            let problem =
-                Problem::error("sink.format", "a Delta table cannot hold the two tables of the form `anatomy`");
-            problems.push(problem.help("leave it out, or choose another method.form"));
-        }
-        for (name, _) in job.columns.iter().filter(|(_, column)| column.publish.is_some()) {
-            let problem = Problem::error(format!("columns.{name}.publish"), "has no meaning in the form `anatomy`");
-            problems.push(problem.help("remove it: quasi-identifiers are published as they are"));
-        }
-        for (name, _) in job.columns.iter().filter(|(_, column)| column.withhold) {
-            let problem = Problem::error(format!("columns.{name}.withhold"), "cannot be kept in the form `anatomy`");
-            problems.push(problem.help("quasi-identifiers are published as they are: give it another role"));
-        }
-    }
+    slices::check_form(job, setting.sensitive.as_deref(), problems);
 }
 
-/// Column of the form `anatomy` that links its two tables.
+/// Column that numbers the groups in every form but `generalise`.
 pub const GROUP: &str = "group";
 /// Column of the form `anatomy` that says how often a sensitive value occurs in its group.
 pub const COUNT: &str = "count";

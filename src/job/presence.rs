@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{check_location, outside_share};
 use super::locate::{local_path, names};
-use super::model::{Form, Job, Publish};
+use super::model::{Job, Publish};
 use super::problem::Problem;
 
 /// delta-presence: from the release and a public table, nobody's chance to be in the source may be told better than
@@ -63,9 +63,14 @@ pub(super) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>
     for (index, name) in key.iter().enumerate().filter(|(index, name)| key[..*index].contains(name)) {
         problems.push(Problem::error(format!("privacy.presence.key[{index}]"), format!("`{name}` is named twice")));
     }
-    if job.method.form() == Form::Anatomy {
-        let message = "the form `anatomy` publishes quasi-identifiers exactly, and with them who is in the source";
-        problems.push(Problem::error("privacy.presence", message).help("choose another method.form"));
+    let form = job.method.form();
+    if form.is_exact() {
+        let message = format!(
+            "the form `{}` publishes quasi-identifiers exactly, and with them who is in the source",
+            form.as_str()
+        );
+        let help = "choose method.form = \"generalise\", or method.name = \"combined\" to permute what is generalised";
+        problems.push(Problem::error("privacy.presence", message).help(help));
     }
     for (name, column) in &job.columns {
         if column.publish == Some(Publish::Centroid) {

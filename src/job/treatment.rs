@@ -296,15 +296,17 @@ impl Treatment {
                 }
             }
         }
-        if treatment.form() == Form::Anatomy {
+        if treatment.form().is_numbered() {
             let taken = |name: &&str| published.iter().any(|field| field.name() == name);
-            if let Some(name) = [GROUP, COUNT].into_iter().find(taken) {
+            let added = [GROUP, COUNT].into_iter().filter(|name| *name == GROUP || treatment.form().is_two_tables());
+            if let Some(name) = added.into_iter().find(|name| taken(name)) {
                 return Err(Error::Job(format!(
-                    "columns.{name}: the form `anatomy` adds a column of this name, but the source has one; rename it in \
-                     the source"
+                    "columns.{name}: the form `{}` adds a column of this name, but the source has one; rename it in the \
+                     source",
+                    treatment.form().as_str()
                 )));
             }
-            published = treatment.anatomy_fields();
+            published = treatment.numbered_fields(published);
         }
         treatment.output = Arc::new(Schema::new(published));
         if let Some(person) = &treatment.policy.privacy.person {
@@ -320,24 +322,29 @@ impl Treatment {
         self.policy.method.form()
     }
 
-    /// The columns of both tables of the form `anatomy`, side by side: quasi-identifiers and kept columns, then the
-    /// group, then sensitive values and how often they occur in it. There are fewer values than rows: those that are
-    /// left have none, and a count of null.
-    fn anatomy_fields(&self) -> Vec<Field> {
+    /// The columns of a form that numbers its groups, the number among them. Two tables stand side by side:
+    /// quasi-identifiers and kept columns, then the group, then sensitive values and how often they occur in it. There are
+    /// fewer values than rows: those that are left have none, and a count of null.
+    fn numbered_fields(&self, generalised: Vec<Field>) -> Vec<Field> {
         let fields = || self.input.fields().iter().zip(&self.roles);
-        let exact = fields().filter(|(_, role)| matches!(role, Role::Quasi | Role::Kept));
-        let sensitive = fields().filter(|(_, role)| **role == Role::Sensitive);
-        exact
-            .map(|(field, _)| field.as_ref().clone())
-            .chain([Field::new(GROUP, DataType::UInt64, false)])
-            .chain(sensitive.map(|(field, _)| field.as_ref().clone().with_nullable(true)))
-            .chain([Field::new(COUNT, DataType::UInt64, true)])
-            .collect()
+        let of = |wanted: &[Role]| -> Vec<Field> {
+            fields().filter(|(_, role)| wanted.contains(role)).map(|(field, _)| field.as_ref().clone()).collect()
+        };
+        let group = Field::new(GROUP, DataType::UInt64, false);
+        if !self.form().is_exact() {
+            return generalised.into_iter().chain([group]).collect();
+        }
+        if !self.form().is_two_tables() {
+            return of(&[Role::Quasi, Role::Kept, Role::Sensitive]).into_iter().chain([group]).collect();
+        }
+        let sensitive = of(&[Role::Sensitive]).into_iter().map(|field| field.with_nullable(true));
+        let count = Field::new(COUNT, DataType::UInt64, true);
+        of(&[Role::Quasi, Role::Kept]).into_iter().chain([group]).chain(sensitive).chain([count]).collect()
     }
 
     /// Names of the published columns of each quasi-identifier: what a class is made of.
     pub fn class_columns(&self) -> Vec<String> {
-        if self.form() == Form::Anatomy {
+        if self.form().is_numbered() {
             return vec![GROUP.to_owned()];
         }
         self.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()).collect()
@@ -450,8 +457,8 @@ impl Treatment {
         if let Some(person) = &privacy.person {
             text += &format!(", person={person}");
         }
-        if self.form() == Form::Anatomy {
-            text += ", form=anatomy";
+        if self.form().is_numbered() {
+            text += &format!(", form={}", self.form().as_str());
         }
         text += &format!(", quasi=[{}]", names(self.quasi.iter().map(|column| column.name.as_str()).collect()));
         text += &format!(", sensitive=[{}]", names(self.sensitive.iter().map(|column| column.name.as_str()).collect()));

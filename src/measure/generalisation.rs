@@ -67,19 +67,28 @@ pub struct Generalisation {
 impl Generalisation {
     /// Adds a group with this cover.
     pub fn add_group(&mut self, axes: &[Axis], cover: &Cover, rows: u64) {
+        self.add_rows(axes, rows);
+        (0..axes.len()).for_each(|a| self.add_values(axes, a, cover, rows));
+    }
+
+    /// Adds rows whose values are published as they are, unless [`add_values`](Self::add_values) says otherwise.
+    pub fn add_rows(&mut self, axes: &[Axis], rows: u64) {
         self.rows += rows;
         self.values += rows * axes.len() as u64;
+    }
+
+    /// Says what is published of some of the added rows on one axis.
+    pub fn add_values(&mut self, axes: &[Axis], a: usize, cover: &Cover, rows: u64) {
         let weights: f64 = axes.iter().map(|axis| axis.weight).sum();
-        for (a, axis) in axes.iter().enumerate() {
-            let (level, height) = level(axis, cover, a);
-            let share = f64::from(level) / f64::from(height);
-            self.levels += u64::from(level) * rows;
-            self.steps.add(share, rows);
-            if matches!(axis.shape, Shape::Tree(_)) {
-                self.genc.add(share, rows);
-            }
-            self.iloss.add(axis.weight / weights * iloss(axis, cover, a), rows);
+        let axis = &axes[a];
+        let (level, height) = level(axis, cover, a);
+        let share = f64::from(level) / f64::from(height);
+        self.levels += u64::from(level) * rows;
+        self.steps.add(share, rows);
+        if matches!(axis.shape, Shape::Tree(_)) {
+            self.genc.add(share, rows);
         }
+        self.iloss.add(axis.weight / weights * iloss(axis, cover, a), rows);
     }
 
     /// Adds the groups of another accumulator.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::options::{Key, Options};
 use super::tune::Tuned;
 use super::{Method, anatomy, auto, density, g_anatomy, k_assemble, k_members, k_members_p, kl_redinfo, l_mondrian};
-use super::{mondrian, mpalm, pair_enum, spalm, toc, top_down, upc};
+use super::{combined, mondrian, mpalm, pair_enum, slicing, spalm, toc, top_down, upc};
 use crate::attack::Bounds;
 use crate::domain::Table;
 use crate::measure::dependency::Dependencies;
@@ -35,6 +35,8 @@ pub static METHODS: &[Entry] = &[
     anatomy::ENTRY,
     mpalm::ENTRY,
     spalm::ENTRY,
+    combined::ENTRY,
+    slicing::ENTRY,
 ];
 
 /// How the groups of a method are published when the job does not say.
@@ -45,6 +47,10 @@ pub enum Form {
     Generalise,
     /// Two linked tables: quasi-identifiers as they are, and sensitive values counted by group.
     Anatomy,
+    /// Every group as little generalised as permuting its columns allows.
+    Combined,
+    /// Slices of columns, each permuted on its own.
+    Slice,
 }
 
 /// A method as the list knows it.
@@ -143,6 +149,9 @@ pub struct Setting<'a> {
     pub tuned: Tuned,
     /// What is to be preserved between columns, once the table is known.
     pub dependencies: Arc<Dependencies>,
+    /// Quasi-identifiers that stay together when groups are permuted, those beside the first sensitive column last; once
+    /// the table is known.
+    pub slices: Vec<Vec<usize>>,
 }
 
 impl<'a> Setting<'a> {
@@ -159,6 +168,7 @@ impl<'a> Setting<'a> {
             sensitive: None,
             tuned: Tuned::default(),
             dependencies: Arc::default(),
+            slices: Vec::new(),
         }
     }
 
@@ -261,7 +271,7 @@ mod tests {
             assert_eq!(find(entry.name).map(|found| found.about), Some(entry.about));
             assert!(METHODS[..at].iter().all(|other| other.name != entry.name), "{}", entry.name);
             for key in entry.options {
-                assert!(!key.about.is_empty() && !["name", "seed", "form"].contains(&key.name));
+                assert!(!key.about.is_empty() && !["name", "seed", "form", "slices"].contains(&key.name));
                 assert_eq!(keys().into_iter().find(|known| known.name == key.name), Some(key), "one meaning of a name");
             }
             let options = Options::default();

@@ -22,6 +22,7 @@ pub mod mpalm;
 pub mod options;
 pub mod pair_enum;
 pub mod settle;
+pub mod slicing;
 pub mod spalm;
 mod ties;
 pub mod toc;

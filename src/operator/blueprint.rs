@@ -11,11 +11,13 @@ use super::memory::cell_rows;
 use crate::domain::Axis;
 use crate::encode::Coder;
 use crate::error::{Error, Result};
-use crate::job::{Form, Inference, Treatment};
+use crate::job::{Form, Inference, Treatment, presence_rule};
 use crate::measure::dependency::Dependencies;
 use crate::measure::workload::{self, Demand, Query};
 use crate::measure::{Groups as Measures, Information, Workload};
 use crate::method::Method;
+use crate::method::combined::Raising;
+use crate::permutation::Slices;
 use crate::privacy::{Rules, within};
 use crate::survey::{Survey, method, rules, survey};
 
@@ -39,6 +41,10 @@ pub struct Blueprint {
     pub plain: Vec<usize>,
     /// Queries whose answers are measured.
     pub queries: Vec<Query>,
+    /// What stays together when values change places inside their group, as places in the input.
+    pub slices: Slices,
+    /// How little every group is generalised, in the form that permutes what is.
+    pub combined: Option<Raising>,
 }
 
 /// Without the coders: they hold values of the input, and plans are logged in their debug form.
@@ -88,13 +94,15 @@ impl Blueprint {
         frequencies.resize(coders.len(), Vec::new());
         let dependencies = Arc::new(Dependencies::new(laid.list, &frequencies));
         let plain = laid.plain.into_iter().map(|(index, _)| index).collect();
-        let method = method(&treatment, &survey.tuned, &dependencies);
-        let rules = rules(&treatment);
+        let slices = treatment.slices(&survey.slices);
+        let method = method(&treatment, &survey.tuned, &dependencies, &slices);
+        let rules = rules(&treatment, &slices);
+        let presence = presence_rule(&treatment.policy.privacy).filter(|_| treatment.form() == Form::Combined);
+        let combined = presence.map(|rule| Raising::new(rule.bounds));
         let asked = treatment.policy.measures.queries();
+        // Only a generalised group is read as rows spread over what it covers.
         let queries = match treatment.form() {
-            // Quasi-identifiers as they are answer every query about them.
-            Form::Anatomy => Vec::new(),
-            _ => {
+            Form::Generalise => {
                 let demand = Demand {
                     queries: asked.count as usize,
                     dimensions: asked.dimensions as usize,
@@ -103,8 +111,9 @@ impl Blueprint {
                 };
                 workload::draw(&axes, &demand)
             }
+            _ => Vec::new(),
         };
-        Ok(Self { treatment, survey, coders, axes, method, rules, dependencies, plain, queries })
+        Ok(Self { treatment, survey, coders, axes, method, rules, dependencies, plain, queries, slices, combined })
     }
 
     /// No groups yet, with room for everything that is measured.

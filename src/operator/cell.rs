@@ -14,10 +14,12 @@ use super::{Blueprint, members};
 use crate::domain::{Grouping, Table};
 use crate::encode::{class_hashes, encode_sensitive, row_hashes};
 use crate::error::Result;
-use crate::job::{Form, Role};
+use crate::job::Role;
 use crate::measure::dependency::Preserved;
 use crate::measure::{Groups as Measures, People};
+use crate::method::combined::Raised;
 use crate::method::settle;
+use crate::permutation::mix;
 use crate::privacy::GroupView;
 use crate::privacy::range_diversity::range_diversity;
 use crate::recode::{self, Groups};
@@ -40,7 +42,7 @@ pub struct Cell {
 /// Anonymises the rows of one cell.
 pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result<Cell> {
     let started = Instant::now();
-    let order = canonical_order(blueprint, rows)?;
+    let (order, salt) = canonical_order(blueprint, rows)?;
     let table = encode(blueprint, rows, &order)?;
     let (table, order) = match blueprint.treatment.member {
         Some(_) => members::without_doubles(table, order)?,
@@ -51,13 +53,14 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     let grouping = settle(&table, grouping, &blueprint.rules);
     let grouped = Instant::now();
     let mut groups = Groups::new(&table, &grouping, &order);
-    let (mut published, mut losses) = publish(blueprint, cell, rows, &groups)?;
+    let raised = blueprint.combined.as_ref().map(|combined| combined.raise(&table, &grouping));
+    let (mut published, mut losses) = publish(blueprint, cell, rows, &groups, raised.as_ref(), salt)?;
     let safe = without_clashes(blueprint, &groups, &published)?;
     if let Some(safe) = &safe {
         groups = Groups::new(&table, safe, &order);
-        (published, losses) = publish(blueprint, cell, rows, &groups)?;
+        (published, losses) = publish(blueprint, cell, rows, &groups, None, salt)?;
     }
-    let mut measures = measure(blueprint, &table, &groups, &losses);
+    let mut measures = measure(blueprint, &table, &groups, &losses, raised.as_ref());
     measures.people = people(blueprint, rows, &groups, &published)?;
     Ok(Cell {
         rows: published,
@@ -68,8 +71,8 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     })
 }
 
-/// Batch rows in the order of their content's hash.
-fn canonical_order(blueprint: &Blueprint, rows: &RecordBatch) -> Result<Vec<u32>> {
+/// Batch rows in the order of their content's hash, and a number that follows from all of them.
+fn canonical_order(blueprint: &Blueprint, rows: &RecordBatch) -> Result<(Vec<u32>, u64)> {
     let treatment = &blueprint.treatment;
     let published: Vec<ArrayRef> = rows
         .columns()
@@ -82,7 +85,8 @@ fn canonical_order(blueprint: &Blueprint, rows: &RecordBatch) -> Result<Vec<u32>
     let hashes = row_hashes(&published, rows.num_rows(), treatment.policy.method.seed)?;
     let mut order: Vec<(u64, u32)> = hashes.into_iter().zip(0..).collect();
     order.sort_unstable();
-    Ok(order.into_iter().map(|(_, row)| row).collect())
+    let salt = order.iter().fold(treatment.policy.method.seed, |salt, (hash, _)| mix(salt ^ hash));
+    Ok((order.into_iter().map(|(_, row)| row).collect(), salt))
 }
 
 fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Table> {
@@ -165,10 +169,16 @@ fn publish(
     cell: u32,
     rows: &RecordBatch,
     groups: &Groups<'_>,
+    raised: Option<&Raised>,
+    salt: u64,
 ) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
-    if blueprint.treatment.form() == Form::Anatomy {
+    let (treatment, slices) = (&blueprint.treatment, &blueprint.slices);
+    if treatment.form().is_two_tables() {
         let losses = vec![vec![0.0; groups.grouping.len()]; blueprint.axes.len()];
-        return Ok((recode::anatomy::publish(&blueprint.treatment, cell, rows, groups)?, losses));
+        return Ok((recode::anatomy::publish(treatment, slices, cell, rows, groups, salt)?, losses));
+    }
+    if treatment.form().is_permuted() {
+        return recode::permuted::publish(treatment, &blueprint.coders, slices, cell, rows, groups, raised, salt);
     }
     let kept = groups.rows();
     let mut columns: Vec<ArrayRef> = Vec::new();
@@ -231,7 +241,13 @@ fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, published: &Recor
     Ok(Some(safe))
 }
 
-fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[Vec<f64>]) -> Measures {
+fn measure(
+    blueprint: &Blueprint,
+    table: &Table,
+    groups: &Groups<'_>,
+    losses: &[Vec<f64>],
+    raised: Option<&Raised>,
+) -> Measures {
     let mut measures = blueprint.measures();
     let withheld: Vec<bool> = blueprint.treatment.quasi.iter().map(|quasi| quasi.withheld).collect();
     // What a reader sees of a group: everything is possible on an axis that is withheld.
@@ -258,9 +274,19 @@ fn measure(blueprint: &Blueprint, table: &Table, groups: &Groups<'_>, losses: &[
         }
         measures.add_group(published, &of_group, &spreads, &disclosures);
         let cover = shown(rows);
-        measures.generalisation.add_group(&table.axes, &cover, published);
+        if blueprint.treatment.form().is_numbered() {
+            measures.generalisation.add_rows(&table.axes, published);
+        } else {
+            measures.generalisation.add_group(&table.axes, &cover, published);
+        }
         if let Some(workload) = &mut measures.workload {
             workload.add_group(&blueprint.queries, table, rows, &cover);
+        }
+    }
+    for (axis, parts) in raised.into_iter().flat_map(|raised| raised.parts.iter().enumerate()) {
+        for rows in parts.iter() {
+            let published = table.members_of(rows).count() as u64;
+            measures.generalisation.add_values(&table.axes, axis, &table.cover(rows), published);
         }
     }
     let suppressed = &groups.grouping.left_over;

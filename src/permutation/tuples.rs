@@ -23,18 +23,22 @@ pub struct TuplePartition {
     pub l: u32,
     /// How buckets are halved.
     pub split: Widest,
+    /// Fewest rows of a bucket.
+    pub least: usize,
+    /// Place of the sensitive column to protect.
+    pub sensitive: usize,
 }
 
 /// What one slice of a bucket holds: rows by their values, and of the last slice by their sensitive value too.
 type Held = HashMap<Vec<u16>, (u64, HashMap<u32, u64>)>;
 
 impl TuplePartition {
-    /// Buckets of rows. The table's first sensitive column is the one to protect.
-    pub fn buckets(&self, table: &Table) -> Vec<Vec<u32>> {
-        let mut open: VecDeque<Vec<u32>> = VecDeque::from([(0..table.rows() as u32).collect::<Vec<_>>()]);
+    /// Buckets of some rows of a table, looked at as if they were all.
+    pub fn buckets(&self, table: &Table, rows: Vec<u32>) -> Vec<Vec<u32>> {
+        let mut open: VecDeque<Vec<u32>> = VecDeque::from([rows]);
         let mut done: Vec<Vec<u32>> = Vec::new();
         while let Some(mut bucket) = open.pop_front() {
-            if let Some(left) = self.split.cut(table, &mut bucket, 1) {
+            if let Some(left) = self.split.cut(table, &mut bucket, self.least.max(1)) {
                 let halves = [bucket[..left].to_vec(), bucket[left..].to_vec()];
                 let others = open.iter().chain(&done).map(Vec::as_slice);
                 let all: Vec<&[u32]> = halves.iter().map(Vec::as_slice).chain(others).collect();
@@ -51,8 +55,11 @@ impl TuplePartition {
 
     /// Whether no tuple's sensitive value is too likely, given all buckets.
     pub fn is_diverse(&self, table: &Table, buckets: &[&[u32]]) -> bool {
+        if self.l <= 1 {
+            return true;
+        }
         let held: Vec<Vec<Held>> = buckets.iter().map(|rows| self.hold(table, rows)).collect();
-        let mut tuples: Vec<&[u16]> = (0..table.rows() as u32).map(|row| table.row(row)).collect();
+        let mut tuples: Vec<&[u16]> = buckets.iter().flat_map(|rows| rows.iter()).map(|&row| table.row(row)).collect();
         tuples.sort_unstable();
         tuples.dedup();
         tuples.into_iter().all(|tuple| {
@@ -86,7 +93,7 @@ impl TuplePartition {
             for &row in rows {
                 let entry = held.entry(pick(table.row(row), slice)).or_default();
                 entry.0 += 1;
-                if let (true, Some(sensitive)) = (number == last, table.sensitive.first()) {
+                if let (true, Some(sensitive)) = (number == last, table.sensitive.get(self.sensitive)) {
                     *entry.1.entry(sensitive.codes[row as usize]).or_default() += 1;
                 }
             }
@@ -120,16 +127,20 @@ mod tests {
     }
 
     fn partition(l: u32) -> TuplePartition {
-        TuplePartition { slices: vec![vec![0], vec![1]], l, split: Widest::default() }
+        TuplePartition { slices: vec![vec![0], vec![1]], l, split: Widest::default(), least: 1, sensitive: 0 }
     }
 
     #[test]
     fn a_chance_of_exactly_one_in_l_is_allowed() {
         let even = table(&[(0, 0, 0), (1, 0, 1), (8, 9, 0), (9, 9, 1)]);
-        let buckets = partition(2).buckets(&even);
+        let buckets = partition(2).buckets(&even, (0..4).collect());
         assert_eq!(buckets.len(), 2);
         assert!(buckets.iter().all(|bucket| bucket.len() == 2));
-        assert_eq!(partition(3).buckets(&even).len(), 1, "not even the whole is 3-diverse, so nothing is cut");
+        assert_eq!(
+            partition(3).buckets(&even, (0..4).collect()).len(),
+            1,
+            "not even the whole is 3-diverse, so nothing is cut"
+        );
     }
 
     #[test]
@@ -144,7 +155,7 @@ mod tests {
     #[test]
     fn identical_rows_are_halved_by_rank_only() {
         let same = table(&[(4, 4, 0), (4, 4, 1), (4, 4, 0), (4, 4, 1)]);
-        let buckets = partition(2).buckets(&same);
+        let buckets = partition(2).buckets(&same, (0..4).collect());
         assert!(partition(2).is_diverse(&same, &buckets.iter().map(Vec::as_slice).collect::<Vec<_>>()));
     }
 }

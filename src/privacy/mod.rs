@@ -9,6 +9,7 @@
 
 pub mod alpha_k;
 pub mod attained;
+pub mod beside;
 pub mod beta_likeness;
 pub mod delta_disclosure;
 pub mod guarding;

@@ -18,6 +18,7 @@ mod guess;
 mod hashes;
 mod names;
 mod pattern;
+mod population;
 mod propose;
 mod singling;
 mod tally;
@@ -42,7 +43,7 @@ use crate::encode::is_time;
 use crate::error::{Error, Result};
 use crate::hierarchy::{Period, Unit};
 use crate::job::Role;
-use crate::release::known_rows;
+use crate::release::{PopulationRisk, known_rows};
 use guess::{Guess, guess};
 use singling::{Singling, sets};
 use tally::{Facts, Tallies};
@@ -114,6 +115,9 @@ pub struct Exposure {
     pub estimated_from: Option<u64>,
     /// The smallest sets of up to three of them on which more than 5 % of the rows are alone.
     pub singling: Vec<SinglingSet>,
+    /// Risks in the population, when its size or a public table is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub population: Option<PopulationRisk>,
 }
 
 /// A few columns on which many rows are alone.
@@ -163,7 +167,7 @@ pub async fn profile_watched(context: &SessionContext, input: LogicalPlan, watch
     let quasi: Vec<&Column> = columns.iter().filter(|column| column.role == Role::Quasi).collect();
     let names: Vec<String> = quasi.iter().map(|column| column.name.clone()).collect();
     let exposure = if names.is_empty() {
-        Exposure { quasi: names, unique: 0.0, estimated_from: None, singling: Vec::new() }
+        Exposure { quasi: names, unique: 0.0, estimated_from: None, singling: Vec::new(), population: None }
     } else {
         let distinct: Vec<u64> =
             quasi.iter().map(|column| column.facts.distinct + u64::from(column.nulls > 0)).collect();
@@ -178,7 +182,7 @@ pub async fn profile_watched(context: &SessionContext, input: LogicalPlan, watch
             share,
         };
         let singling = alone.smallest.into_iter().map(named).collect();
-        Exposure { quasi: names, unique: alone.whole, estimated_from: alone.counted, singling }
+        Exposure { quasi: names, unique: alone.whole, estimated_from: alone.counted, singling, population: None }
     };
     Ok(Profile { rows, columns, exposure })
 }

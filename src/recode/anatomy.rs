@@ -15,12 +15,22 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Builder, UInt64Build
 use datafusion::arrow::compute::take;
 
 use super::Groups;
+use super::permuted::{arrange, sizes};
 use crate::encode::row_hashes;
 use crate::error::Result;
 use crate::job::{Role, Treatment};
+use crate::permutation::Slices;
 
-/// Publishes the groups of a cell. Groups are numbered by cell and place, so that numbers differ between cells.
-pub fn publish(treatment: &Treatment, cell: u32, rows: &RecordBatch, groups: &Groups<'_>) -> Result<RecordBatch> {
+/// Publishes the groups of a cell. Groups are numbered by cell and place, so that numbers differ between cells. In the form
+/// that permutes, the slices of the left side change places inside their group.
+pub fn publish(
+    treatment: &Treatment,
+    slices: &Slices,
+    cell: u32,
+    rows: &RecordBatch,
+    groups: &Groups<'_>,
+    salt: u64,
+) -> Result<RecordBatch> {
     let of = |roles: &[Role]| -> Vec<ArrayRef> {
         let columns = rows.columns().iter().zip(&treatment.roles);
         columns.filter(|(_, role)| roles.contains(role)).map(|(column, _)| Arc::clone(column)).collect()
@@ -55,6 +65,16 @@ pub fn publish(treatment: &Treatment, cell: u32, rows: &RecordBatch, groups: &Gr
         columns.iter().map(|column| take(column, &indices, None)).collect::<Result<Vec<_>, _>>()
     };
     let mut columns = taken(&exact, &mut left)?;
+    if treatment.form().is_permuted() {
+        // The left columns stand one after another here, and as in the input there.
+        let mut exact = columns.into_iter();
+        let of_role = |role: &Role| match role {
+            Role::Quasi | Role::Kept => exact.by_ref().take(1).collect(),
+            _ => Vec::new(),
+        };
+        let by_input = treatment.roles.iter().map(of_role).collect();
+        columns = arrange(by_input, slices, &sizes(groups), salt)?.into_iter().flatten().collect();
+    }
     columns.push(Arc::new(numbers.finish()));
     columns.extend(taken(&sensitive, &mut right)?);
     columns.push(Arc::new(counts.finish()));

@@ -6,6 +6,7 @@
 pub mod anatomy;
 mod categories;
 mod line;
+pub mod permuted;
 mod pseudonym;
 mod steps;
 mod withheld;

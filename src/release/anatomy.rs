@@ -86,7 +86,8 @@ fn counted(rows: &RecordBatch) -> DataFusionResult<RecordBatch> {
 /// The two tables of a release.
 #[derive(Debug)]
 pub(super) struct Tables {
-    qit: DataFrame,
+    /// Quasi-identifiers and kept columns.
+    pub(super) qit: DataFrame,
     st: DataFrame,
 }
 
@@ -98,7 +99,7 @@ impl Tables {
         files: &[OutputFile],
         form: Form,
     ) -> Result<Option<Self>> {
-        if form != Form::Anatomy {
+        if !form.is_two_tables() {
             return Ok(None);
         }
         let of = |table: &str| -> Vec<OutputFile> {

@@ -19,7 +19,7 @@ use crate::attack::population::{SampleClasses, Uniques};
 use crate::attack::tally::Tally;
 use crate::encode::{SensitiveDomain, encode_sensitive};
 use crate::error::Result;
-use crate::job::{Ranges, SensitiveColumn, Treatment};
+use crate::job::{Form, Ranges, SensitiveColumn, Treatment};
 use crate::measure::Classes;
 use crate::privacy::range_diversity::range_diversity;
 
@@ -28,9 +28,12 @@ use crate::privacy::range_diversity::range_diversity;
 pub struct Attack {
     /// The release.
     pub run: String,
+    /// How its groups are published, when it is not by generalising.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form: Option<Form>,
     /// Published rows.
     pub rows: u64,
-    /// Classes of equal published quasi-identifiers.
+    /// Classes of equal published quasi-identifiers, or numbered groups.
     pub classes: u64,
     /// Who of a public table is known to be in the source, or not to be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,8 +116,7 @@ pub(super) async fn population(
     release: &Classes,
     treatment: &Treatment,
 ) -> Result<Population> {
-    let names: Vec<String> = treatment.quasi.iter().map(|quasi| quasi.name.clone()).collect();
-    let raw = count_classes(source, &names, &|_| {}).await?;
+    let raw = count_classes(source, &treatment.quasi_names(), &|_| {}).await?;
     let uniques = |classes: &Classes| SampleClasses::new(classes.histogram(), people).uniques();
     Ok(Population { people, source: uniques(&raw), release: uniques(release) })
 }
@@ -125,11 +127,11 @@ const CHUNK_ROWS: usize = 1 << 16;
 /// How surely the values of a sensitive column are known from the class that a person is in.
 pub(super) async fn disclosure(
     rows: &DataFrame,
-    treatment: &Treatment,
+    class_columns: &[String],
     column: &SensitiveColumn,
 ) -> Result<Disclosure> {
     let domain = domain_of(rows, column).await?;
-    let mut keys = fingerprint(&treatment.class_columns());
+    let mut keys = fingerprint(class_columns);
     keys.push(ident(&column.name).alias("value"));
     let histogram = rows.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
     let sorted = histogram.sort(vec![ident("class_a").sort(true, true), ident("class_b").sort(true, true)])?;

@@ -17,6 +17,7 @@ use crate::encode::{Reference, SensitiveDomain, encode_sensitive, is_number, is_
 use crate::error::{Error, Result};
 use crate::job::{Listed, SensitiveColumn, Treatment};
 use crate::measure::classification::Minority;
+use crate::permutation::Slices;
 use crate::privacy::{Attained, Figures};
 
 /// Which sensitive columns are looked at.
@@ -33,6 +34,7 @@ pub(super) enum Look {
 pub(super) async fn judge(
     rows: &DataFrame,
     treatment: &Treatment,
+    slices: &Slices,
     domains: Option<&[SensitiveDomain]>,
     look: Look,
 ) -> Result<(Vec<Finding>, BTreeMap<String, Figures>)> {
@@ -49,7 +51,8 @@ pub(super) async fn judge(
             None => domain_of(rows, column).await?,
         };
         domain.reference = if column.compared || look == Look::All { reference_of(rows, column).await? } else { None };
-        let (broken, attained) = count_broken(rows, treatment, column, &domain, &rules).await?;
+        let (broken, attained) =
+            count_broken(rows, &classes_beside(treatment, slices, column), column, &domain, &rules).await?;
         for (listed, count) in rules.iter().zip(broken).filter(|(_, count)| *count > 0) {
             let message = format!("{count} classes {}", listed.rule.breach());
             findings.push(Finding::new(listed.name.clone(), count, message));
@@ -72,6 +75,13 @@ pub(super) async fn domain_of(rows: &DataFrame, column: &SensitiveColumn) -> Res
         Ok(positions(batch.column(index))?.first().copied().unwrap_or_default())
     };
     Ok(SensitiveDomain { min: end(0)?, max: end(1)?, distinct: 0, reference: None })
+}
+
+/// The published columns by which a reader tells apart whose values of a sensitive column they may be: those of the class,
+/// and those that stay with the column in its slice.
+pub(super) fn classes_beside(treatment: &Treatment, slices: &Slices, column: &SensitiveColumn) -> Vec<String> {
+    let beside = treatment.beside(column.index, slices).into_iter().map(|place| treatment.quasi[place].name.clone());
+    treatment.class_columns().into_iter().chain(beside).collect()
 }
 
 /// How often every value of a sensitive column is published; none when there are too many different ones and no rule
@@ -123,12 +133,12 @@ const CHUNK_ROWS: usize = 1 << 16;
 /// How many classes break each rule of one sensitive column, and what all classes attain.
 async fn count_broken(
     rows: &DataFrame,
-    treatment: &Treatment,
+    class_columns: &[String],
     column: &SensitiveColumn,
     domain: &SensitiveDomain,
     rules: &[&Listed],
 ) -> Result<(Vec<u64>, Attained)> {
-    let mut keys = fingerprint(&treatment.class_columns());
+    let mut keys = fingerprint(class_columns);
     keys.push(ident(&column.name).alias("value"));
     let histogram = rows.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
     let sorted = histogram.sort(vec![ident("class_a").sort(true, true), ident("class_b").sort(true, true)])?;

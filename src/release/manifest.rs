@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::population::PopulationRisk;
 use crate::job::{Form, Role};
 use crate::measure::{Classes, Groups, Information, People, Workload, risk};
 use crate::privacy::Figures;
@@ -29,11 +30,15 @@ pub struct Manifest {
     pub k: u32,
     /// The method and its seed.
     pub method: String,
-    /// Seed of all random choices.
-    pub seed: u64,
+    /// Seed of all random choices; not told where it helps to undo them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// How groups are published, when it is not by generalising.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,
+    /// Columns of the source that stay together inside a group, in forms whose groups have numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<Vec<String>>,
     /// Parameters that were found from a sample.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tuned: BTreeMap<String, f64>,
@@ -70,6 +75,9 @@ pub struct Manifest {
     /// The dependencies of the policy: how well they hold in the source, and what the release preserves of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<DependencyScore>,
+    /// Risks in the population, as far as a public table or its size is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population: Option<PopulationRisk>,
     /// What the verification of the written files has found.
     pub verification: Verification,
 }

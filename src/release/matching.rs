@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::functions_aggregate::expr_fn::count;
@@ -17,13 +17,13 @@ use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
 use super::boxes::Boxes;
-use super::cover::{Original, Published};
+use super::cover::Original;
+use super::places::Column;
 use crate::attack::linkage::Linkage;
 use crate::attack::tally::Tally;
 use crate::attack::{Belief, Share};
-use crate::encode::text;
 use crate::error::Result;
-use crate::job::{QuasiColumn, Treatment, published_fields};
+use crate::job::{Treatment, published_fields};
 
 /// People of a public table by the classes that they fit.
 #[derive(Debug, Default)]
@@ -33,19 +33,6 @@ pub struct Matching {
     /// How many people fit each set of classes (by number, ascending).
     pub people: HashMap<Vec<u32>, u64>,
 }
-
-/// Values of one quasi-identifier of the classes and where they lie.
-struct Column<'a> {
-    quasi: &'a QuasiColumn,
-    published: Published<'a>,
-    /// Places of the public table's values, when they are texts.
-    places: Option<HashMap<Option<String>, f64>>,
-    /// What every class covers.
-    extents: Vec<(f64, f64)>,
-}
-
-/// Where null lies.
-const NULL: f64 = f64::NEG_INFINITY;
 
 impl Matching {
     /// Matches a public table, given its quasi-identifiers as the source has them, with the classes of a release.
@@ -135,67 +122,6 @@ impl Matching {
         let mut linkage = Linkage::default();
         self.rows.iter().zip(self.people_of_class()).for_each(|(&rows, people)| linkage.add(rows, people));
         linkage
-    }
-}
-
-impl<'a> Column<'a> {
-    async fn read(quasi: &'a QuasiColumn, columns: &[ArrayRef], public: &DataFrame) -> Result<Self> {
-        let published = Published::read(quasi, columns)?;
-        let classes = columns.first().map_or(0, |column| column.len());
-        if let Published::Intervals { low, high, null } = &published {
-            let extent = |row: usize| match (null[row], low[row].is_nan() && high[row].is_nan()) {
-                (true, _) => (NULL, NULL),
-                (false, true) => (NULL, f64::INFINITY),
-                (false, false) => (low[row], high[row]),
-            };
-            let extents = (0..classes).map(extent).collect();
-            return Ok(Self { quasi, published, places: None, extents });
-        }
-        if matches!(published, Published::Representative) || quasi.on_a_line() {
-            // Few labels of many values: the boxes of other columns will do.
-            return Ok(Self { quasi, published, places: None, extents: vec![(NULL, f64::INFINITY); classes] });
-        }
-        let distinct = public.clone().aggregate(vec![ident(&quasi.name)], vec![])?;
-        let schema = std::sync::Arc::new(distinct.schema().as_arrow().clone());
-        let values =
-            concat_batches(&schema, &distinct.sort(vec![ident(&quasi.name).sort(true, true)])?.collect().await?)?;
-        let original = Original::read(quasi, values.column(0))?;
-        let words = text(values.column(0))?;
-        let word = |row: usize| (!words.is_null(row)).then(|| words.value(row).to_owned());
-        let places = (0..words.len()).map(|row| (word(row), row as f64)).collect();
-        let labels = text(&columns[0])?;
-        let mut known: HashMap<Option<&str>, (f64, f64)> = HashMap::new();
-        let mut extents = Vec::with_capacity(classes);
-        for row in 0..classes {
-            let label = (!labels.is_null(row)).then(|| labels.value(row));
-            let extent = *known.entry(label).or_insert_with(|| {
-                let covered = |place: &usize| published.covers(row, &original, *place);
-                let first = (0..words.len()).find(covered);
-                let last = (0..words.len()).rev().find(covered);
-                // A label that covers nobody lies nowhere.
-                first.zip(last).map_or((f64::INFINITY, NULL), |(first, last)| (first as f64, last as f64))
-            });
-            extents.push(extent);
-        }
-        Ok(Self { quasi, published, places: Some(places), extents })
-    }
-
-    /// Where the values of a batch lie.
-    fn places(&self, column: &ArrayRef, original: &Original) -> Result<Vec<f64>> {
-        let Some(places) = &self.places else {
-            return Ok(match original {
-                Original::Positions(at, missing) => {
-                    at.iter().zip(missing).map(|(&at, missing)| if *missing { NULL } else { at }).collect()
-                }
-                Original::Text(values) => vec![NULL; values.len()],
-            });
-        };
-        let words = text(column)?;
-        let place = |row: usize| {
-            let word = (!words.is_null(row)).then(|| words.value(row).to_owned());
-            places.get(&word).copied().unwrap_or(f64::NAN)
-        };
-        Ok((0..words.len()).map(place).collect())
     }
 }
 

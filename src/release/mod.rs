@@ -15,6 +15,7 @@
 mod anatomy;
 mod attack;
 mod boxes;
+mod buckets;
 mod cloud;
 mod commit;
 mod cover;
@@ -31,6 +32,8 @@ mod location;
 mod manifest;
 mod matching;
 mod phase;
+mod places;
+mod population;
 mod presence;
 #[cfg(feature = "aws")]
 mod profile;
@@ -59,6 +62,7 @@ pub use matching::Matching;
 #[cfg(feature = "cluster")]
 pub(crate) use phase::known_rows;
 pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
+pub use population::PopulationRisk;
 pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, Run, RunOptions, Verified, plan};
 #[cfg(feature = "cluster")]

@@ -14,17 +14,18 @@ use object_store::path::Path;
 
 use super::anatomy::Tables;
 use super::attack::{self, Attack, Membership, Risks};
+use super::buckets::{self, Buckets, Shown};
 use super::commit::{self, Commit};
 use super::dependencies;
 use super::engine::{Engine, Local, Place};
 use super::feasibility::Report;
 use super::inference::{self, Verdict};
-use super::judge::{Look, classification};
+use super::judge::{Look, classes_beside, classification};
 use super::ledger::{self, Ledger};
 use super::location::Location;
 use super::manifest::{FORMAT, InputFile, Manifest, OutputFile, PeopleCounts, Scores, Verification};
-use super::matching::Matching;
 use super::phase::{Begun, Phase, known_rows, spilled_bytes};
+use super::population::PopulationRisk;
 use super::presence;
 use super::public::Public;
 use super::session::{SessionOptions, SpillFolder, unique_name};
@@ -33,6 +34,7 @@ use super::stores::Stores;
 use super::upload::Uploads;
 use super::verify::{self, Finding, Found};
 use super::write::{Target, WriteExec, Written, by_folder, gather, stored_schema};
+use crate::attack::overlap::Effort;
 use crate::error::{Error, Result};
 use crate::job::{Form, Job, MEMBER_COLUMN, Policy, Treatment, check, check_layout};
 use crate::measure::{Classes, Groups};
@@ -399,7 +401,7 @@ impl Run {
             folder: folder.to_string(),
             output: self.job.output.clone(),
             metadata: metadata.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec(),
-            tables: treatment.form() == Form::Anatomy,
+            tables: treatment.form().is_two_tables(),
             shared: self.engine.is_remote(),
         }
     }
@@ -431,10 +433,14 @@ impl Run {
             verify::readable(&self.context, sink, &files, treatment.form(), Some(&treatment.output)).await?;
         let domains = Some(blueprint.survey.sensitive.as_slice());
         let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Verify, Some(plan), rows);
-        let mut found = verify::verify_rows(&table, treatment, domains, rows, Look::Guarded, &watch).await?;
+        let slices = &blueprint.slices;
+        let mut found = verify::verify_rows(&table, treatment, slices, domains, rows, Look::Guarded, &watch).await?;
         found.findings.extend(links);
+        let mut population = PopulationRisk::default();
         if let Some(public) = read.1 {
-            found.findings.extend(presence::verify(&table, public, &self.context, treatment).await?);
+            let (findings, linkage) = presence::verify(&table, public, &self.context, treatment).await?;
+            found.findings.extend(findings);
+            population.link(&linkage);
         }
         if let Some(people) = &measures.people {
             let counts = PeopleCounts::from(people);
@@ -452,8 +458,15 @@ impl Run {
             Some(label) => classification(&table, treatment, label, suppressed).await?,
             None => None,
         };
+        if let Some(people) = treatment.policy.measures.population {
+            let (scanned, _) = read.0.scan(&self.context).await?;
+            let source = DataFrame::new(self.context.state(), scanned);
+            let before = verify::count_classes(&source, &treatment.quasi_names(), &|_| {}).await?;
+            population.estimate(people, &before, &found.classes);
+        }
         let mut manifest = self.manifest(run, data, read, blueprint, files, measures, found, cells)?;
         manifest.scores.cm = cm;
+        manifest.population = population.known();
         Ok(manifest)
     }
 
@@ -487,8 +500,9 @@ impl Run {
             policy: self.policy.hash.clone(),
             k,
             method: self.policy.method.name.as_str().to_owned(),
-            seed: self.policy.method.seed,
-            form: (treatment.form() == Form::Anatomy).then_some(Form::Anatomy),
+            seed: (!treatment.form().is_permuted()).then_some(self.policy.method.seed),
+            form: Some(treatment.form()).filter(|form| form.is_numbered()),
+            slices: if treatment.form().is_numbered() { treatment.named(&blueprint.slices) } else { Vec::new() },
             tuned: delta.into_iter().chain(s).collect(),
             input: source.files().to_vec(),
             snapshot: source.snapshot(),
@@ -511,6 +525,7 @@ impl Run {
             cells,
             scores: Scores::new(measures, classes, k, &columns),
             dependencies: Vec::new(),
+            population: None,
             verification: Verification {
                 rules: [format!("k = {k}{people}")].into_iter().chain(rules).collect(),
                 classes: classes.into(),
@@ -542,7 +557,9 @@ impl Run {
                 message: "the release was made under another policy than this job's".into(),
             });
         }
-        let found = verify::verify_rows(&published, &treatment, None, manifest.rows, Look::All, &|_| {}).await?;
+        let slices = treatment.slices(&manifest.slices);
+        let found =
+            verify::verify_rows(&published, &treatment, &slices, None, manifest.rows, Look::All, &|_| {}).await?;
         let known: Vec<Finding> = findings.clone();
         findings.extend(found.findings.into_iter().filter(|finding| !known.contains(finding)));
         if let Some(chased) = inference::chase(&published, &treatment).await? {
@@ -553,14 +570,24 @@ impl Run {
             findings.push(Finding { rule: "person".into(), count: 1, message });
         }
         if let Some(public) = &public {
-            findings.extend(presence::verify(&published, public, &self.context, &treatment).await?);
+            findings.extend(presence::verify(&published, public, &self.context, &treatment).await?.0);
         }
         if reads(&manifest, &source) {
             let source = DataFrame::new(self.context.state(), rows);
-            findings.extend(match Tables::of(&self.context, &sink, &present, manifest.form()).await? {
-                Some(tables) => tables.check_source(&source, &treatment, manifest.suppressed).await?,
-                None => verify::verify_against_source(&published, &source, &treatment, manifest.suppressed).await?,
-            });
+            let suppressed = manifest.suppressed;
+            findings.extend(
+                match (Tables::of(&self.context, &sink, &present, manifest.form()).await?, manifest.form()) {
+                    (Some(tables), Form::Anatomy) => tables.check_source(&source, &treatment, suppressed).await?,
+                    (None, Form::Generalise) => {
+                        verify::verify_against_source(&published, &source, &treatment, suppressed).await?
+                    }
+                    (tables, _) => {
+                        let shown = tables.map_or_else(|| Shown::One(published.clone()), Shown::Two);
+                        let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::All, &source).await?;
+                        buckets.check_source(&buckets.fit(&source).await?, suppressed)
+                    }
+                },
+            );
         } else {
             findings.push(Finding {
                 rule: "source".into(),
@@ -578,29 +605,45 @@ impl Run {
     pub async fn attack(&self, release: Option<&str>, public: Option<&str>, population: Option<u64>) -> Result<Attack> {
         let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
-        if manifest.form() == Form::Anatomy {
-            return Err(Error::Job(
-                "a release of the form `anatomy` publishes quasi-identifiers exactly: whoever fits is in it, and only \
-                 releases of the form `generalise` can be attacked"
-                    .into(),
-            ));
-        }
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let Opened { treatment, public: of_job, rows, .. } = self.open(&source).await?;
+        if manifest.form() != treatment.form() {
+            return Err(Error::Job(format!(
+                "method.form: the release has the form `{}`, and the job would publish `{}`; attack it with the job that \
+                 made it",
+                manifest.form().as_str(),
+                treatment.form().as_str()
+            )));
+        }
         let public = match public {
             Some(url) => Some(self.public(LocalPath::new("."), url).await?),
             None => of_job,
         };
-        let published = verify::open(&self.context, &sink, &manifest.files, Some(&treatment.output)).await?;
+        let tables = Tables::of(&self.context, &sink, &manifest.files, manifest.form()).await?;
+        let published = match &tables {
+            Some(tables) => tables.rows()?,
+            None => verify::open(&self.context, &sink, &manifest.files, Some(&treatment.output)).await?,
+        };
         let classes = verify::count_classes(&published, &treatment.class_columns(), &|_| {}).await?;
-        let matching = match &public {
-            Some(public) => Some(presence::matching(&published, public, &self.context, &treatment).await?),
+        let slices = treatment.slices(&manifest.slices);
+        let known = match &public {
+            Some(public) if manifest.form().is_numbered() => {
+                let people = presence::people(public, &self.context, &treatment)?;
+                let shown = tables.map_or_else(|| Shown::One(published.clone()), Shown::Two);
+                let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::Quasi, &people).await?;
+                let fits = buckets.fit(&people).await?;
+                Some((buckets.tally(&fits, Effort::default()), buckets.linkage(&fits)))
+            }
+            Some(public) => {
+                let matching = presence::matching(&published, public, &self.context, &treatment).await?;
+                Some((matching.tally(), matching.linkage()))
+            }
             None => None,
         };
-        let linkage = matching.as_ref().map(Matching::linkage);
         let mut sensitive = BTreeMap::new();
         for column in &treatment.sensitive {
-            sensitive.insert(column.name.clone(), attack::disclosure(&published, &treatment, column).await?);
+            let by = classes_beside(&treatment, &slices, column);
+            sensitive.insert(column.name.clone(), attack::disclosure(&published, &by, column).await?);
         }
         let population = match population {
             Some(people) => {
@@ -609,11 +652,13 @@ impl Run {
             }
             None => None,
         };
+        let (tally, linkage) = known.unzip();
         Ok(Attack {
             run: manifest.run,
+            form: manifest.form,
             rows: classes.rows(),
             classes: classes.classes(),
-            membership: matching.map(|matching| Membership::new(matching.tally())),
+            membership: tally.map(Membership::new),
             linkage: Risks::new(&classes, linkage.as_ref()),
             sensitive,
             population,

@@ -35,6 +35,7 @@ use crate::error::{Error, Result};
 use crate::job::{Form, Role, Treatment, published_fields};
 use crate::measure::Classes;
 use crate::measure::people::Digest;
+use crate::permutation::Slices;
 use crate::privacy::Figures;
 
 /// A rule that a release breaks, and how often.
@@ -170,6 +171,7 @@ pub(super) struct Found {
 pub(super) async fn verify_rows(
     rows: &DataFrame,
     treatment: &Treatment,
+    slices: &Slices,
     domains: Option<&[SensitiveDomain]>,
     expected_rows: u64,
     look: Look,
@@ -185,7 +187,7 @@ pub(super) async fn verify_rows(
         let people = count_people(rows, treatment, treatment.input.field(person).name()).await?;
         findings.extend(small_classes(&people, k, "people"));
     }
-    let (broken, figures) = judge(rows, treatment, domains, look).await?;
+    let (broken, figures) = judge(rows, treatment, slices, domains, look).await?;
     findings.extend(broken);
     Ok(Found { classes, findings, figures })
 }

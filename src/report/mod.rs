@@ -10,6 +10,7 @@ mod chart;
 mod gather;
 mod margin;
 mod page;
+mod population;
 mod text;
 
 use std::path::Path;
@@ -19,7 +20,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 pub use bins::{Bin, Histogram};
 
 use crate::error::{Error, Result};
-use crate::job::{Job, Role};
+use crate::job::{Job, Role, published_fields};
 use crate::measure::{Classes, risk};
 use crate::release::{
     Finding, Location, Manifest, Run, RunOptions, SessionOptions, Trial, Verified, count_classes, find_release,
@@ -138,8 +139,13 @@ impl Report {
         let (source, treatment) = run.inspect().await?;
         let location = Location::open(base, &job.sink.url)?;
         let rows = published(run.context(), &location, &manifest).await?;
-        let mut columns = gather::quasi(&rows, Some(&source), &treatment, &manifest).await?;
-        let quasi = manifest.class_columns.clone();
+        let mut columns = Vec::new();
+        let mut quasi = manifest.class_columns.clone();
+        // Where quasi-identifiers are published as they are, there is nothing to compare.
+        if !treatment.form().is_exact() {
+            columns = gather::quasi(&rows, Some(&source), &treatment, &manifest).await?;
+            quasi.extend(treatment.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()));
+        }
         columns.extend(plain_columns(&rows, &manifest, |name| !quasi.contains(name)).await?);
         let names: Vec<String> = treatment.quasi.iter().map(|column| column.name.clone()).collect();
         let before = count_classes(&source, &names, &|_| {}).await?;

@@ -3,6 +3,7 @@
 use super::answers::{queries, tradeoff};
 use super::chart::Charts;
 use super::margin::margin;
+use super::population::population;
 use super::text::{count, escape, number, optional, share};
 use super::{Report, Treated};
 use crate::release::Manifest;
@@ -22,6 +23,7 @@ pub(super) fn page(report: &Report) -> String {
         columns(report, &mut charts),
         classes(report, &mut charts),
         risk(report, &mut charts),
+        population(manifest),
         measures(manifest),
         queries(report, &mut charts),
         tradeoff(report, &mut charts),
@@ -313,7 +315,8 @@ fn provenance(report: &Report) -> String {
     let code = |text: &str| format!("<code>{}</code>", escape(text));
     fact("Policy", code(&manifest.policy));
     fact("k", manifest.k.to_string());
-    fact("Method", format!("{}, seed {}", code(&manifest.method), manifest.seed));
+    let seed = manifest.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
+    fact("Method", format!("{}{seed}", code(&manifest.method)));
     if !manifest.tuned.is_empty() {
         let tuned: Vec<String> =
             manifest.tuned.iter().map(|(name, value)| format!("{} = {}", escape(name), number(*value))).collect();

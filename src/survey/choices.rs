@@ -9,19 +9,24 @@ use crate::job::{Treatment, diversity_rules, presence_rule, range_rules};
 use crate::measure::dependency::Dependencies;
 use crate::method::Method;
 use crate::method::catalogue::Setting;
+use crate::permutation::Slices;
+use crate::privacy::beside::Beside;
 use crate::privacy::max_loss::MaxLoss;
 use crate::privacy::presence::Presence;
 use crate::privacy::{OnColumn, Rule, Rules};
 
-/// The rules of a policy.
-pub(crate) fn rules(treatment: &Treatment) -> Rules {
+/// The rules of a policy whose groups are published in these slices.
+pub(crate) fn rules(treatment: &Treatment, slices: &Slices) -> Rules {
     let privacy = &treatment.policy.privacy;
     let mut others: Vec<Arc<dyn Rule>> = Vec::new();
     if let Some(bound) = privacy.max_loss {
         others.push(Arc::new(MaxLoss { bound }));
     }
     for listed in treatment.rules(true) {
-        others.push(Arc::new(OnColumn { title: listed.title, rule: listed.rule }));
+        let column = treatment.sensitive.iter().find(|column| column.name == listed.rule.column());
+        let axes = column.map(|column| treatment.beside(column.index, slices)).unwrap_or_default();
+        let rule: Arc<dyn Rule> = Arc::new(OnColumn { title: listed.title, rule: listed.rule });
+        others.push(if axes.is_empty() { rule } else { Arc::new(Beside { rule, axes }) });
     }
     others.extend(presence(treatment).map(|rule| Arc::new(rule) as Arc<dyn Rule>));
     Rules { k: privacy.k as usize, others }
@@ -46,13 +51,30 @@ fn setting<'a>(treatment: &'a Treatment, tuned: &Tuned) -> Setting<'a> {
         sensitive: Some(treatment.sensitive.iter().map(|column| column.name.clone()).collect()),
         tuned: *tuned,
         dependencies: Arc::default(),
+        slices: Vec::new(),
     }
 }
 
 /// The method of a job. What the job leaves open is taken from the sample.
-pub(crate) fn method(treatment: &Treatment, tuned: &Tuned, dependencies: &Arc<Dependencies>) -> Arc<dyn Method> {
-    let setting = Setting { dependencies: Arc::clone(dependencies), ..setting(treatment, tuned) };
+pub(crate) fn method(
+    treatment: &Treatment,
+    tuned: &Tuned,
+    dependencies: &Arc<Dependencies>,
+    slices: &Slices,
+) -> Arc<dyn Method> {
+    let mut setting = Setting { dependencies: Arc::clone(dependencies), ..setting(treatment, tuned) };
+    setting.slices = quasi_slices(treatment, slices, setting.bucket_column().as_deref());
     (treatment.policy.method.name.entry().make)(&setting)
+}
+
+/// The quasi-identifiers of every slice, those beside a sensitive column last.
+fn quasi_slices(treatment: &Treatment, slices: &Slices, sensitive: Option<&str>) -> Vec<Vec<usize>> {
+    let place = |column: &usize| treatment.quasi.iter().position(|quasi| quasi.index == *column);
+    let is_guarded = |column: &usize| Some(treatment.input.field(*column).name().as_str()) == sensitive;
+    let (beside, others): (Vec<_>, Vec<_>) = slices.columns.iter().partition(|slice| slice.iter().any(is_guarded));
+    let of = |slice: &Vec<usize>| slice.iter().filter_map(place).collect::<Vec<_>>();
+    let others = others.into_iter().map(of).filter(|slice| !slice.is_empty());
+    others.chain(beside.first().map(|slice| of(slice))).collect()
 }
 
 /// Whether the job leaves something open that a sample can tell.
@@ -63,5 +85,5 @@ pub(super) fn open(treatment: &Treatment) -> bool {
 /// Finds what the job leaves open by trying it out on a sample.
 pub(super) fn tune(treatment: &Treatment, sample: &Table) -> Tuned {
     let setting = setting(treatment, &Tuned::default());
-    (treatment.policy.method.name.entry().tune)(&setting, &rules(treatment), sample)
+    (treatment.policy.method.name.entry().tune)(&setting, &rules(treatment, &treatment.slices(&[])), sample)
 }

@@ -9,6 +9,7 @@ mod facts;
 mod members;
 mod sample;
 mod sketch;
+mod slices;
 #[cfg(feature = "cluster")]
 mod state;
 
@@ -59,6 +60,8 @@ pub struct Survey {
     pub tuned: Tuned,
     /// How often each code of every quasi-identifier occurs in the sample, when the policy has dependencies.
     pub frequencies: Vec<Vec<u64>>,
+    /// Columns that depend on each other, by name, when the policy asks for slices without naming them.
+    pub slices: Vec<Vec<String>>,
 }
 
 impl Survey {
@@ -202,7 +205,8 @@ impl Surveyor {
         let tuned = tune(treatment, &coders, &sensitive, &sample)?;
         let counts =
             if treatment.policy.dependencies.is_empty() { Vec::new() } else { frequencies(&table, &sample.counts) };
-        Ok(Survey { rows: self.rows, members, facts, sensitive, tree, tuned, frequencies: counts })
+        let slices = slices::slices(treatment, &sample)?;
+        Ok(Survey { rows: self.rows, members, facts, sensitive, tree, tuned, frequencies: counts, slices })
     }
 }
 

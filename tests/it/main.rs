@@ -31,6 +31,7 @@ mod methods;
 mod observing;
 mod oracle;
 mod people;
+mod permuted;
 mod pipelines;
 mod presence;
 mod readings;

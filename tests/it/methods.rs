@@ -53,7 +53,7 @@ fn tables(sink: &Path) -> BTreeMap<String, RecordBatch> {
 }
 
 /// Methods that work by something that this job does not have; they have tests of their own.
-const ASK_FOR_MORE: [&str; 4] = ["pair-enum", "k-assemble", "mpalm", "spalm"];
+const ASK_FOR_MORE: [&str; 5] = ["pair-enum", "k-assemble", "mpalm", "spalm", "combined"];
 
 #[test]
 fn every_method_publishes_the_same_for_any_number_of_partitions() {

@@ -279,3 +279,153 @@ fn every_kind_of_column_hides_members() {
         assert_eq!(certain, [Some(0), Some(0), Some(0)], "{method}");
     }
 }
+
+/// A public table with some columns of people by number, and a source of some of its rows.
+fn small(columns: Vec<(&str, datafusion::arrow::array::ArrayRef)>, inside: &[usize], rest: &str) -> Desk {
+    let desk = Desk::new();
+    let all = batch(columns);
+    write_parquet(&desk.path("public.parquet"), &all);
+    write_parquet(&desk.path("in.parquet"), &chosen(&all, |row| inside.contains(&row)));
+    desk.job(rest);
+    desk
+}
+
+fn numbers(values: &[i32]) -> datafusion::arrow::array::ArrayRef {
+    std::sync::Arc::new(datafusion::arrow::array::Int32Array::from(values.to_vec()))
+}
+
+/// Figures 5.2 to 5.4 of Toth: one group of all, zip raised by a step, ages and salaries as they were and permuted.
+#[test]
+fn toth_figs_5_2_to_5_4_combined_publishes_z1_a0() {
+    let zips = ["5370", "5370", "5370", "5370", "5371", "5371", "5372", "5372", "5373", "5372"];
+    let zip = std::sync::Arc::new(datafusion::arrow::array::StringArray::from(zips.to_vec()));
+    let columns = vec![
+        ("zip", zip as datafusion::arrow::array::ArrayRef),
+        ("age", numbers(&[25, 25, 25, 27, 27, 27, 25, 25, 25, 27])),
+        ("salary", numbers(&[0, 30, 15, 31, 40, 42, 25, 45, 9, 0])),
+    ];
+    let job = "privacy = { k = 4, presence = { public = \"public.parquet\", min = 0.1, max = 0.9 } }\n\
+               method.name = \"combined\"\n[columns]\nzip = { role = \"quasi\", hierarchy.mask = \"right\" }\n\
+               age.role = \"quasi\"\nsalary.role = \"sensitive\"\n";
+    let desk = small(columns, &[1, 2, 3, 4, 5, 6, 7, 8], job);
+    desk.run(&[]).ok();
+    desk.throng("verify", &[]).ok();
+    let rows = desk.released();
+    assert_eq!(texts(&rows, "zip"), ["537*"; 8]);
+    let ages = crate::support::counts(texts(&rows, "age"));
+    assert_eq!(
+        ages.into_iter().collect::<Vec<_>>(),
+        [("{min: 25, max: 25}".into(), 5), ("{min: 27, max: 27}".into(), 3)]
+    );
+    let mut salaries = texts(&rows, "salary");
+    salaries.sort();
+    assert_eq!(salaries, ["15", "25", "30", "31", "40", "42", "45", "9"]);
+    let found: Value = serde_json::from_str(&desk.throng("attack", &["--json"]).ok().out).unwrap();
+    // Six people of 25 are in with 5/6, four of 27 with 3/4.
+    assert_eq!(found["membership"]["steps"], serde_json::json!([0, 0, 0, 0, 0, 0, 0, 4, 6, 0]));
+    assert_eq!((&found["membership"]["present"], &found["membership"]["absent"]), (&0.into(), &0.into()));
+}
+
+/// Figures 5.5 to 5.8: both columns can be published as they are, where generalising alone must hide one.
+#[test]
+fn toth_figs_5_5_to_5_8_combined_publishes_both_columns_of_the_xor_table() {
+    let columns = || vec![("a", numbers(&[0, 0, 1, 1])), ("b", numbers(&[0, 1, 0, 1]))];
+    let job = |method: &str| {
+        format!(
+            "privacy = {{ k = 1, presence = {{ public = \"public.parquet\", min = 0.5, max = 0.5 }} }}\n\
+             method.name = \"{method}\"\n[columns]\na.role = \"quasi\"\nb.role = \"quasi\"\n"
+        )
+    };
+    let desk = small(columns(), &[1, 2], &job("combined").replace("k = 1", "k = 2"));
+    desk.run(&[]).ok();
+    desk.throng("verify", &[]).ok();
+    let rows = desk.released();
+    for column in ["a", "b"] {
+        let mut values = texts(&rows, column);
+        values.sort();
+        assert_eq!(values, ["{min: 0, max: 0}", "{min: 1, max: 1}"]);
+    }
+    let plain = small(columns(), &[1, 2], &job("mpalm"));
+    plain.run(&[]).ok();
+    let rows = plain.released();
+    let widened = |column: &str| texts(&rows, column).iter().all(|range| range == "{min: 0, max: 1}");
+    assert!(widened("a") != widened("b"), "one column is kept, the other hidden");
+}
+
+#[test]
+fn combined_is_verified_by_the_public_table_and_the_same_on_any_engine() {
+    for more in ["", "partition = \"mpalm\"\n", "failure = \"merge\"\n"] {
+        let mut before: Option<Vec<String>> = None;
+        for engine in [["--partitions", "1", "--batch-rows", "8192"], ["--partitions", "3", "--batch-rows", "97"]] {
+            let desk = desk("min = 0.05, max = 0.7", "combined");
+            desk.job(&job("min = 0.05, max = 0.7", "combined").replace("[columns]", &format!("{more}[columns]")));
+            desk.run(&[&engine[..], &["--cell-rows", "500"]].concat()).ok();
+            desk.throng("verify", &[]).ok();
+            let rows = multiset(&desk.released());
+            assert!(before.is_none_or(|before| before == rows));
+            before = Some(rows);
+        }
+    }
+    let desk = desk("min = 0.1, max = 0.5", "combined");
+    desk.run(&["--partitions", "1"]).ok();
+    let manifest = manifest(&desk.path("out"));
+    assert_eq!((&manifest["form"], &manifest["suppressed"]), (&"combined".into(), &0.into()));
+    assert!(manifest["population"]["k_map"].as_u64().unwrap() >= 5);
+    let found: Value = serde_json::from_str(&desk.throng("attack", &["--json"]).ok().out).unwrap();
+    let certain = ["present", "absent", "bounded"].map(|key| found["membership"][key].as_u64());
+    assert_eq!(certain, [Some(0), Some(0), Some(0)]);
+    desk.throng("report", &["--output", &desk.name("page.html")]).ok();
+    let file = released_files(&desk.path("out")).remove(0);
+    let (rows, original) = (read_parquet(&file), fs::read(&file).unwrap());
+    // A group is gone, or some rows stand thrice: the public table tells, and names nobody.
+    let group = texts(&rows, "group");
+    write_parquet(&file, &chosen(&rows, |row| group[row] != group[0]));
+    let caught = desk.throng("verify", &[]);
+    caught.refused(5, &["presence: ", "with a chance below min = 0.1"]);
+    assert_no_values(&caught.err);
+    let thrice: Vec<RecordBatch> = vec![rows.clone(), rows.clone(), rows.clone()];
+    write_parquet(&file, &datafusion::arrow::compute::concat_batches(&rows.schema(), &thrice).unwrap());
+    desk.throng("verify", &[]).refused(5, &["presence: "]);
+    fs::write(&file, original).unwrap();
+    desk.throng("verify", &[]).ok();
+}
+
+/// Hierarchies, nulls and text: parts of a group are raised one by one and stay apart.
+#[test]
+fn combined_raises_every_kind_of_column() {
+    let desk = Desk::new();
+    throng(&["generate", &desk.name("public.parquet"), "--rows", "1500", "--seed", "5", "--quiet"]).ok();
+    let all = read_parquet(&desk.path("public.parquet"));
+    write_parquet(&desk.path("in.parquet"), &chosen(&all, is_member));
+    let hierarchies = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/hierarchies");
+    fs::copy(hierarchies.join("marital_status.csv"), desk.path("marital_status.csv")).unwrap();
+    desk.job(
+        "privacy = { k = 3, presence = { public = \"public.parquet\", min = 0.02, max = 0.9 } }\n\
+         method = { name = \"combined\", partition = \"mpalm\" }\ndefaults.role = \"identifier\"\n[columns]\n\
+         age.role = \"quasi\"\nsex.role = \"quasi\"\npostcode = { role = \"quasi\", hierarchy.mask = \"right\" }\n\
+         marital_status = { role = \"quasi\", hierarchy = \"marital_status.csv\" }\nincome.role = \"sensitive\"\n",
+    );
+    desk.run(&[]).ok();
+    desk.throng("verify", &[]).ok();
+}
+
+/// Risks in the population stand in the manifest, the summary, the report and the profile.
+#[test]
+fn population_risks_are_told_everywhere() {
+    let desk = desk("min = 0.1, max = 0.5", "mpalm");
+    desk.job(&job("min = 0.1, max = 0.5", "mpalm").replace("[columns]", "[measures]\npopulation = 100000\n[columns]"));
+    let ran = desk.run(&[]).ok();
+    assert!(ran.out.contains("k-map") && ran.out.contains("estimates for a population of 100,000"), "{}", ran.out);
+    let risk = &manifest(&desk.path("out"))["population"];
+    assert!(risk["k_map"].as_u64().unwrap() >= 10 && risk["journalist"].as_f64().unwrap() <= 0.1, "{risk}");
+    assert_eq!((&risk["people"], &risk["release"]["chosen"]), (&100_000.into(), &0.0.into()));
+    assert!(risk["source"]["chosen"].as_f64().unwrap() > 0.0, "{risk}");
+    let page = desk.name("page.html");
+    desk.throng("report", &["--output", &page]).ok();
+    assert!(fs::read_to_string(page).unwrap().contains("Risk in the population"));
+    let (source, public) = (desk.name("in.parquet"), desk.name("public.parquet"));
+    let told = throng(&["profile", &source, "--population", "100000", "--public", &public, "--json"]).ok();
+    let profile: Value = serde_json::from_str(&told.out).unwrap();
+    let of_source = &profile["exposure"]["population"];
+    assert!(of_source["k_map"].as_u64().unwrap() >= 1 && of_source["source"]["pitman"].is_number(), "{of_source}");
+}

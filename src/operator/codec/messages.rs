@@ -63,6 +63,15 @@ struct SurveyMessage {
     frequencies: Vec<CountsMessage>,
     #[prost(uint64, optional, tag = "8")]
     members: Option<u64>,
+    /// Columns that stay together; empty when the policy does not leave them open.
+    #[prost(message, repeated, tag = "9")]
+    slices: Vec<NamesMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct NamesMessage {
+    #[prost(string, repeated, tag = "1")]
+    names: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -246,6 +255,7 @@ impl From<&Survey> for SurveyMessage {
             s: survey.tuned.s.map(|s| s as u64),
             frequencies: survey.frequencies.iter().map(|counts| CountsMessage { counts: counts.clone() }).collect(),
             members: survey.members,
+            slices: survey.slices.iter().map(|names| NamesMessage { names: names.clone() }).collect(),
         }
     }
 }
@@ -274,6 +284,7 @@ impl TryFrom<SurveyMessage> for Survey {
             tree: CellTree { root, nodes },
             tuned: Tuned { delta: message.delta, s: message.s.map(|s| s as usize) },
             frequencies: message.frequencies.into_iter().map(|message| message.counts).collect(),
+            slices: message.slices.into_iter().map(|message| message.names).collect(),
         })
     }
 }

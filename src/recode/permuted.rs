@@ -1,0 +1,127 @@
+//! Groups to one table in which values have changed places: every slice of columns is permuted on its own inside its group,
+//! and the group has a number. Values are as they were, or raised group by group ([`Raised`]).
+//!
+//! The permutation follows from a salt that only the whole cell gives, so that nobody can try out which rows would have
+//! led to a published group. The rows of a group stand in an order that follows from what is published of them.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array, UInt64Array};
+use datafusion::arrow::compute::take;
+
+use super::Groups;
+use crate::encode::{Coder, row_hashes};
+use crate::error::Result;
+use crate::job::{Role, Treatment};
+use crate::method::combined::Raised;
+use crate::permutation::Slices;
+
+/// Publishes the groups of a cell. Also says what each group loses on every quasi-identifier.
+pub fn publish(
+    treatment: &Treatment,
+    coders: &[Coder],
+    slices: &Slices,
+    cell: u32,
+    rows: &RecordBatch,
+    groups: &Groups<'_>,
+    raised: Option<&Raised>,
+    salt: u64,
+) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
+    let kept = groups.rows();
+    let mut losses = vec![vec![0.0; groups.grouping.len()]; coders.len()];
+    let mut columns: Vec<Vec<ArrayRef>> = Vec::with_capacity(rows.num_columns());
+    let mut axes = 0..coders.len();
+    for (column, role) in rows.columns().iter().zip(&treatment.roles) {
+        columns.push(match (role, raised) {
+            (Role::Identifier, _) => Vec::new(),
+            (Role::Quasi, Some(raised)) => {
+                let Some(axis) = axes.next() else { continue };
+                let (published, lost) = raise(&coders[axis], axis, column, groups, raised)?;
+                losses[axis] = lost;
+                published
+            }
+            _ => vec![take(column, &kept, None)?],
+        });
+    }
+    let sizes = sizes(groups);
+    let mut published: Vec<ArrayRef> = arrange(columns, slices, &sizes, salt)?.into_iter().flatten().collect();
+    published.push(Arc::new(numbers(cell, &sizes)));
+    Ok((RecordBatch::try_new(Arc::clone(&treatment.output), published)?, losses))
+}
+
+/// Published rows of every group.
+pub(super) fn sizes(groups: &Groups<'_>) -> Vec<usize> {
+    groups.grouping.iter().map(|rows| groups.table.members_of(rows).count()).collect()
+}
+
+/// The number of the group of every published row. Groups are numbered by cell and place, so that numbers differ between
+/// cells; those that publish nothing have none.
+pub(super) fn numbers(cell: u32, sizes: &[usize]) -> UInt64Array {
+    let published = sizes.iter().filter(|size| **size > 0).zip(0_u64..);
+    published
+        .flat_map(|(&size, place)| std::iter::repeat_n(u64::from(cell) << 32 | place, size))
+        .collect::<Vec<_>>()
+        .into()
+}
+
+/// Permutes every slice inside its group and brings the rows of a group into an order that tells nothing. Columns stand as
+/// in the input, group after group; one that is not published is empty.
+pub(super) fn arrange(
+    columns: Vec<Vec<ArrayRef>>,
+    slices: &Slices,
+    sizes: &[usize],
+    salt: u64,
+) -> Result<Vec<Vec<ArrayRef>>> {
+    let rows: usize = sizes.iter().sum();
+    let hashes = |columns: &[Vec<ArrayRef>]| -> Result<Vec<u64>> {
+        let flat: Vec<ArrayRef> = columns.iter().flatten().cloned().collect();
+        Ok(row_hashes(&flat, rows, salt)?)
+    };
+    let content = hashes(&columns)?;
+    let mut places: Vec<Vec<u32>> = vec![Vec::new(); columns.len()];
+    let mut start = 0;
+    for &size in sizes {
+        let moved = slices.permute(&content[start..start + size], salt);
+        for (places, moved) in places.iter_mut().zip(moved) {
+            places.extend(moved.iter().map(|row| start as u32 + row));
+        }
+        start += size;
+    }
+    let moved = columns.into_iter().zip(places).map(|(arrays, places)| {
+        let places = UInt32Array::from(places);
+        arrays.iter().map(|array| Ok(take(array, &places, None)?)).collect::<Result<Vec<_>>>()
+    });
+    let moved = moved.collect::<Result<Vec<_>>>()?;
+    let content = hashes(&moved)?;
+    let mut order: Vec<u32> = (0..rows as u32).collect();
+    let mut start = 0;
+    for &size in sizes {
+        order[start..start + size].sort_by_key(|&row| content[row as usize]);
+        start += size;
+    }
+    let order = UInt32Array::from(order);
+    let sorted = moved.iter().map(|arrays| arrays.iter().map(|array| Ok(take(array, &order, None)?)).collect());
+    sorted.collect()
+}
+
+/// One quasi-identifier, raised inside every group, in the order of the published rows; and what each group loses on it.
+fn raise(
+    coder: &Coder,
+    axis: usize,
+    original: &ArrayRef,
+    groups: &Groups<'_>,
+    raised: &Raised,
+) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
+    let parts = Groups::new(groups.table, &raised.parts[axis], groups.order);
+    let published = super::publish(coder, axis, original, &parts)?;
+    let mut place = vec![0_u32; original.len()];
+    (0..).zip(parts.rows().values()).for_each(|(at, &row)| place[row as usize] = at);
+    let places: UInt32Array = groups.rows().values().iter().map(|&row| Some(place[row as usize])).collect();
+    let columns = published.columns.iter().map(|column| Ok(take(column, &places, None)?)).collect::<Result<_>>()?;
+    let mut lost = vec![0.0; groups.grouping.len()];
+    for ((rows, &group), loss) in raised.parts[axis].iter().zip(&raised.group_of[axis]).zip(published.losses) {
+        lost[group as usize] += loss * groups.table.members_of(rows).count() as f64;
+    }
+    lost.iter_mut().zip(sizes(groups)).for_each(|(lost, size)| *lost /= size.max(1) as f64);
+    Ok((columns, lost))
+}
