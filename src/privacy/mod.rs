@@ -11,6 +11,8 @@ pub mod alpha_k;
 pub mod attained;
 pub mod beta_likeness;
 pub mod delta_disclosure;
+#[cfg(test)]
+pub(crate) mod evenness;
 pub mod guarding;
 pub mod k_e;
 pub mod l_diversity;

@@ -35,6 +35,7 @@ mod presence;
 #[cfg(feature = "aws")]
 mod profile;
 mod public;
+mod queries;
 mod run;
 mod session;
 mod source;
