@@ -88,7 +88,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     for &method in &arguments.method {
         let sizes: Vec<u32> = arguments.min_k.map_or_else(|| SIZES.to_vec(), |k| vec![k]);
         for k in sizes {
-            let setting = Setting { k, method, w_utility: None };
+            let setting = Setting::new(method, k);
             if !quiet {
                 say(&format!("k = {k}, {}", setting.name()));
             }

@@ -9,7 +9,7 @@ use super::{JobArguments, Limits, print, say};
 use crate::error::{Error, Result};
 use crate::job::{Job, MethodName, check};
 use crate::measure::wilcoxon::signed_rank;
-use crate::release::{Setting, Trial, Trials};
+use crate::release::{Scores, Setting, Trial, Trials};
 
 /// Try a job under several k and methods, and compare what they lose; publishes nothing
 ///
@@ -29,6 +29,9 @@ pub struct Arguments {
     /// Weights of utility to try with `toc`
     #[arg(long, value_delimiter = ',', value_name = "W,...", value_parser = weight)]
     w_utility: Vec<f64>,
+    /// Ask every rule of l-diversity for as many different values as k
+    #[arg(long)]
+    l_is_k: bool,
     /// Try on about so many rows; on all of them when absent
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
@@ -73,7 +76,8 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         None => trials.whole(),
     };
     let mut found = Vec::new();
-    for setting in settings(&methods, &arguments.k, &arguments.w_utility) {
+    for mut setting in settings(&methods, &arguments.k, &arguments.w_utility) {
+        setting.l_is_k = arguments.l_is_k;
         if !quiet {
             say(&format!("k = {}, {}", setting.k, setting.name()));
         }
@@ -101,7 +105,7 @@ fn settings(methods: &[MethodName], ks: &[u32], weights: &[f64]) -> Vec<Setting>
             _ => vec![None],
         };
         for w_utility in weights {
-            settings.extend(ks.iter().map(|&k| Setting { k, method, w_utility }));
+            settings.extend(ks.iter().map(|&k| Setting { w_utility, ..Setting::new(method, k) }));
         }
     }
     settings
@@ -124,49 +128,18 @@ fn json(trials: &[Trial]) -> Result<Vec<u8>> {
 fn csv(trials: &[Trial]) -> Result<Vec<u8>> {
     let failed = |error: csv::Error| Error::Internal(error.to_string());
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let header = [
-        "k",
-        "method",
-        "rows",
-        "suppressed",
-        "classes",
-        "gcp",
-        "um",
-        "wgu",
-        "mpm",
-        "wgp",
-        "dm",
-        "c_avg",
-        "risk_max",
-        "risk_mean",
-        "seconds",
-        "memory",
-        "refused",
-    ];
+    let mut header = vec!["k", "method", "rows", "suppressed", "classes"];
+    header.extend(COLUMNS.iter().map(|(name, _)| *name));
+    header.extend(["seconds", "memory", "refused"]);
     writer.write_record(header).map_err(failed)?;
     for trial in trials {
-        let number = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
-        let scores = trial.scores.clone().unwrap_or_default();
-        let dm = trial.scores.as_ref().map(|scores| scores.dm);
-        let mut record = vec![
-            trial.k.to_string(),
-            trial.method.clone(),
-            trial.rows.to_string(),
-            trial.suppressed.to_string(),
-            trial.classes.to_string(),
-        ];
-        let shares = [
-            scores.gcp,
-            scores.um,
-            scores.wgu,
-            scores.mpm,
-            scores.wgp,
-            dm,
-            scores.c_avg,
-            scores.risk_max,
-            scores.risk_mean,
-        ];
-        record.extend(shares.map(number));
+        let counts = [trial.rows, trial.suppressed, trial.classes];
+        let mut record = vec![trial.k.to_string(), trial.method.clone()];
+        record.extend(counts.map(|count| count.to_string()));
+        for (_, score) in COLUMNS {
+            let score = trial.scores.as_ref().and_then(score);
+            record.push(score.map(|score| score.to_string()).unwrap_or_default());
+        }
         record.extend([trial.seconds.to_string(), trial.memory.map(|bytes| bytes.to_string()).unwrap_or_default()]);
         record.push(trial.refused.clone().unwrap_or_default());
         writer.write_record(record).map_err(failed)?;
@@ -174,35 +147,80 @@ fn csv(trials: &[Trial]) -> Result<Vec<u8>> {
     writer.into_inner().map_err(|error| Error::Internal(error.to_string()))
 }
 
+/// A column of scores: its name, and the score where there is one.
+type Column = (&'static str, fn(&Scores) -> Option<f64>);
+
+/// The scores of a CSV file.
+const COLUMNS: [Column; 21] = [
+    ("gcp", |scores| scores.gcp),
+    ("um", |scores| scores.um),
+    ("wgu", |scores| scores.wgu),
+    ("mpm", |scores| scores.mpm),
+    ("wgp", |scores| scores.wgp),
+    ("dm", |scores| Some(scores.dm)),
+    ("c_avg", |scores| scores.c_avg),
+    ("risk_max", |scores| scores.risk_max),
+    ("risk_mean", |scores| scores.risk_mean),
+    ("ncp", |scores| Some(scores.ncp)),
+    ("iloss", |scores| Some(scores.iloss)),
+    ("distortion", |scores| Some(scores.distortion as f64)),
+    ("genc", |scores| Some(scores.genc)),
+    ("precision", |scores| scores.precision),
+    ("rd_of_a_row", |scores| scores.rd_of_a_row),
+    ("unprotected", |scores| scores.unprotected),
+    ("cm", |scores| scores.cm),
+    ("kl", |scores| scores.kl),
+    ("joint_kl", |scores| scores.joint_kl),
+    ("query_error", |scores| scores.queries.as_ref().map(|queries| queries.mean)),
+    ("dependency_loss", |scores| scores.dependency_loss),
+];
+
+/// The scores of the printed table.
+const SHOWN: [Column; 9] = [
+    ("GCP", |scores| scores.gcp),
+    ("UM", |scores| scores.um),
+    ("WGU", |scores| scores.wgu),
+    ("MPM", |scores| scores.mpm),
+    ("WGP", |scores| scores.wgp),
+    ("DM", |scores| Some(scores.dm)),
+    ("CM", |scores| scores.cm),
+    ("query error", |scores| scores.queries.as_ref().map(|queries| queries.mean)),
+    ("dependency loss", |scores| scores.dependency_loss),
+];
+
 fn table(trials: &[Trial]) -> Table {
-    let mut table =
-        super::table::table(&["method", "k", "GCP", "UM", "WGU", "MPM", "C_AVG", "suppressed", "time", "memory"]);
-    for at in 1..10 {
+    // What no trial has measured has no column.
+    let measured = |(_, score): &&Column| trials.iter().any(|trial| trial.scores.as_ref().and_then(score).is_some());
+    let shown: Vec<&Column> = SHOWN.iter().filter(measured).collect();
+    let names = shown.iter().map(|(name, _)| *name);
+    let header: Vec<&str> = ["method", "k"].into_iter().chain(names).chain(["suppressed", "time", "memory"]).collect();
+    let mut table = super::table::table(&header);
+    for at in 1..header.len() {
         if let Some(column) = table.column_mut(at) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
     for trial in trials {
+        let mut cells = vec![trial.method.clone(), trial.k.to_string()];
         let Some(scores) = &trial.scores else {
-            let refused = trial.refused.clone().unwrap_or_default();
-            table.add_row([trial.method.clone(), trial.k.to_string(), "refused".into(), refused]);
+            cells.extend(["refused".into(), trial.refused.clone().unwrap_or_default()]);
+            table.add_row(cells);
             continue;
         };
-        let share = |score: Option<f64>| score.map(|score| format!("{score:.4}")).unwrap_or_default();
-        table.add_row([
-            trial.method.clone(),
-            trial.k.to_string(),
-            share(scores.gcp),
-            share(scores.um),
-            share(scores.wgu),
-            share(scores.mpm),
-            scores.c_avg.map(|score| format!("{score:.2}")).unwrap_or_default(),
+        cells.extend(shown.iter().map(|(_, score)| score(scores).map(figure).unwrap_or_default()));
+        cells.extend([
             format!("{:.2} %", trial.suppressed as f64 * 100.0 / trial.rows.max(1) as f64),
             format!("{:.2} s", trial.seconds),
             trial.memory.map(|bytes| bytesize::ByteSize(bytes).to_string()).unwrap_or_default(),
         ]);
+        table.add_row(cells);
     }
     table
+}
+
+/// Shares with four digits, sums without.
+fn figure(score: f64) -> String {
+    if score.abs() < 100.0 { format!("{score:.4}") } else { format!("{score:.0}") }
 }
 
 /// Every two methods over the k that both were tried at.

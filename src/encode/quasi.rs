@@ -148,6 +148,23 @@ impl Coder {
         }
     }
 
+    /// The code of a position on a line.
+    pub fn code_at(&self, position: f64) -> Option<Code> {
+        match &self.kind {
+            Kind::Line { min, steps, span, .. } => Some(line_code(position, *min, *steps, *span)),
+            _ => None,
+        }
+    }
+
+    /// First and last code of the positions on a line from `lower` to below `upper`, as its hierarchy has them.
+    pub fn codes_between(&self, lower: f64, upper: f64) -> Option<(Code, Code)> {
+        let Kind::Line { min, max, steps, span } = &self.kind else { return None };
+        let code_of = |bound: f64| (((bound - min) * steps).ceil() as Code).min(*span);
+        let first = if lower <= *min { 0 } else { code_of(lower) };
+        let last = if upper > *max { Some(*span) } else { code_of(upper).checked_sub(1) };
+        last.filter(|last| first <= *last).map(|last| (first, last))
+    }
+
     /// Codes every value of an array; `put` receives row and code.
     pub fn encode(&self, array: &ArrayRef, mut put: impl FnMut(usize, Code)) -> Result<()> {
         let null = self.axis.null;

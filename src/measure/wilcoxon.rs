@@ -98,6 +98,36 @@ mod tests {
         assert!((found.p - 0.0413).abs() < 5e-4, "{}", found.p);
     }
 
+    /// Table 5.4 of the thesis of Tinabo: W- = 4 of one pair among thirteen. Erratum: printed as .007, it is 14/8192.
+    #[test]
+    fn tinabo_table_5_4_exact_p() {
+        let differences: Vec<f64> =
+            (1..=13).map(|rank| if rank == 4 { -f64::from(rank) } else { f64::from(rank) }).collect();
+        let found = of(&differences);
+        assert_eq!((found.w_minus, found.w_plus, found.p), (4.0, 87.0, 14.0 / 8192.0));
+        let z = (4.0 - 13.0 * 14.0 / 4.0) / (13.0 * 14.0 * 27.0 / 24.0_f64).sqrt();
+        assert!((z + 2.900).abs() < 1e-3);
+        assert_eq!(of(&(1..=13).map(f64::from).collect::<Vec<_>>()).p, 2.0 / 8192.0, "all of one sign");
+    }
+
+    /// Erratum: table H.3 compares these discernibilities on Adult, and its text prints p = .021. All thirteen differences
+    /// have one sign, and so have those of all 48 comparisons: the least p that there is.
+    #[test]
+    fn tinabo_printed_pairs_give_another_p() {
+        let g_anatomy = [
+            119_160, 136_086, 149_837, 158_537, 165_159, 180_635, 181_184, 202_261, 250_015, 300_478, 424_591, 523_767,
+            558_150,
+        ];
+        let kl_redinfo = [
+            68_092, 77_764, 100_621, 105_593, 116_376, 127_506, 129_534, 135_578, 142_866, 171_702, 242_623, 356_438,
+            433_229,
+        ];
+        let pairs: Vec<(f64, f64)> =
+            g_anatomy.into_iter().zip(kl_redinfo).map(|(one, two)| (f64::from(one), f64::from(two))).collect();
+        let found = signed_rank(&pairs).unwrap();
+        assert_eq!((found.pairs, found.w_minus, found.p), (13, 0.0, 2.0 / 8192.0));
+    }
+
     #[test]
     fn equal_pairs_are_left_out_and_ties_share_ranks() {
         assert_eq!(signed_rank(&[(1.0, 1.0), (2.0, 2.0)]), None);

@@ -5,8 +5,8 @@
 //! share of the covered values that the query asks for, column by column. The relative error of a query is |actual -
 //! estimate| / actual; queries whose true answer is 0 have none and are left out, and their number is told.
 //!
-//! Queries are drawn from a seed in the space of codes, and both answers are added up cell by cell, where the original
-//! rows and what is published of them are together.
+//! Queries are drawn from a seed in the space of codes. Here both answers are added up cell by cell, where the original
+//! rows and what is published of them are together; a run, which has files, asks DataFusion for them in the end.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub struct Demand {
 }
 
 /// Number of codes of an axis that stand for values.
-fn codes(axis: &Axis) -> u32 {
+pub(crate) fn values(axis: &Axis) -> u32 {
     let nulls = u32::from(axis.null.is_some());
     let all = match &axis.shape {
         Shape::Line { span } => return u32::from(*span) + 1,
@@ -55,7 +55,7 @@ pub fn draw(axes: &[Axis], demand: &Demand) -> Vec<Query> {
             let mut chosen = rng.choose_multiple(0..axes.len(), dimensions);
             chosen.sort_unstable();
             let range = |a: usize, rng: &mut fastrand::Rng| {
-                let all = codes(&axes[a]);
+                let all = values(&axes[a]);
                 let width = ((f64::from(all) * share).round() as u32).clamp(1, all);
                 let lo = rng.u32(0..=all - width);
                 (a, lo as Code, (lo + width - 1) as Code)
@@ -66,6 +66,11 @@ pub fn draw(axes: &[Axis], demand: &Demand) -> Vec<Query> {
 }
 
 impl Query {
+    /// Axis, first and last code of every restriction.
+    pub fn ranges(&self) -> &[(usize, Code, Code)] {
+        &self.ranges
+    }
+
     fn holds(&self, row: &[Code]) -> bool {
         self.ranges.iter().all(|&(a, lo, hi)| (lo..=hi).contains(&row[a]))
     }
@@ -95,7 +100,7 @@ fn overlap(axis: &Axis, cover: &Cover, a: usize, (lo, hi): (Code, Code)) -> f64 
     }
     let top = axis.loss(from, to, cover.distinct(a)) >= 1.0;
     match &axis.shape {
-        _ if top => inside(0, (codes(axis) - 1) as Code),
+        _ if top => inside(0, (values(axis) - 1) as Code),
         Shape::Line { .. } => inside(from, to),
         Shape::Tree(tree) => tree.ancestor(from, to).map_or(0.0, |node| {
             let node = &tree.nodes()[node as usize];
@@ -163,19 +168,29 @@ impl Workload {
 
     /// The errors; none when every query is empty.
     pub fn error(&self) -> Option<QueryError> {
-        let answers = self.actual.iter().zip(&self.estimate).filter(|(actual, _)| **actual > 0);
-        let mut errors: Vec<f64> =
-            answers.map(|(&actual, estimate)| (actual as f64 - estimate.value()).abs() / actual as f64).collect();
-        errors.sort_unstable_by(f64::total_cmp);
-        let worst = *errors.last()?;
-        Some(QueryError {
-            queries: errors.len(),
-            empty: self.actual.len() - errors.len(),
-            mean: errors.iter().sum::<f64>() / errors.len() as f64,
-            median: errors[errors.len() / 2],
-            worst,
-        })
+        error(self.actual.iter().copied().zip(self.estimate.iter().map(|estimate| estimate.value())))
     }
+}
+
+/// The errors of actual answers and estimates; none when every query is empty.
+pub fn error(answers: impl IntoIterator<Item = (u64, f64)>) -> Option<QueryError> {
+    let (mut errors, mut empty) = (Vec::new(), 0);
+    for (actual, estimate) in answers {
+        if actual > 0 {
+            errors.push((actual as f64 - estimate).abs() / actual as f64);
+        } else {
+            empty += 1;
+        }
+    }
+    errors.sort_unstable_by(f64::total_cmp);
+    let worst = *errors.last()?;
+    Some(QueryError {
+        queries: errors.len(),
+        empty,
+        mean: errors.iter().sum::<f64>() / errors.len() as f64,
+        median: errors[errors.len() / 2],
+        worst,
+    })
 }
 
 #[cfg(test)]

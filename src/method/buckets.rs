@@ -245,6 +245,21 @@ mod tests {
         assert_eq!(Feasibility::new(&[], 2).groups, 0);
     }
 
+    /// Errata: the discernibility printed for kl-redInfo on Adult (tables G.3 and H.3) is below what any grouping can reach
+    /// from l = 3 on, and the NCP printed for k = l = 10 is more than there are rows, which no weights that add up to 1 allow.
+    #[test]
+    fn tinabo_printed_scores_of_adult_are_out_of_bounds() {
+        let printed = [
+            68_092, 77_764, 100_621, 105_593, 116_376, 127_506, 129_534, 135_578, 142_866, 171_702, 242_623, 356_438,
+            433_229,
+        ];
+        for (l, dm) in (2..).zip(printed) {
+            assert_eq!(dm < Feasibility::new(&OCCUPATIONS, l).least_dm, l > 2, "l = {l}");
+        }
+        let ncp_of_kl_redinfo_at_10 = 51_053;
+        assert!(ncp_of_kl_redinfo_at_10 > OCCUPATIONS.iter().sum::<u64>());
+    }
+
     /// The greedy filling reaches the most buckets that the counts allow.
     #[test]
     fn tinabo_greedy_buckets_are_as_many_as_possible() {

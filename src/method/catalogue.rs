@@ -249,8 +249,8 @@ mod tests {
 
     use super::*;
     use crate::method::options::{Kind, Value};
-    use crate::method::{fixtures, settle};
-    use crate::privacy::GroupView;
+    use crate::method::{by_column, fixtures, settle};
+    use crate::privacy::{GroupView, Rule};
 
     /// Something that may be written for an option.
     fn value(key: &'static Key, rng: &mut fastrand::Rng) -> Value {
@@ -281,40 +281,90 @@ mod tests {
         assert!(find("nothing").is_none());
     }
 
+    /// What CONTRIBUTING.md shows of adding a method and a rule is what is compiled here, and the method is tested with those
+    /// of the list.
+    #[test]
+    fn contributing_shows_what_compiles() {
+        let shown = include_str!("../../CONTRIBUTING.md");
+        for file in [include_str!("by_column.rs"), include_str!("../privacy/evenness.rs")] {
+            assert!(
+                shown.contains(&format!("```rust\n{file}```")),
+                "CONTRIBUTING.md shows something else than\n{file}"
+            );
+        }
+        let method = |column: &str| {
+            let mut options = Options::default();
+            options.set(&by_column::ENTRY.options[0], Value::Text(column.into()));
+            let mut setting = Setting::new(&options, 2);
+            setting.quasi = Some(vec!["age".into(), "height".into(), "postcode".into()]);
+            let table = fixtures::table_3_5();
+            let grouping = (by_column::ENTRY.make)(&setting).group(&table, &Rules::k(2), 0);
+            ((by_column::ENTRY.check)(&setting).len(), grouping.iter().map(<[u32]>::to_vec).collect::<Vec<_>>())
+        };
+        assert_eq!(method("height"), (0, vec![vec![0, 2], vec![4, 6], vec![1, 3], vec![5, 7]]));
+        assert_eq!(method("weight").0, 1);
+    }
+
+    /// Groups rows by a method, and asserts that none is lost, that settled groups meet every rule, and that it is so again.
+    fn assert_sound(entry: &Entry, setting: &Setting<'_>, table: &Table, rules: &Rules) -> Result<(), TestCaseError> {
+        let method = (entry.make)(setting);
+        let grouped = method.group(table, rules, 1);
+        let mut seen: Vec<u32> = grouped.rows().iter().chain(&grouped.left_over).copied().collect();
+        seen.sort_unstable();
+        prop_assert!(seen.iter().copied().eq(0..table.rows() as u32), "{} keeps every row once", entry.name);
+        let settled = settle(table, grouped, rules);
+        for group in settled.iter() {
+            prop_assert!(rules.hold(&GroupView::new(table, group)), "{}: {group:?} fails", entry.name);
+        }
+        prop_assert_eq!(settled.rows().len() + settled.left_over.len(), table.rows());
+        if rules.only_rows(table) && table.rows() >= rules.k {
+            prop_assert!(settled.left_over.is_empty(), "k alone never needs suppression");
+        }
+        prop_assert_eq!(settled, settle(table, method.group(table, rules, 1), rules));
+        Ok(())
+    }
+
+    fn with_rules<'a>(options: &'a Options, k: usize) -> Setting<'a> {
+        let mut setting = Setting::new(options, k);
+        setting.max_loss = Some(0.6);
+        setting.range_diversity = vec![RangeDiversity { column: "s".into(), bound: 0.7 }];
+        setting.l_diversity = vec![LDiversity { column: "s".into(), kind: Diversity::Distinct { l: 3 } }];
+        setting.dependencies = settle::tests::first_axis();
+        setting
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]
-        /// Every method in the list, with any of its options, under any rules: no row is lost, and settled groups meet
-        /// every rule.
+        /// Every method in the list, with any of its options, under any rules.
         #[test]
         fn every_method_meets_every_rule_with_any_options(
             table in fixtures::tables(), rules in settle::tests::policies(), seed in any::<u64>()
         ) {
             let mut rng = fastrand::Rng::with_seed(seed);
-            for entry in METHODS {
+            for entry in METHODS.iter().chain(&[by_column::ENTRY]) {
                 let mut options = Options::default();
                 for key in entry.options {
                     if rng.bool() {
                         options.set(key, value(key, &mut rng));
                     }
                 }
-                let mut setting = Setting::new(&options, rules.k);
-                setting.max_loss = Some(0.6);
-                setting.range_diversity = vec![RangeDiversity { column: "s".into(), bound: 0.7 }];
-                setting.l_diversity = vec![LDiversity { column: "s".into(), kind: Diversity::Distinct { l: 3 } }];
-                setting.dependencies = settle::tests::first_axis();
-                let method = (entry.make)(&setting);
-                let grouped = method.group(&table, &rules, 1);
-                let mut seen: Vec<u32> = grouped.rows().iter().chain(&grouped.left_over).copied().collect();
-                seen.sort_unstable();
-                prop_assert!(seen.iter().copied().eq(0..table.rows() as u32), "{} keeps every row once", entry.name);
-                let settled = settle(&table, grouped, &rules);
-                for group in settled.iter() {
-                    prop_assert!(rules.hold(&GroupView::new(&table, group)), "{}: {group:?} fails", entry.name);
+                assert_sound(entry, &with_rules(&options, rules.k), &table, &rules)?;
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+        /// Every method under every kind of rule, one at a time: random policies may leave a pair out.
+        #[test]
+        fn every_method_meets_every_rule(table in fixtures::tables(), k in 2..8_usize) {
+            for entry in METHODS {
+                for (kind, rule) in settle::tests::one_of_each() {
+                    let options = Options::default();
+                    let rules = Rules { k, others: vec![rule as Arc<dyn Rule>] };
+                    let sound = assert_sound(entry, &with_rules(&options, k), &table, &rules);
+                    prop_assert!(sound.is_ok(), "{} under {kind}: {sound:?}", entry.name);
                 }
-                if rules.only_rows(&table) && table.rows() >= rules.k {
-                    prop_assert!(settled.left_over.is_empty(), "k alone never needs suppression");
-                }
-                prop_assert_eq!(settled, settle(&table, method.group(&table, &rules, 1), &rules));
             }
         }
     }

@@ -7,6 +7,8 @@ pub mod anatomy;
 pub mod apart;
 pub mod auto;
 pub mod buckets;
+#[cfg(test)]
+mod by_column;
 pub mod catalogue;
 pub mod combined;
 pub mod density;

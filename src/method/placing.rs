@@ -7,13 +7,16 @@
 
 use std::ops::Range;
 
-use crate::domain::{Axis, Code, Cover, Shape};
+use crate::domain::{Axis, Code, Cover, Shape, Tree};
 
 /// Most costs per cell that are computed by asking every group.
 const EVALUATIONS: usize = 300_000_000;
 
 /// Probes whose surroundings are searched.
 const BEST_PROBES: usize = 8;
+
+/// Groups whose losses on a tree are found together.
+const PART: usize = 256;
 
 /// Costs of one more row for every group of a cell.
 #[derive(Debug)]
@@ -35,8 +38,6 @@ struct Column {
     bits: Vec<u64>,
     /// Codes of a larger set.
     codes: Vec<Vec<Code>>,
-    /// Loss as it is.
-    loss: Vec<f64>,
 }
 
 impl<'a> Placing<'a> {
@@ -49,7 +50,6 @@ impl<'a> Placing<'a> {
             for (column, axis) in placing.columns.iter_mut().zip(axes) {
                 column.lo.push(0);
                 column.hi.push(0);
-                column.loss.push(0.0);
                 match axis.shape {
                     Shape::Set { values: ..64 } => column.bits.push(0),
                     Shape::Set { .. } => column.codes.push(Vec::new()),
@@ -68,7 +68,6 @@ impl<'a> Placing<'a> {
         for (a, column) in self.columns.iter_mut().enumerate() {
             column.lo[group] = cover.lo[a];
             column.hi[group] = cover.hi[a];
-            column.loss[group] = cover.axis_loss(self.axes, a);
             if let Some(bits) = column.bits.get_mut(group) {
                 *bits = cover.codes(a).iter().fold(0, |bits, code| bits | 1 << code);
             }
@@ -121,12 +120,17 @@ impl<'a> Placing<'a> {
                         *cost += weight * if i32::from(hi) == null && lo != hi { 1.0 } else { width };
                     }
                 }
-                (Shape::Tree(_), _) => {
-                    let now = column.lo[groups.clone()].iter().zip(&column.hi[groups.clone()]);
-                    let now = now.zip(&column.loss[groups.clone()]);
-                    for ((cost, (lo, hi)), (before, loss)) in costs.iter_mut().zip(ends).zip(now) {
-                        let same = (&lo, &hi) == before;
-                        *cost += weight * if same { *loss } else { axis.loss(lo, hi, 0) };
+                (Shape::Tree(tree), null) => {
+                    let (los, his) = (&column.lo[groups.clone()], &column.hi[groups.clone()]);
+                    let null = null.map_or(-1, i32::from);
+                    let parts = los.chunks(PART).zip(his.chunks(PART)).zip(costs.chunks_mut(PART));
+                    for ((lo, hi), costs) in parts {
+                        let mut losses = [0.0; PART];
+                        common_losses(tree, code, lo, hi, &mut losses);
+                        for (((cost, loss), lo), hi) in costs.iter_mut().zip(losses).zip(lo).zip(hi) {
+                            let top = i32::from(code.max(*hi)) == null && (*lo, *hi) != (code, code);
+                            *cost += weight * if top { 1.0 } else { loss };
+                        }
                     }
                 }
                 (Shape::Set { values: values @ ..64 }, null) => {
@@ -149,6 +153,28 @@ impl<'a> Placing<'a> {
             }
         }
         costs.iter_mut().for_each(|cost| *cost /= self.weight);
+    }
+}
+
+/// Losses of the closest node above both a code and each group, given by its ends: of the nodes above the code, the lowest
+/// that holds both ends. One node after the other is held against all groups, which is plain comparing.
+fn common_losses(tree: &Tree, code: Code, lo: &[Code], hi: &[Code], losses: &mut [f64; PART]) {
+    const OPEN: f64 = -1.0;
+    let alone = tree.loss(code, code);
+    for (loss, (lo, hi)) in losses.iter_mut().zip(lo.iter().zip(hi)) {
+        *loss = if *lo == code && *hi == code { alone } else { OPEN };
+    }
+    let mut at = tree.above(code);
+    loop {
+        let node = &tree.nodes()[at as usize];
+        for (loss, (lo, hi)) in losses.iter_mut().zip(lo.iter().zip(hi)) {
+            let found = (*loss == OPEN) & (node.lo <= *lo) & (*hi <= node.hi);
+            *loss = if found { node.loss } else { *loss };
+        }
+        if node.parent == at {
+            return;
+        }
+        at = node.parent;
     }
 }
 

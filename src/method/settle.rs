@@ -305,6 +305,7 @@ pub(super) mod tests {
     use crate::privacy::alpha_k::AlphaK;
     use crate::privacy::beta_likeness::{BetaLikeness, Likeness};
     use crate::privacy::delta_disclosure::DeltaDisclosure;
+    use crate::privacy::evenness::Evenness;
     use crate::privacy::guarding::Guarding;
     use crate::privacy::k_e::KE;
     use crate::privacy::l_diversity::{Diversity, LDiversity};
@@ -409,13 +410,6 @@ pub(super) mod tests {
     fn rule() -> BoxedStrategy<Arc<dyn Rule>> {
         let column = || "s".to_string();
         let diverse = move |kind| Arc::new(LDiversity { column: column(), kind }) as Arc<dyn Rule>;
-        let guarded = move |node: usize, p| {
-            let levels = LevelTree::from_csv("0;low;*\n1;low;*\n2;low;*\n3;high;*\n4;high;*\n").unwrap();
-            let nodes = vec![["0", "low", "high", "4"][node].to_owned()];
-            let setting = Setting { levels: Some(&levels), reserve: false };
-            let rule = Guarding { column: column(), nodes, p }.ready(&setting);
-            Arc::new(OnColumn { title: rule.describe(), rule }) as Arc<dyn Rule>
-        };
         let distances = vec![None, Some(Distance::Equal), Some(Distance::Ordered)];
         let likeness = prop::sample::select(vec![Likeness::Basic, Likeness::Enhanced]);
         prop_oneof![
@@ -438,9 +432,45 @@ pub(super) mod tests {
                 beta,
                 kind
             }) as _),
-            (0..4_usize, 0.1..1.0_f64).prop_map(move |(node, p)| guarded(node, p)),
+            (0..4_usize, 0.1..1.0_f64).prop_map(|(node, p)| guarded(node, p)),
+            Just(()).prop_map(move |()| Arc::new(Evenness { column: column() }) as _),
         ]
         .boxed()
+    }
+
+    /// Every kind of rule in the list of `job::privacy`, and the bound on loss, at a bound that some groups meet and others do
+    /// not.
+    pub(crate) fn one_of_each() -> Vec<(&'static str, Arc<dyn Rule>)> {
+        let column = || "s".to_string();
+        let diverse = |kind| Arc::new(LDiversity { column: column(), kind }) as Arc<dyn Rule>;
+        let close = |distance| Arc::new(TCloseness { column: column(), t: 0.35, distance }) as Arc<dyn Rule>;
+        let like = |kind| Arc::new(BetaLikeness { column: column(), beta: 2.0, kind }) as Arc<dyn Rule>;
+        vec![
+            ("max-loss", Arc::new(MaxLoss { bound: 0.5 })),
+            ("range-diversity", Arc::new(RangeDiversity { column: column(), bound: 0.5 })),
+            ("distinct l-diversity", diverse(Diversity::Distinct { l: 3 })),
+            ("entropy l-diversity", diverse(Diversity::Entropy { l: 2.5 })),
+            ("recursive l-diversity", diverse(Diversity::Recursive { c: 2.0, l: 2 })),
+            ("t-closeness", close(None)),
+            ("equal t-closeness", close(Some(Distance::Equal))),
+            ("ordered t-closeness", close(Some(Distance::Ordered))),
+            ("alpha-k", Arc::new(AlphaK { column: column(), alpha: 0.4 })),
+            ("p-sensitive", Arc::new(PSensitive { column: column(), p: 3 })),
+            ("k-e", Arc::new(KE { column: column(), k: 3, e: 4.0 })),
+            ("delta-disclosure", Arc::new(DeltaDisclosure { column: column(), delta: 1.5 })),
+            ("basic beta-likeness", like(Likeness::Basic)),
+            ("enhanced beta-likeness", like(Likeness::Enhanced)),
+            ("guarding", guarded(1, 0.5)),
+            ("evenness", Arc::new(Evenness { column: column() })),
+        ]
+    }
+
+    fn guarded(node: usize, p: f64) -> Arc<dyn Rule> {
+        let levels = LevelTree::from_csv("0;low;*\n1;low;*\n2;low;*\n3;high;*\n4;high;*\n").unwrap();
+        let nodes = vec![["0", "low", "high", "4"][node].to_owned()];
+        let setting = Setting { levels: Some(&levels), reserve: false };
+        let rule = Guarding { column: "s".to_string(), nodes, p }.ready(&setting);
+        Arc::new(OnColumn { title: rule.describe(), rule })
     }
 
     pub(crate) fn policies() -> impl Strategy<Value = Rules> {

@@ -12,6 +12,8 @@ pub mod attained;
 pub mod beside;
 pub mod beta_likeness;
 pub mod delta_disclosure;
+#[cfg(test)]
+pub(crate) mod evenness;
 pub mod guarding;
 pub mod k_e;
 pub mod l_diversity;

@@ -235,6 +235,44 @@ mod tests {
         assert!(near(rd(&income, &[1.0, 4.0, 9.0, 90.0]), 0.6048));
     }
 
+    /// Section 5.1: who is known to be in t2's range. Erratum E4: the printed chances of 2/6 and, once the two highest
+    /// incomes are ruled out, 2/4 are those of [0, 4]; the printed range [0, 9] would give 4/6.
+    #[test]
+    fn loukides_erratum_e4_chances_of_a_range() {
+        let incomes = [1.0, 4.0, 9.0, 9.0, 90.0, 90.0];
+        let chance = |policy: &[(f64, f64)], rows: usize| {
+            let income = fixtures::income(&incomes, policy);
+            let (first, last) = income.ranges[code(&income, 4.0) as usize];
+            let inside = income.codes[..rows].iter().filter(|code| (first..=last).contains(code));
+            inside.count() as f64 / rows as f64
+        };
+        let printed = [(0.0, 9.0), (80.0, 99.0)];
+        let meant = [(0.0, 4.0), (5.0, 9.0), (80.0, 99.0)];
+        assert_eq!((chance(&meant, 6), chance(&meant, 4), chance(&printed, 6)), (2.0 / 6.0, 2.0 / 4.0, 4.0 / 6.0));
+    }
+
+    /// Range diversity is 1/rows at least. Two groups that publish the same are one to a reader: with ranges that part the
+    /// domain they are no worse together than the worse of them, with one-sided ranges they may be.
+    #[test]
+    fn loukides_bounds_of_range_diversity_and_of_unions() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let values: Vec<f64> = (0..20).map(f64::from).collect();
+        let parted = fixtures::income(&values, &[(0.0, 6.0), (7.0, 11.0), (12.0, 19.0)]);
+        let mut one_sided = fixtures::income(&values, &[]);
+        one_sided.ranges = (0..20_u32).map(|u| (u - u.min(3) * (u % 2), (u + 9 * (u % 3)).min(19))).collect();
+        let mut worse = [0, 0];
+        for _ in 0..4000 {
+            let mut group = || (0..rng.usize(2..7)).map(|_| rng.u32(0..20)).collect::<Vec<_>>();
+            let (one, two) = (group(), group());
+            for (income, worse) in [&parted, &one_sided].into_iter().zip(&mut worse) {
+                let rd = |codes: &[u32]| Tally::of(codes.iter().copied(), income).score();
+                assert!(rd(&one) >= 1.0 / one.len() as f64 - 1e-12);
+                *worse += usize::from(rd(&[one.clone(), two.clone()].concat()) > rd(&one).max(rd(&two)) + 1e-12);
+            }
+        }
+        assert!(worse[0] == 0 && worse[1] > 0, "{worse:?}");
+    }
+
     #[test]
     fn incremental_tallies_equal_the_definition_even_for_one_sided_ranges() {
         let mut rng = fastrand::Rng::with_seed(7);

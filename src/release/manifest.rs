@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::population::PopulationRisk;
 use crate::job::{Form, Role};
+use crate::measure::dependency::Preserved;
+use crate::measure::workload::QueryError;
 use crate::measure::{Classes, Groups, Information, People, Workload, risk};
 use crate::privacy::Figures;
 
@@ -221,6 +223,9 @@ pub struct Scores {
     /// Relative error of COUNT queries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queries: Option<QueryScores>,
+    /// Dependency loss of an instance of any dependency, on average.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependency_loss: Option<f64>,
 }
 
 /// Relative errors of COUNT queries on the release.
@@ -236,6 +241,20 @@ pub struct QueryScores {
     pub median: f64,
     /// Largest.
     pub worst: f64,
+}
+
+/// The mean over the instances of all dependencies; none without any.
+fn dependency_loss(preserved: &[Preserved]) -> Option<f64> {
+    let instances: usize = preserved.iter().map(Preserved::instances).sum();
+    let losses = preserved.iter().filter_map(|one| Some(one.loss()? * one.instances() as f64));
+    (instances > 0).then(|| losses.sum::<f64>() / instances as f64)
+}
+
+impl From<QueryError> for QueryScores {
+    fn from(error: QueryError) -> Self {
+        let QueryError { queries, empty, mean, median, worst } = error;
+        Self { count: queries, empty, mean, median, worst }
+    }
 }
 
 /// What the verification counted in the written files.
@@ -325,13 +344,8 @@ impl Scores {
             entropy: divergence.map(|found| found.entropy),
             kl: divergence.map(|found| found.kl),
             joint_kl: divergence.map(|found| found.joint_kl),
-            queries: queries.map(|error| QueryScores {
-                count: error.queries,
-                empty: error.empty,
-                mean: error.mean,
-                median: error.median,
-                worst: error.worst,
-            }),
+            queries: queries.map(QueryScores::from),
+            dependency_loss: dependency_loss(&groups.dependencies),
         }
     }
 }

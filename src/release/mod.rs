@@ -38,6 +38,7 @@ mod presence;
 #[cfg(feature = "aws")]
 mod profile;
 mod public;
+mod queries;
 mod run;
 mod session;
 mod source;

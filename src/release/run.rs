@@ -23,11 +23,12 @@ use super::inference::{self, Verdict};
 use super::judge::{Look, classes_beside, classification};
 use super::ledger::{self, Ledger};
 use super::location::Location;
-use super::manifest::{FORMAT, InputFile, Manifest, OutputFile, PeopleCounts, Scores, Verification};
+use super::manifest::{FORMAT, InputFile, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
 use super::phase::{Begun, Phase, known_rows, spilled_bytes};
 use super::population::PopulationRisk;
 use super::presence;
 use super::public::Public;
+use super::queries;
 use super::session::{SessionOptions, SpillFolder, unique_name};
 use super::source::Source;
 use super::stores::Stores;
@@ -168,6 +169,14 @@ impl Run {
                 self.verify(&sink, &run, folder_name, read, &blueprint, files, &measures, cells, observer).await?;
             manifest.dependencies = dependencies::score(held, &measures.dependencies);
             manifest.verification.inference = inferred;
+            if !blueprint.queries.is_empty() {
+                let form = manifest.form();
+                let output = Some(blueprint.treatment.output.as_ref());
+                let (published, _) = verify::readable(&self.context, &sink, &manifest.files, form, output).await?;
+                let source = DataFrame::new(self.context.state(), rows);
+                let error = queries::answer(&source, &published, &blueprint).await?;
+                manifest.scores.queries = error.map(QueryScores::from);
+            }
             phase.count("rows", manifest.rows);
             phase.count("classes", manifest.verification.classes.count);
             phase.count("smallest_class", manifest.verification.classes.smallest);

@@ -1,7 +1,7 @@
 //! From an address to a store: the ones that were handed over first, then the local file system, then the clouds.
 
 use std::fmt;
-use std::path::Path as LocalPath;
+use std::path::{Component, Path as LocalPath, PathBuf};
 use std::sync::Arc;
 
 use object_store::local::LocalFileSystem;
@@ -48,7 +48,7 @@ impl Stores {
     pub fn open(&self, base: &LocalPath, location: &str, options: &StoreOptions) -> Result<Location> {
         let (root, prefix) = match local_path(base, location) {
             Some(path) => {
-                let path = std::path::absolute(&path)?;
+                let path = absolute(&path)?;
                 let bad = |error: object_store::path::Error| {
                     Error::Job(format!("`{location}` is not a usable path: {error}"))
                 };
@@ -73,6 +73,19 @@ impl Stores {
         };
         Ok(Location { store, root, prefix, name: location.to_owned(), service })
     }
+}
+
+/// An absolute path without `..`, which addresses of stores cannot hold.
+fn absolute(path: &LocalPath) -> std::io::Result<PathBuf> {
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(path)?.components() {
+        if part == Component::ParentDir {
+            plain.pop();
+        } else {
+            plain.push(part);
+        }
+    }
+    Ok(plain)
 }
 
 fn named(kind: &str) -> Service {
@@ -120,6 +133,7 @@ mod tests {
         assert_eq!((place.prefix.as_ref(), place.root.as_str()), ("raw/people", "s3://lake"));
         let local = open(&stores, "data");
         assert_eq!((local.prefix.as_ref(), local.service.to_string().as_str()), ("jobs/data", "local files"));
+        assert_eq!(open(&stores, "../data/./raw").prefix.as_ref(), "data/raw");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Instant;
 use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::functions_aggregate::expr_fn::{count, max, sum};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, ident, lit,
 };
@@ -25,6 +25,7 @@ use super::verify::fingerprint;
 use crate::encode::row_hashes;
 use crate::error::{Error, Result};
 use crate::job::{Inference, Job, MethodName, MethodSpec, Policy};
+use crate::measure::classification::Minority;
 use crate::measure::{Classes, Groups};
 use crate::method::options::Value;
 use crate::method::toc;
@@ -39,9 +40,16 @@ pub struct Setting {
     pub method: MethodName,
     /// Weight of utility, for `toc`.
     pub w_utility: Option<f64>,
+    /// Whether every rule of l-diversity asks for l = k.
+    pub l_is_k: bool,
 }
 
 impl Setting {
+    /// A method at some k, and all else as the job has it.
+    pub fn new(method: MethodName, k: u32) -> Self {
+        Self { k, method, w_utility: None, l_is_k: false }
+    }
+
     /// The setting's name on tables: the method, and its weight where it has one.
     pub fn name(&self) -> String {
         match self.w_utility {
@@ -57,6 +65,9 @@ impl Setting {
         job.privacy.k = self.k;
         job.privacy.max_suppression = 1.0;
         job.privacy.inference = Inference::Warn;
+        if self.l_is_k {
+            job.privacy.l_diversity.iter_mut().for_each(|rule| rule.l = f64::from(self.k));
+        }
         if job.method.name != self.method {
             // Options of one method mean nothing to another.
             job.method = MethodSpec { name: self.method, seed: job.method.seed, ..MethodSpec::default() };
@@ -155,11 +166,12 @@ impl Trials {
             memory: peak(),
         };
         match found {
-            Ok((groups, classes, columns)) => {
+            Ok(Found { groups, classes, minority, columns }) => {
                 trial.suppressed = groups.loss.suppressed();
                 trial.rows = groups.loss.rows() + trial.suppressed;
                 trial.classes = classes.classes();
-                trial.scores = Some(Scores::new(&groups, &classes, setting.k, &columns));
+                let cm = minority.and_then(|minority| minority.cm(trial.suppressed));
+                trial.scores = Some(Scores { cm, ..Scores::new(&groups, &classes, setting.k, &columns) });
             }
             Err(Error::Privacy(reason)) => trial.refused = Some(reason),
             Err(other) => return Err(other),
@@ -167,23 +179,44 @@ impl Trials {
         Ok(trial)
     }
 
-    async fn group(&self, rows: LogicalPlan, policy: &Arc<Policy>) -> Result<(Groups, Classes, Vec<String>)> {
+    async fn group(&self, rows: LogicalPlan, policy: &Arc<Policy>) -> Result<Found> {
         let node = Anonymize::new(rows, Arc::clone(policy))?;
         let treatment = Arc::clone(node.treatment());
+        let label = policy.measures.class.as_deref();
+        let mut keys = fingerprint(&treatment.class_columns());
+        // Without labels a class is all of one.
+        keys.push(label.map_or_else(|| lit(0_i64), ident).alias("label"));
         let sizes = DataFrame::new(self.context.state(), node.into_plan())
-            .aggregate(fingerprint(&treatment.class_columns()), vec![count(lit(1)).alias("size")])?
-            .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes")])?;
+            .aggregate(keys, vec![count(lit(1)).alias("alike")])?
+            .aggregate(
+                vec![ident("class_a"), ident("class_b")],
+                vec![sum(ident("alike")).alias("size"), max(ident("alike")).alias("most")],
+            )?
+            .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes"), sum(ident("most")).alias("most")])?;
         let plan = sizes.create_physical_plan().await?;
-        let mut classes = Classes::default();
+        let (mut classes, mut minority) = (Classes::default(), Minority::default());
         for batch in collect(Arc::clone(&plan), self.context.task_ctx()).await? {
-            let (size, number) =
-                (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
-            (0..batch.num_rows()).for_each(|row| classes.add(size.value(row) as u64, number.value(row) as u64));
+            let [size, number, most] =
+                [0, 1, 2].map(|column| batch.column(column).as_primitive::<Int64Type>().values().to_vec());
+            for ((size, number), most) in size.into_iter().zip(number).zip(most) {
+                classes.add(size as u64, number as u64);
+                minority.add((size * number) as u64, most as u64);
+            }
         }
         let columns = treatment.quasi.iter().map(|column| column.name.clone()).collect();
         let groups = measures(&plan).unwrap_or_else(|| Groups::new(treatment.quasi.len(), treatment.sensitive.len()));
-        Ok((groups, classes, columns))
+        Ok(Found { groups, classes, minority: label.map(|_| minority), columns })
     }
+}
+
+/// What a trial would publish.
+struct Found {
+    groups: Groups,
+    classes: Classes,
+    /// Labels that are not of their class's majority, when the job names a column of labels.
+    minority: Option<Minority>,
+    /// Names of the quasi-identifiers.
+    columns: Vec<String>,
 }
 
 /// Whether a row belongs to a sample: by a seeded hash of its content, so whatever way it is read.

@@ -95,6 +95,35 @@ fn gorla_example_4_1_utility_of_r1_and_r2() {
     assert!(close(utility(&dependencies, &table, &R2, 2), 6.0));
 }
 
+proptest! {
+    /// When every cluster holds k rows, utility (4.1) is the number of instances less what they lose by (4.3).
+    #[test]
+    fn gorla_utility_of_full_clusters_is_instances_minus_loss(
+        (table, list) in fixtures::dependent_tables(), k in 1..6_usize
+    ) {
+        let dependencies = Dependencies::of_table(list, &table);
+        let rows: Vec<u32> = (0..table.rows() as u32).collect();
+        let clusters: Vec<&[u32]> = rows.chunks_exact(k).collect();
+        prop_assume!(!clusters.is_empty());
+        let instances = Instances::new(&dependencies.list, &table).len() as f64;
+        let lost = loss(&dependencies, &table, &clusters, Guard::ColumnByColumn);
+        prop_assert!((utility(&dependencies, &table, &clusters, k) - (instances - lost)).abs() < 1e-9);
+    }
+}
+
+/// Merging can cost utility, so a search that stops when it falls would stop too early: at k = 3 the pair {t3, t4} is worth
+/// less with t7 than without.
+#[test]
+fn gorla_utility_is_not_monotone() {
+    let (table, dependencies) = fixtures::gorla();
+    let of = |cluster: &[u32]| {
+        let singles: Vec<[u32; 1]> = (0..8).filter(|row| !cluster.contains(row)).map(|row| [row]).collect();
+        let clusters: Vec<&[u32]> = singles.iter().map(<[u32; 1]>::as_slice).chain([cluster]).collect();
+        utility(&dependencies, &table, &clusters, 3)
+    };
+    assert!(of(&[2, 3]) > of(&[]) && of(&[2, 3, 6]) < of(&[2, 3]), "{} {}", of(&[2, 3]), of(&[2, 3, 6]));
+}
+
 #[test]
 fn gorla_example_3_7_dependency_loss() {
     let (table, dependencies) = fixtures::gorla();
