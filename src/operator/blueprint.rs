@@ -100,18 +100,17 @@ impl Blueprint {
         let presence = presence_rule(&treatment.policy.privacy).filter(|_| treatment.form() == Form::Combined);
         let combined = presence.map(|rule| Raising::new(rule.bounds));
         let asked = treatment.policy.measures.queries();
-        // Only a generalised group is read as rows spread over what it covers.
-        let queries = match treatment.form() {
-            Form::Generalise => {
-                let demand = Demand {
-                    queries: asked.count as usize,
-                    dimensions: asked.dimensions as usize,
-                    selectivity: asked.selectivity,
-                    seed: asked.seed,
-                };
-                workload::draw(&axes, &demand)
-            }
-            _ => Vec::new(),
+        // Nobody asks the usual queries of a form that publishes values as they are.
+        let queries = if treatment.policy.measures.queries.is_some() || treatment.form() == Form::Generalise {
+            let demand = Demand {
+                queries: asked.count as usize,
+                dimensions: asked.dimensions as usize,
+                selectivity: asked.selectivity,
+                seed: asked.seed,
+            };
+            workload::draw(&axes, &demand)
+        } else {
+            Vec::new()
         };
         Ok(Self { treatment, survey, coders, axes, method, rules, dependencies, plain, queries, slices, combined })
     }
