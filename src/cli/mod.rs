@@ -247,12 +247,23 @@ impl Limits {
     }
 }
 
+/// Threads beside those of the cores, for cells and files. What a thread has freed stays with it, so a run has no more of
+/// them than keep the cores busy; but those of a cluster's roles wait for each other, and must not run out.
+fn blocking_threads(command: &Command) -> usize {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    if command.is_a_role() { 512 } else { 2 * cores.max(2) }
+}
+
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let json = asks_for_json(&matches);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .max_blocking_threads(blocking_threads(&cli.command))
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => return fail(&Error::Resources(format!("threads cannot be started: {error}")), json),
     };
