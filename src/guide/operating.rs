@@ -39,6 +39,15 @@
 //! assert!(!retry(&Error::Privacy("k cannot be met".into())));
 //! ```
 //!
+//! # More than one machine
+//!
+//! Built with the feature `cluster`, the same job runs on a Ballista cluster of `throng scheduler` and `throng executor`:
+//! `throng run job.toml --cluster df://scheduler:50050`. Identity, verification and commit stay with the driver, so a
+//! scheduler may retry as before, and the published rows are those of one machine if `--cell-rows` (or `--memory-limit`,
+//! which cells are sized by) is the same. Executors take credentials from their own environment. Shuffle and spill files
+//! are raw data in `--work-dir`; nothing between the parts is encrypted or authenticated, so keep them in a network that
+//! you trust. `deploy/cluster` has manifests and sizes.
+//!
 //! # Readers
 //!
 //! Readers follow `_latest` in the sink, which changes in one step. An earlier release stays where it was, and

@@ -13,7 +13,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// How long anything may take before a test gives up. Nothing is measured by it.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(900);
+
+/// How long an executor or a driver may be silent. Soon noticed, and yet no machine is so busy that the living look dead.
+const SILENCE: &str = "10s";
 
 /// Two ports in a row that are free.
 fn two_ports() -> u16 {
@@ -151,9 +154,8 @@ impl Fleet {
     pub fn with(executors: usize, environment: &[(&str, &str)]) -> Self {
         let (folder, port) = (tempfile::tempdir().unwrap(), two_ports());
         let (port_text, wanted) = (port.to_string(), executors.to_string());
-        // A dead executor and a dead driver are to be noticed soon.
         let arguments = ["scheduler", "--port", &port_text, "--min-executors", &wanted];
-        let timeouts = ["--executor-timeout", "3s", "--driver-timeout", "3s"];
+        let timeouts = ["--executor-timeout", SILENCE, "--driver-timeout", SILENCE];
         let scheduler = throng(&[&arguments[..], &timeouts].concat(), environment);
         let scheduler = Process::start(scheduler, folder.path().join("scheduler.log"));
         let environment = environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
