@@ -315,7 +315,7 @@ fn toth_figs_5_2_to_5_4_combined_publishes_z1_a0() {
     let ages = crate::support::counts(texts(&rows, "age"));
     assert_eq!(
         ages.into_iter().collect::<Vec<_>>(),
-        [("{min: 25, max: 25}".into(), 5), ("{min: 27, max: 27}".into(), 3)]
+        [("{min: 25, max: 25}".to_owned(), 5), ("{min: 27, max: 27}".to_owned(), 3)]
     );
     let mut salaries = texts(&rows, "salary");
     salaries.sort();
@@ -423,7 +423,8 @@ fn population_risks_are_told_everywhere() {
     let page = desk.name("page.html");
     desk.throng("report", &["--output", &page]).ok();
     assert!(fs::read_to_string(page).unwrap().contains("Risk in the population"));
-    let (source, public) = (desk.name("in.parquet"), desk.name("public.parquet"));
+    write_parquet(&desk.path("everybody.parquet"), &batch(people(PUBLIC)));
+    let (source, public) = (desk.name("in.parquet"), desk.name("everybody.parquet"));
     let told = throng(&["profile", &source, "--population", "100000", "--public", &public, "--json"]).ok();
     let profile: Value = serde_json::from_str(&told.out).unwrap();
     let of_source = &profile["exposure"]["population"];
