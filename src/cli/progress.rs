@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use datafusion::physical_plan::ExecutionPlan;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::release::{PHASES, Phase, rows_read};
 
@@ -47,7 +47,7 @@ impl Progress {
             BARS.set_draw_target(ProgressDrawTarget::hidden());
         }
         let overall = BARS.add(ProgressBar::new(STEPS));
-        overall.set_style(style("{msg:18} {wide_bar} {percent} %, {elapsed} so far, {eta} left"));
+        overall.set_style(style("{msg:18} {wide_bar} {percent} %, {elapsed} so far, {left}"));
         overall.set_message("all");
         Self { overall, phase: Mutex::default() }
     }
@@ -75,7 +75,7 @@ impl Progress {
         let bar = if plan.is_some() { ProgressBar::new(rows) } else { ProgressBar::new_spinner() };
         let bar = BARS.insert_before(&self.overall, bar);
         bar.set_style(style(if plan.is_some() {
-            "{msg:18} {wide_bar} {human_pos} of {human_len} rows, {rate}, {eta} left"
+            "{msg:18} {wide_bar} {human_pos} of {human_len} rows, {rate}, {left}"
         } else {
             SPINNER
         }));
@@ -129,9 +129,16 @@ impl Drop for Progress {
 
 fn style(form: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar());
-    style.with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
+    let style = style.with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
         // A bar that cannot be drawn is no reason to stop.
         let _ = write!(text, "{:.0} thousand rows/s", state.per_sec() / 1e3);
+    });
+    style.with_key("left", |state: &ProgressState, text: &mut dyn fmt::Write| {
+        // Before anything is done, nobody knows.
+        let _ = match state.pos() {
+            0 => write!(text, "? left"),
+            _ => write!(text, "{:#} left", HumanDuration(state.eta())),
+        };
     })
 }
 

@@ -53,3 +53,21 @@ fn of(kind: &str, figures: &Figures) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_rule_is_told_by_its_own_figure() {
+        let figures = Figures { l: 3, entropy_l: 2.5, c: 1.25, alpha: 0.4, t: Some(0.3), ..Figures::default() };
+        let told = |kind: &str| of(kind, &figures);
+        assert_eq!(told("distinct l-diversity").as_deref(), Some("fewest values in a class: 3"));
+        assert_eq!(told("entropy l-diversity").as_deref(), Some("l = 2.5 in the worst class"));
+        assert_eq!(told("recursive l-diversity").as_deref(), Some("c = 1.25 with l = 3"));
+        assert_eq!(told("alpha-k").as_deref(), Some("alpha = 0.4 in the worst class"));
+        assert_eq!(told("t-closeness").as_deref(), Some("t = 0.3 in the worst class"));
+        assert_eq!(told("hierarchical t-closeness"), None, "was not measured");
+        assert_eq!(told("guarding"), None);
+    }
+}
