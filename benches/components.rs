@@ -34,13 +34,11 @@ use throng::partition::{Gain, Split, Widest, subspaces};
 use throng::privacy::Rules;
 use throng::recode::{Groups, publish};
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Rows of a subspace.
 const SUBSPACE: usize = 1000;
 
 fn main() {
+    throng::cli::allocator::set_up();
     let rows = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let (blueprint, batch) = runtime.block_on(open(rows));

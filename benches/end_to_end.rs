@@ -16,10 +16,8 @@ use datafusion::prelude::ParquetReadOptions;
 use support::{census, peak_memory, timed};
 use throng::release::SessionOptions;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() {
+    throng::cli::allocator::set_up();
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let rows: u64 = arguments.first().map_or(1_000_000, |rows| rows.parse().expect("ROWS is a number"));
     let memory: ByteSize = arguments.get(1).map_or(ByteSize::gib(4), |size| size.parse().expect("MEMORY is a size"));

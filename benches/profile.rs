@@ -14,10 +14,8 @@ use support::timed;
 use throng::profile::profile;
 use throng::release::{SessionOptions, Source, Stores};
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() {
+    throng::cli::allocator::set_up();
     let rows = std::env::args().skip(1).find(|argument| argument != "--bench").unwrap_or("1000000".into());
     let folder = std::env::temp_dir().join("throng-bench");
     let data = folder.join(format!("census-{rows}"));

@@ -19,9 +19,6 @@ use bytesize::ByteSize;
 use support::{census, timed};
 use throng::release::SessionOptions;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// What a line of a table varies.
 #[derive(Clone, Copy)]
 struct Case {
@@ -32,6 +29,7 @@ struct Case {
 }
 
 fn main() {
+    throng::cli::allocator::set_up();
     let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let mut rows: Vec<u64> = arguments.map(|rows| rows.parse().expect("ROWS are numbers")).collect();
     if rows.is_empty() {

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand. Results go to standard output, everything else to standard error.
 
+pub mod allocator;
 mod attack;
 mod check;
 #[cfg(feature = "cluster")]
@@ -256,6 +257,7 @@ fn blocking_threads(command: &Command) -> usize {
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
+    allocator::set_up();
     let matches = Cli::command().get_matches();
     let json = asks_for_json(&matches);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
