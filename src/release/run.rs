@@ -367,6 +367,15 @@ impl Run {
         phase.count("spilled_bytes", spilled_bytes(&plan));
         let measures = told.or_else(|| measures(&grouped)).unwrap_or_else(|| blueprint.measures());
         if self.engine.is_remote() {
+            // A cluster that has lost an executor may have lost what a task had told: then others do it again.
+            let told = measures.loss.rows() + measures.loss.suppressed();
+            let read = blueprint.survey.source_rows();
+            if told != read {
+                return Err(Error::Retry(format!(
+                    "the cluster has told of {told} rows out of {read}, as it may when an executor is lost; nothing was \
+                     published, run again"
+                )));
+            }
             blueprint.refuse(&measures)?;
         }
         phase.count("rows", measures.loss.rows());
