@@ -113,18 +113,16 @@ impl Command {
     /// Whether it can be left at any moment. A run and the roles of a cluster end by their own rules, a rollback is one
     /// step, and the others are done before anybody could ask them to stop.
     fn can_be_left(&self) -> bool {
-        match self {
-            Self::Check(_) | Self::Plan(_) | Self::Verify(_) | Self::Attack(_) | Self::Profile(_) | Self::Report(_) => {
-                true
-            }
-            Self::Sweep(_)
-            | Self::Recommend(_)
-            | Self::Hierarchy(_)
-            | Self::Sql(_)
-            | Self::Releases(_)
-            | Self::Gc(_) => true,
-            _ => false,
-        }
+        !self.is_a_role()
+            && !matches!(
+                self,
+                Self::Run(_)
+                    | Self::Rollback(_)
+                    | Self::Generate(_)
+                    | Self::Schema(_)
+                    | Self::Completions(_)
+                    | Self::Man(_)
+            )
     }
 
     async fn run(self, quiet: bool) -> Result<()> {
