@@ -10,7 +10,15 @@
 //! | `toc` | clusters up to a threshold on loss and disclosure together | Loukides (2008), chapter 3 |
 //! | `upc` | clusters under hard bounds on loss (U) and range diversity (P) | Loukides (2008), chapter 5 |
 //! | `mondrian` | halves the widest column until groups would be too small | LeFevre, DeWitt, Ramakrishnan (2006) |
+//! | `l-mondrian` | halves, or goes down a hierarchy, as long as every part stays diverse | Tinabo (2013), algorithm 3 |
 //! | `k-members` | grows clusters of k, each row where it costs least | Byun, Kamra, Bertino, Li (2007) |
+//! | `k-members-p` | the same, each row where it protects best | Loukides (2008), chapter 4 |
+//! | `top-down` | halves by two rows far apart | Xu, Wang, Pei, Wang, Shi, Fu (2006) |
+//! | `density`, `density-cm` | the densest rows take their nearest; `-cm` those of their class first | Sun, Wang, Li, "Priority Driven K-Anonymisation" |
+//! | `kl-redinfo` | buckets of different sensitive values, left-overs where they cost least | Tinabo (2013), algorithm 2 |
+//! | `g-anatomy`, `anatomy` | such buckets as they come, generalised or in two linked tables | Tinabo (2013); Xiao, Tao (2006) |
+//! | `pair-enum`, `k-assemble` | clusters that preserve functional dependencies | Gorla (2019), algorithms 1 and 2 |
+//! | `mpalm`, `spalm` | cuts, or whole columns, that hide who is in the table at all | Nergiz, Atzori, Clifton (2007); Toth (2015) |
 //!
 //! # Measures
 //!
