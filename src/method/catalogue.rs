@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use crate::method::options::{Kind, Value};
     use crate::method::{by_column, fixtures, settle};
-    use crate::privacy::{GroupView, Rule};
+    use crate::privacy::GroupView;
 
     /// Something that may be written for an option.
     fn value(key: &'static Key, rng: &mut fastrand::Rng) -> Value {
@@ -324,7 +324,7 @@ mod tests {
         Ok(())
     }
 
-    fn with_rules<'a>(options: &'a Options, k: usize) -> Setting<'a> {
+    fn with_rules(options: &Options, k: usize) -> Setting<'_> {
         let mut setting = Setting::new(options, k);
         setting.max_loss = Some(0.6);
         setting.range_diversity = vec![RangeDiversity { column: "s".into(), bound: 0.7 }];
@@ -361,7 +361,7 @@ mod tests {
             for entry in METHODS {
                 for (kind, rule) in settle::tests::one_of_each() {
                     let options = Options::default();
-                    let rules = Rules { k, others: vec![rule as Arc<dyn Rule>] };
+                    let rules = Rules { k, others: vec![rule] };
                     let sound = assert_sound(entry, &with_rules(&options, k), &table, &rules);
                     prop_assert!(sound.is_ok(), "{} under {kind}: {sound:?}", entry.name);
                 }

@@ -115,6 +115,11 @@ impl Tables {
         Ok(Some(Self { qit, st }))
     }
 
+    /// The quasi-identifiers, as they are.
+    pub(super) fn quasi(&self) -> &DataFrame {
+        &self.qit
+    }
+
     /// The sensitive table with a row for every published row: what a reader can know of the rows of a group.
     pub(super) fn rows(&self) -> Result<DataFrame> {
         let mut columns: Vec<_> = self.st.schema().fields().iter().map(|field| ident(field.name())).collect();

@@ -171,9 +171,14 @@ impl Run {
             manifest.verification.inference = inferred;
             // Queries that the job asks for are answered from the files; the usual few have been, cell by cell.
             if self.policy.measures.queries.is_some() {
-                let form = manifest.form();
-                let output = Some(blueprint.treatment.output.as_ref());
-                let (published, _) = verify::readable(&self.context, &sink, &manifest.files, form, output).await?;
+                // Of two tables, the one with the quasi-identifiers.
+                let published = match Tables::of(&self.context, &sink, &manifest.files, manifest.form()).await? {
+                    Some(tables) => tables.quasi().clone(),
+                    None => {
+                        let output = Some(blueprint.treatment.output.as_ref());
+                        verify::open(&self.context, &sink, &manifest.files, output).await?
+                    }
+                };
                 let source = DataFrame::new(self.context.state(), rows);
                 let error = queries::answer(&source, &published, &blueprint).await?;
                 manifest.scores.queries = error.map(QueryScores::from);
