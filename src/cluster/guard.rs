@@ -51,8 +51,11 @@ type Missed = (String, usize, usize, String);
 /// What stands before the kind of a failure.
 const MARK: &str = "throng failure ";
 
+/// The name of a kind of failure, and how one is made.
+type Kind = (&'static str, fn(String) -> Error);
+
 /// Kinds that a failure on an executor can have; all others are a matter of the cluster.
-const KINDS: [(&str, fn(String) -> Error); 7] = [
+const KINDS: [Kind; 7] = [
     ("job", Error::Job),
     ("input", Error::Input),
     ("privacy", Error::Privacy),

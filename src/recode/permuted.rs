@@ -17,6 +17,10 @@ use crate::method::combined::Raised;
 use crate::permutation::Slices;
 
 /// Publishes the groups of a cell. Also says what each group loses on every quasi-identifier.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the plan of a table, a cell of it, and how its groups are raised and permuted"
+)]
 pub fn publish(
     treatment: &Treatment,
     coders: &[Coder],
