@@ -241,8 +241,8 @@ mod tests {
             [
                 "method.delta: is an option of `toc`, the method is `auto`\n  help: remove it, or change method.name",
                 "method.s: is an option of `toc`, `upc`, `k-members`, `k-members-p`, `top-down`, `density`, \
-                 `density-cm`, `pair-enum`, `k-assemble` and `kl-redinfo`, the method is `auto`\n  help: remove it, or \
-                 change method.name",
+                 `density-cm`, `pair-enum`, `k-assemble`, `kl-redinfo` and `slicing`, the method is `auto`\n  help: remove \
+                 it, or change method.name",
                 "method.variant: is an option of `mondrian`, the method is `auto`\n  help: remove it, or change \
                  method.name",
             ]
