@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(900);
 
 /// How long an executor or a driver may be silent. Soon noticed, and yet no machine is so busy that the living look dead.
-const SILENCE: &str = "10s";
+pub const SILENCE: Duration = Duration::from_secs(10);
 
 /// Two ports in a row that are free.
 fn two_ports() -> u16 {
@@ -155,7 +155,8 @@ impl Fleet {
         let (folder, port) = (tempfile::tempdir().unwrap(), two_ports());
         let (port_text, wanted) = (port.to_string(), executors.to_string());
         let arguments = ["scheduler", "--port", &port_text, "--min-executors", &wanted];
-        let timeouts = ["--executor-timeout", SILENCE, "--driver-timeout", SILENCE];
+        let silence = format!("{}s", SILENCE.as_secs());
+        let timeouts = ["--executor-timeout", &silence, "--driver-timeout", &silence];
         let scheduler = throng(&[&arguments[..], &timeouts].concat(), environment);
         let scheduler = Process::start(scheduler, folder.path().join("scheduler.log"));
         let environment = environment.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
