@@ -77,7 +77,7 @@ impl Draft {
             job += "\n";
         }
         job += "[method]\nname = \"auto\"                         # the least loss for most tables\n\
-                effort = \"balanced\"                   # fast, balanced or thorough\n\
+                # effort = \"balanced\"                 # of `auto`: fast, balanced or thorough\n\
                 seed = 42                             # same rows, policy and seed: same release\n";
         Ok(Self { job, hierarchies, path: path.to_owned() })
     }
