@@ -22,7 +22,8 @@ fn jobs() -> Vec<String> {
 fn tables() -> Desk {
     let desk = Desk::new();
     let sql = std::fs::read_to_string(folder().join("data.sql")).unwrap();
-    let sql = sql.replace("50000", "500").replace("30000", "400").replace("pipelines/out/experiments", &desk.name("."));
+    let sql =
+        sql.replace("50000", "500").replace("30000", "400").replace("pipelines/out/experiments", &desk.name("made"));
     desk.write("data.sql", &sql);
     throng(&["sql", &desk.name("data.sql")]).ok();
     desk
@@ -32,7 +33,8 @@ fn tables() -> Desk {
 fn source(job: &str, tables: &Desk) -> String {
     let parsed: toml::Table = std::fs::read_to_string(folder().join(job)).unwrap().parse().unwrap();
     let url = parsed["source"]["url"].as_str().unwrap().to_owned();
-    let generated = url.strip_prefix("../out/experiments/").map(|name| tables.name(name));
+    let generated =
+        url.strip_prefix("../out/experiments/").map(|name| tables.path("made").join(name).display().to_string());
     format!("source.url={}", generated.unwrap_or(url))
 }
 
