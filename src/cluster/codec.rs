@@ -52,7 +52,13 @@ impl PhysicalExtensionCodec for ClusterCodec {
         match *kind {
             BALLISTA => self.ballista.try_decode(buffer, inputs, context, converter),
             ANONYMIZE => PhysicalExtensionCodec::try_decode(&self.anonymize, buffer, inputs, context, converter),
-            SURVEY => Ok(Arc::new(SurveyExec::new(only(inputs)?, Arc::new(decode_treatment(buffer)?)))),
+            SURVEY => {
+                let Some((ceiling, buffer)) = buffer.split_first_chunk() else {
+                    return Err(broken("a survey has no ceiling").into_datafusion());
+                };
+                let treatment = Arc::new(decode_treatment(buffer)?);
+                Ok(Arc::new(SurveyExec::new(only(inputs)?, treatment, u64::from_le_bytes(*ceiling))))
+            }
             WRITE => {
                 let target: Target = serde_json::from_slice(buffer).map_err(|error| broken(error).into_datafusion())?;
                 Ok(Arc::new(WriteExec::new(only(inputs)?, target, Uploads::default())))
@@ -76,6 +82,7 @@ impl PhysicalExtensionCodec for ClusterCodec {
             PhysicalExtensionCodec::try_encode(&self.anonymize, node, buffer, converter)
         } else if let Some(survey) = node.downcast_ref::<SurveyExec>() {
             buffer.push(SURVEY);
+            buffer.extend(survey.ceiling().to_le_bytes());
             encode_treatment(survey.treatment(), buffer)
         } else if let Some(write) = node.downcast_ref::<WriteExec>() {
             buffer.push(WRITE);

@@ -22,7 +22,7 @@ use super::survey::SurveyExec;
 use crate::error::{Error, Result};
 use crate::job::Treatment;
 use crate::release::{Engine, Place, Watch, known_rows};
-use crate::survey::{Survey, merge_pieces};
+use crate::survey::{Merged, Survey, first_ceiling, merge_pieces};
 
 /// Partitions of a plan when nobody says: enough to keep a few executors busy to the end.
 const PARTITIONS: usize = 16;
@@ -126,10 +126,19 @@ impl Engine for Cluster {
         watch: &Watch<'_>,
     ) -> Result<Survey> {
         let (schema, rows) = (plan.schema(), known_rows(&plan));
-        let survey = Arc::new(SurveyExec::new(plan, Arc::clone(&treatment)));
-        let batches = self.work_off(survey, ("survey", rows), context, watch).await?;
-        let pieces = batches.iter().flat_map(|batch| batch.column(0).as_binary::<i32>().iter().flatten());
-        merge_pieces(&treatment, schema, pieces, cell_rows)
+        let mut ceiling = first_ceiling(rows);
+        loop {
+            let survey = Arc::new(SurveyExec::new(Arc::clone(&plan), Arc::clone(&treatment), ceiling));
+            let batches = self.work_off(survey, ("survey", rows), context, watch).await?;
+            let pieces = batches.iter().flat_map(|batch| batch.column(0).as_binary::<i32>().iter().flatten());
+            match merge_pieces(&treatment, Arc::clone(&schema), pieces, cell_rows)? {
+                Merged::Survey(survey) => return Ok(*survey),
+                Merged::Short(higher) => {
+                    tracing::info!("many rows are alike: the survey is taken again with a larger sample");
+                    ceiling = higher;
+                }
+            }
+        }
     }
 
     async fn collect(
@@ -149,7 +158,7 @@ impl Engine for Cluster {
         treatment: &Arc<Treatment>,
         context: &SessionContext,
     ) -> Result<Option<String>> {
-        let survey = Arc::new(SurveyExec::new(survey, Arc::clone(treatment)));
+        let survey = Arc::new(SurveyExec::new(survey, Arc::clone(treatment), u64::MAX));
         let text = Self::stages("survey", survey, context)? + &Self::stages("group", write, context)?;
         Ok(Some(format!("cluster: {self}\n{text}")))
     }

@@ -28,24 +28,31 @@ pub struct SurveyExec {
     /// The quasi-identifiers, then the sensitive columns.
     input: Arc<dyn ExecutionPlan>,
     treatment: Arc<Treatment>,
+    /// The hash below which rows are sampled.
+    ceiling: u64,
     properties: Arc<PlanProperties>,
 }
 
 impl SurveyExec {
-    /// A survey of a plan whose columns are the quasi-identifiers, then the sensitive ones.
-    pub fn new(input: Arc<dyn ExecutionPlan>, treatment: Arc<Treatment>) -> Self {
+    /// A survey of a plan whose columns are the quasi-identifiers, then the sensitive ones. Rows below a hash are sampled.
+    pub fn new(input: Arc<dyn ExecutionPlan>, treatment: Arc<Treatment>, ceiling: u64) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema()),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
             EmissionType::Final,
             input.boundedness(),
         );
-        Self { input, treatment, properties: Arc::new(properties) }
+        Self { input, treatment, ceiling, properties: Arc::new(properties) }
     }
 
     /// What happens to every column.
     pub(super) fn treatment(&self) -> &Treatment {
         &self.treatment
+    }
+
+    /// The hash below which rows are sampled.
+    pub(super) fn ceiling(&self) -> u64 {
+        self.ceiling
     }
 }
 
@@ -91,7 +98,7 @@ impl ExecutionPlan for SurveyExec {
         _options: ReplaceChildrenOptions,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return internal_err!("SurveyExec needs an input") };
-        Ok(Arc::new(Self::new(input, Arc::clone(&self.treatment))))
+        Ok(Arc::new(Self::new(input, Arc::clone(&self.treatment), self.ceiling)))
     }
 
     fn with_new_children(
@@ -104,9 +111,9 @@ impl ExecutionPlan for SurveyExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let reservation = MemoryConsumer::new(format!("SurveyExec[{partition}]")).register(context.memory_pool());
         let rows = self.input.execute(partition, context)?;
-        let treatment = Arc::clone(&self.treatment);
+        let (treatment, ceiling) = (Arc::clone(&self.treatment), self.ceiling);
         let pieces = async move {
-            let pieces = survey_partition(rows, &treatment, &reservation).await;
+            let pieces = survey_partition(rows, &treatment, ceiling, &reservation).await;
             stream::iter(match pieces {
                 Ok(pieces) => pieces.into_iter().map(|piece| emitted(&piece)).collect(),
                 Err(error) => vec![Err(error)],

@@ -26,10 +26,12 @@ use futures::StreamExt;
 
 pub(crate) use choices::{method, rules};
 pub use facts::Facts;
+#[cfg(feature = "cluster")]
+pub(crate) use sample::first_ceiling;
 pub use sample::{SAMPLE_ROWS, Sample};
 pub(crate) use sketch::HashSketch;
 #[cfg(feature = "cluster")]
-pub(crate) use state::merge_pieces;
+pub(crate) use state::{Merged, merge_pieces};
 
 use crate::domain::Table;
 use crate::encode::{Coder, SensitiveDomain, encode_sensitive, positions};
@@ -90,7 +92,10 @@ pub async fn survey(
         let stream = plan.execute(partition, Arc::clone(&context))?;
         let treatment = Arc::clone(&treatment);
         let reservation = MemoryConsumer::new(format!("Survey[{partition}]")).register(context.memory_pool());
-        tasks.spawn(async move { Surveyor::of_rows(stream, &treatment, &reservation).await });
+        tasks.spawn(async move {
+            let surveyor = Surveyor::new(&treatment, stream.schema());
+            surveyor.add_all(stream, &treatment, &reservation).await
+        });
     }
     let mut whole = Surveyor::new(&treatment, plan.schema());
     while let Some(part) = tasks.join_next().await {
@@ -99,14 +104,18 @@ pub async fn survey(
     whole.finish(&treatment, cell_rows)
 }
 
-/// Surveys one partition of such a plan, as pieces for [`merge_pieces`].
+/// Surveys one partition of such a plan, as pieces for [`merge_pieces`]. The sample is taken of rows below a hash: without
+/// it, every small partition would send all of its rows.
 #[cfg(feature = "cluster")]
 pub(crate) async fn survey_partition(
     rows: SendableRecordBatchStream,
     treatment: &Treatment,
+    ceiling: u64,
     reservation: &MemoryReservation,
 ) -> Result<Vec<Vec<u8>>> {
-    Surveyor::of_rows(rows, treatment, reservation).await?.pieces()
+    let mut surveyor = Surveyor::new(treatment, rows.schema());
+    surveyor.sampler = surveyor.sampler.below(ceiling);
+    surveyor.add_all(rows, treatment, reservation).await?.pieces()
 }
 
 /// What one partition has contributed so far.
@@ -133,18 +142,18 @@ impl Surveyor {
         }
     }
 
-    /// Surveys all rows of a stream.
-    async fn of_rows(
+    /// Adds all rows of a stream.
+    async fn add_all(
+        mut self,
         mut rows: SendableRecordBatchStream,
         treatment: &Treatment,
         reservation: &MemoryReservation,
     ) -> Result<Self> {
-        let mut surveyor = Self::new(treatment, rows.schema());
         while let Some(batch) = rows.next().await {
-            surveyor.add(treatment, &batch?)?;
-            reservation.try_resize(surveyor.sampler.size())?;
+            self.add(treatment, &batch?)?;
+            reservation.try_resize(self.sampler.size())?;
         }
-        Ok(surveyor)
+        Ok(self)
     }
 
     fn add(&mut self, treatment: &Treatment, batch: &RecordBatch) -> Result<()> {

@@ -16,6 +16,27 @@ pub const SAMPLE_ROWS: usize = 1 << 17;
 /// Rows gathered before they are folded: folding seldom costs little time, folding early little memory.
 const MOST_PENDING: usize = 2 * SAMPLE_ROWS;
 
+/// How many times as many rows as are needed a first ceiling lets through, were no two rows alike. What is spared by a lower
+/// one is little; with this one, a table in which every row occurs three times is still sampled at the first try.
+#[cfg(feature = "cluster")]
+const SPARE: f64 = 4.0;
+
+/// The hash below which enough rows lie when a table of so many rows (0: not known) has few that are alike.
+#[cfg(feature = "cluster")]
+pub(crate) fn first_ceiling(rows: u64) -> u64 {
+    raised(u64::MAX, rows)
+}
+
+/// The hash below which enough rows lie when `found` lie below `ceiling`.
+#[cfg(feature = "cluster")]
+pub(super) fn raised(ceiling: u64, found: u64) -> u64 {
+    let wanted = SPARE * SAMPLE_ROWS as f64;
+    match found as f64 > wanted * (ceiling as f64 / u64::MAX as f64) {
+        true => (ceiling as f64 * (wanted / found as f64)) as u64,
+        false => u64::MAX,
+    }
+}
+
 /// Rows, their hashes, and how often each occurs.
 type Part = (RecordBatch, Vec<u64>, Vec<u64>);
 
@@ -43,6 +64,20 @@ pub struct Sample {
 impl Sampler {
     pub(super) fn new(schema: SchemaRef, seed: u64) -> Self {
         Self { schema, seed, ceiling: u64::MAX, parts: Vec::new(), pending: 0, size: 0 }
+    }
+
+    /// The same, of rows below a hash.
+    #[cfg(feature = "cluster")]
+    pub(super) fn below(self, ceiling: u64) -> Self {
+        Self { ceiling, ..self }
+    }
+
+    /// The ceiling and the rows below it, when a higher one would have let more through.
+    #[cfg(feature = "cluster")]
+    pub(super) fn short(&mut self) -> Result<Option<(u64, u64)>> {
+        self.compact()?;
+        let short = self.ceiling < u64::MAX && self.pending < SAMPLE_ROWS;
+        Ok(short.then_some((self.ceiling, self.pending as u64)))
     }
 
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -186,6 +221,56 @@ mod tests {
         assert_eq!(one.len(), SAMPLE_ROWS);
         assert_eq!(one.rows, two.rows);
         assert_eq!(one.counts, two.counts);
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn a_ceiling_that_lets_enough_through_changes_nothing() {
+        let all = batch(0..2_000_000);
+        let mut whole = Sampler::new(all.schema(), 7);
+        whole.add(&all).unwrap();
+        let mut parts = Sampler::new(all.schema(), 7);
+        for part in 0..8 {
+            let ceiling = first_ceiling(2_000_000);
+            let mut some = Sampler::new(all.schema(), 7).below(ceiling);
+            some.add(&all.slice(part * 250_000, 250_000)).unwrap();
+            let (ceiling, rows) = some.into_parts().unwrap();
+            let sent = rows.iter().map(|(rows, ..)| rows.num_rows()).sum::<usize>();
+            assert!(sent < 2 * SAMPLE_ROWS / 3, "every part sends a share of the sample, not all of its rows: {sent}");
+            for part in rows {
+                parts.merge(Sampler::of_part(all.schema(), 7, ceiling, Some(part)).unwrap()).unwrap();
+            }
+        }
+        assert_eq!(parts.short().unwrap(), None);
+        let (whole, parts) = (whole.finish().unwrap(), parts.finish().unwrap());
+        assert_eq!((whole.rows, whole.counts), (parts.rows, parts.counts));
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn a_ceiling_that_is_too_low_is_noticed_and_raised() {
+        // Every row occurs ten times: a tenth of what was hoped for lies below the first ceiling.
+        let all = batch((0..2_000_000).map(|n| n % 200_000));
+        let mut ceiling = first_ceiling(2_000_000);
+        let mut tries = 0;
+        let sample = loop {
+            tries += 1;
+            let mut sampler = Sampler::new(all.schema(), 7).below(ceiling);
+            sampler.add(&all).unwrap();
+            match sampler.short().unwrap() {
+                Some((below, found)) => {
+                    assert!(found < SAMPLE_ROWS as u64);
+                    ceiling = raised(below, found);
+                }
+                None => break sampler.finish().unwrap(),
+            }
+        };
+        let mut whole = Sampler::new(all.schema(), 7);
+        whole.add(&all).unwrap();
+        let whole = whole.finish().unwrap();
+        assert_eq!((tries, sample.len()), (2, SAMPLE_ROWS));
+        assert_eq!((sample.rows, sample.counts), (whole.rows, whole.counts));
+        assert_eq!(first_ceiling(0), u64::MAX, "nothing is known");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use datafusion::arrow::ipc::writer::StreamWriter;
 use prost::{Message, Oneof};
 
 use super::facts::{Collector, SensitiveCollector};
-use super::sample::Sampler;
+use super::sample::{Sampler, raised};
 use super::sketch::{HashSketch, WordSketch};
 use super::{Survey, Surveyor};
 use crate::encode::Reference;
@@ -152,16 +152,28 @@ impl Surveyor {
     }
 }
 
+/// What the pieces of a survey give together.
+#[derive(Debug)]
+pub(crate) enum Merged {
+    /// All that is to be known.
+    Survey(Box<Survey>),
+    /// Too few rows lie below the ceiling of the sample. The hash to take instead.
+    Short(u64),
+}
+
 /// Merges the pieces of all partitions of a plan over `schema` to a survey.
 pub fn merge_pieces<'a>(
     treatment: &Treatment,
     schema: SchemaRef,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     cell_rows: usize,
-) -> Result<Survey> {
+) -> Result<Merged> {
     let mut whole = Surveyor::new(treatment, schema);
     pieces.into_iter().try_for_each(|piece| whole.add_piece(treatment, piece))?;
-    whole.finish(treatment, cell_rows)
+    Ok(match whole.sampler.short()? {
+        Some((ceiling, found)) => Merged::Short(raised(ceiling, found)),
+        None => Merged::Survey(Box::new(whole.finish(treatment, cell_rows)?)),
+    })
 }
 
 fn broken(what: impl AsRef<str>) -> Error {

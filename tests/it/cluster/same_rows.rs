@@ -3,12 +3,13 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
 use super::fleet::Fleet;
 use crate::stores::s3::{BUCKET, KEY_ID, SECRET, Server};
-use crate::support::{Desk, files, lines, manifest, multiset, released, released_files, throng};
+use crate::support::{Desk, files, manifest, multiset, released, released_files, throng};
 
 /// Rows of the generated job, unless `THRONG_TEST_CLUSTER_ROWS` says otherwise.
 const ROWS: u64 = 200_000;
@@ -26,10 +27,11 @@ fn digest(sink: &Path) -> (usize, u128) {
     for file in released_files(sink) {
         for batch in ParquetRecordBatchReaderBuilder::try_new(File::open(file).unwrap()).unwrap().build().unwrap() {
             let batch = batch.unwrap();
-            let names: Vec<String> = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
+            let fields =
+                batch.schema().fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
             rows += batch.num_rows();
-            for line in lines(&batch, &names) {
-                let hash: [u8; 16] = blake3::hash(line.as_bytes()).as_bytes()[..16].try_into().unwrap();
+            for row in &RowConverter::new(fields).unwrap().convert_columns(batch.columns()).unwrap() {
+                let hash: [u8; 16] = blake3::hash(row.as_ref()).as_bytes()[..16].try_into().unwrap();
                 sum = sum.wrapping_add(u128::from_le_bytes(hash));
             }
         }
