@@ -12,7 +12,7 @@ use crate::stores::s3::{BUCKET, KEY_ID, SECRET, Server};
 use crate::support::{Desk, files, manifest, multiset, released, released_files, throng};
 
 /// Rows of the generated job, unless `THRONG_TEST_CLUSTER_ROWS` says otherwise.
-const ROWS: u64 = 200_000;
+const ROWS: u64 = 5_000_000;
 
 /// A cluster whose processes have the credentials of an S3 server in their environment.
 fn fleet() -> Fleet {
@@ -118,4 +118,25 @@ fn a_generated_census_to_an_object_store() {
         let said = executor.process.said();
         assert!(said.contains("a task has ended"), "{said}");
     }
+}
+
+#[test]
+fn a_table_of_rows_that_are_alike_is_surveyed_again() {
+    let fleet = Fleet::start(1);
+    let desk = Desk::new();
+    // So many that tasks sample below a ceiling, and so few different ones that too few lie below it.
+    throng(&["generate", &desk.name("in.parquet"), "--rows", "600000", "--files", "4", "--quiet"]).ok();
+    desk.job(
+        "privacy.k = 5\nmethod.effort = \"fast\"\ndefaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\n\
+         sex.role = \"quasi\"\ndiagnosis.role = \"sensitive\"\n",
+    );
+    let more = ["--cell-rows", "50000", "--run-id", "one"];
+    let mut run = fleet.run(&desk.name("job.toml"), &[&more[..], &["--partitions", "4"]].concat());
+    assert_eq!(run.end(), Some(0), "{}", run.said());
+    assert!(run.said().contains("the survey is taken again"), "{}", run.said());
+    let near = format!("sink.url={}", desk.name("alone"));
+    desk.run(&[&["--quiet", "--set", &near], &more[..]].concat()).ok();
+    let (cluster, alone) = (desk.path("out"), desk.path("alone"));
+    assert_eq!(digest(&cluster), digest(&alone));
+    assert_eq!(figures(&manifest(&cluster)), figures(&manifest(&alone)));
 }
