@@ -83,6 +83,8 @@ pub(super) fn settings() -> SessionConfig {
     let mut config = SessionConfig::new_with_ballista()
         .with_ballista_physical_extension_codec(Arc::new(ClusterCodec::default()))
         .with_ballista_grpc_client_max_message_size(super::LARGEST_MESSAGE);
+    // Text as one machine reads it. Ballista would have it copied value by value; its shuffle can send views, too.
+    config.options_mut().execution.parquet.schema_force_view_types = true;
     config.options_mut().extensions.insert(Places::default());
     config
 }
