@@ -12,7 +12,7 @@ use crate::measure::Groups;
 use crate::operator::Blueprint;
 use crate::release::judge::{Look, classification};
 use crate::release::location::Location;
-use crate::release::manifest::{FORMAT, Manifest, OutputFile, PeopleCounts, Scores, Verification};
+use crate::release::manifest::{CellRows, FORMAT, Manifest, OutputFile, PeopleCounts, Scores, Verification};
 use crate::release::phase::Phase;
 use crate::release::population::PopulationRisk;
 use crate::release::presence;
@@ -139,6 +139,7 @@ impl Run {
             rows: measures.loss.rows(),
             suppressed: measures.loss.suppressed(),
             cells,
+            cell_rows: CellRows::of(measures.cells),
             scores: Scores::new(measures, classes, k, &columns),
             dependencies: Vec::new(),
             population: None,
