@@ -20,21 +20,6 @@ pub enum Skew {
     Same,
 }
 
-impl Skew {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Zipf, Self::Town, Self::Copies, Self::Same];
-
-    /// What a table calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Zipf => "Zipf",
-            Self::Town => "one town",
-            Self::Copies => "copies",
-            Self::Same => "all the same",
-        }
-    }
-}
-
 /// The job on such rows, after version, source and sink.
 pub const JOB: &str = "
 privacy.k = 5
