@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use datafusion::prelude::ParquetReadOptions;
 use support::{census, peak_memory, timed};
-use throng::release::SessionOptions;
+use throng::release::{RunOptions, SessionOptions};
 
 fn main() {
     throng::cli::allocator::set_up();
@@ -80,7 +80,8 @@ async fn anonymise(session: &SessionOptions, data: &Path, sink: &Path, method: &
         "fast" | "balanced" | "thorough" => format!("method.effort = \"{method}\"\n"),
         name => format!("method.name = \"{name}\"\n"),
     };
-    let (manifest, times) = census::run(session, data, sink, 10, &census::QUASI, &method).await;
+    let options = RunOptions { session: session.clone(), ..RunOptions::default() };
+    let (manifest, times) = census::run(options, data, sink, 10, &census::QUASI, &method).await;
     let laps: Vec<String> = times.iter().map(|(phase, time)| format!("{phase:?} {:.1}", time.as_secs_f64())).collect();
     println!("    {} cells; {}", manifest.cells, laps.join(", "));
     manifest.scores.gcp

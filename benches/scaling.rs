@@ -1,23 +1,25 @@
-//! How the cost of a run grows: over rows, k, columns and partitions.
+//! How the cost of a run grows: over rows, k, columns, partitions and cells; and how alike cells are.
 //!
-//! `cargo bench --bench scaling -- [ROWS...]`, for example `-- 1000000 10000000`; k, columns and partitions are varied on
-//! the first of them. Every line shows CPU and wall time, and the CPU time of a row against that of the first line of its
-//! table.
+//! `cargo bench --bench scaling -- [ROWS...]`, for example `-- 1000000 10000000`; all but rows is varied on the first of
+//! them. Every line shows CPU and wall time, the CPU time of a row and the loss against those of the first line of its
+//! table, and rows of the smallest and of the largest cell. The last table is of skewed rows, which are hard to cut into
+//! cells of one size.
 
-#![allow(
-    missing_docs,
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a bench"
-)]
+#![allow(missing_docs, clippy::print_stdout, clippy::expect_used, clippy::panic, reason = "a bench")]
 
 mod support;
 
+use std::path::Path;
+
 use bytesize::ByteSize;
+use support::skew::{self, Skew};
 use support::{census, timed};
-use throng::release::SessionOptions;
+use throng::job::Job;
+use throng::release::{RunOptions, SessionOptions};
+
+/// Skewed rows, by the name of their table.
+const SKEWED: [(&str, Skew); 4] =
+    [("Zipf", Skew::Zipf), ("one town", Skew::Town), ("copies", Skew::Copies), ("same rows", Skew::Same)];
 
 /// What a line of a table varies.
 #[derive(Clone, Copy)]
@@ -26,6 +28,10 @@ struct Case {
     k: u32,
     columns: usize,
     partitions: Option<usize>,
+    /// About how many cells there should be.
+    cells: Option<u64>,
+    /// Skewed rows instead of the census.
+    skew: Option<Skew>,
 }
 
 fn main() {
@@ -35,34 +41,64 @@ fn main() {
     if rows.is_empty() {
         rows = vec![1_000_000];
     }
-    let usual = Case { rows: rows[0], k: 10, columns: census::QUASI.len(), partitions: None };
+    let usual = Case { rows: rows[0], k: 10, columns: census::QUASI.len(), partitions: None, cells: None, skew: None };
     table("rows", &rows.iter().map(|&rows| (rows.to_string(), Case { rows, ..usual })).collect::<Vec<_>>());
     table("k", &[2, 5, 10, 50, 100].map(|k| (k.to_string(), Case { k, ..usual })));
     table("columns", &[2, 4, 6, 8].map(|columns| (columns.to_string(), Case { columns, ..usual })));
     table("partitions", &[1, 2, 4, 8].map(|n| (n.to_string(), Case { partitions: Some(n), ..usual })));
+    table("cells", &[1, 2, 8, 64, 512].map(|cells| (cells.to_string(), Case { cells: Some(cells), ..usual })));
+    for (name, skew) in SKEWED {
+        let lines = [1, 8, 64].map(|cells| (cells.to_string(), Case { skew: Some(skew), cells: Some(cells), ..usual }));
+        table(name, &lines);
+    }
 }
 
 fn table(what: &str, cases: &[(String, Case)]) {
-    println!("{what:>12} {:>8} {:>8} {:>12} {:>6} {:>8}", "CPU s", "wall s", "CPU us/row", "x", "GCP");
+    println!(
+        "{what:>12} {:>8} {:>8} {:>12} {:>6} {:>8} {:>6} {:>6} {:>9} {:>9} {:>6}",
+        "CPU s", "wall s", "CPU us/row", "x", "GCP", "x", "cells", "smallest", "largest", "x"
+    );
     let mut first = None;
     for (name, case) in cases {
-        let data = census::data(case.rows);
         let sink = census::folder().join("sink-scaling");
         std::fs::remove_dir_all(&sink).ok();
-        let session = SessionOptions {
-            memory_limit: Some(ByteSize::gib(4).0 as usize),
-            partitions: case.partitions,
-            ..SessionOptions::default()
+        let job = job(case, &sink);
+        let options = RunOptions {
+            session: SessionOptions {
+                memory_limit: Some(ByteSize::gib(4).0 as usize),
+                partitions: case.partitions,
+                ..SessionOptions::default()
+            },
+            cell_rows: case.cells.map(|cells| case.rows.div_ceil(cells) as usize),
+            ..RunOptions::default()
         };
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        let quasi = &census::QUASI[..case.columns];
-        let ((manifest, _), cpu, wall) =
-            timed(|| runtime.block_on(census::run(&session, &data, &sink, case.k, quasi, "")));
-        let per_row = cpu.as_secs_f64() * 1e6 / case.rows as f64;
-        let ratio = per_row / *first.get_or_insert(per_row);
-        let gcp = manifest.scores.gcp.map_or(String::new(), |gcp| format!("{gcp:.5}"));
-        let (cpu, wall) = (cpu.as_secs_f64(), wall.as_secs_f64());
-        println!("{name:>12} {cpu:>8.1} {wall:>8.1} {per_row:>12.3} {ratio:>6.2} {gcp:>8}");
+        let ((manifest, _), cpu, wall) = timed(|| runtime.block_on(census::release(job, options)));
+        let (per_row, gcp) = (cpu.as_secs_f64() * 1e6 / case.rows as f64, manifest.scores.gcp.unwrap_or(0.0));
+        let (first_per_row, first_gcp) = *first.get_or_insert((per_row, gcp));
+        let (cost, loss) = (per_row / first_per_row, gcp / first_gcp);
+        let cells = manifest.cell_rows.expect("cells have rows");
+        let (cpu, wall, count) = (cpu.as_secs_f64(), wall.as_secs_f64(), manifest.cells);
+        let (smallest, largest) = (cells.smallest, cells.largest);
+        let apart = largest as f64 / smallest as f64;
+        println!(
+            "{name:>12} {cpu:>8.1} {wall:>8.1} {per_row:>12.3} {cost:>6.2} {gcp:>8.5} {loss:>6.3} {count:>6} \
+             {smallest:>9} {largest:>9} {apart:>6.2}"
+        );
         std::fs::remove_dir_all(&sink).ok();
     }
+}
+
+fn job(case: &Case, sink: &Path) -> Job {
+    let Some(skew) = case.skew else {
+        return census::job(&census::data(case.rows), sink, case.k, &census::QUASI[..case.columns], "");
+    };
+    let data = census::folder().join(format!("{skew:?}-{}.parquet", case.rows));
+    if !data.exists() {
+        std::fs::create_dir_all(census::folder()).expect("the bench folder");
+        skew::write(skew, case.rows as usize, 3, &data);
+    }
+    let (source, sink) = (data.to_string_lossy(), sink.to_string_lossy());
+    let text = format!("version = 1\nsource.url = {source:?}\nsink.url = {sink:?}\n{}", skew::JOB);
+    Job::parse_with(&text, Path::new("bench.toml"), &[("privacy.k", &case.k.to_string())]).expect("a job")
 }

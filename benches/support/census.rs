@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use throng::job::Job;
-use throng::release::{Manifest, Outcome, Phase, Run, RunOptions, SessionOptions};
+use throng::release::{Manifest, Outcome, Phase, Run, RunOptions};
 
 /// The quasi-identifiers, and how each is written in a job.
 pub const QUASI: [&str; 8] = [
@@ -57,15 +57,19 @@ pub fn job(data: &Path, sink: &Path, k: u32, quasi: &[&str], more: &str) -> Job 
 
 /// One run, from Parquet to a verified release.
 pub async fn run(
-    session: &SessionOptions,
+    options: RunOptions,
     data: &Path,
     sink: &Path,
     k: u32,
     quasi: &[&str],
     more: &str,
 ) -> (Box<Manifest>, Vec<(Phase, Duration)>) {
-    let options = RunOptions { session: session.clone(), ..RunOptions::default() };
-    let run = Run::new(job(data, sink, k, quasi, more), Path::new("."), options).expect("a run");
+    release(job(data, sink, k, quasi, more), options).await
+}
+
+/// One run of a job into a new sink.
+pub async fn release(job: Job, options: RunOptions) -> (Box<Manifest>, Vec<(Phase, Duration)>) {
+    let run = Run::new(job, Path::new("."), options).expect("a run");
     match run.execute(&|_, _, _| {}).await.expect("a release") {
         Outcome::Released(manifest, times) => (manifest, times),
         Outcome::AlreadyDone(_) => panic!("the sink is new"),

@@ -2,6 +2,8 @@
 
 #[allow(dead_code, clippy::expect_used, clippy::panic, reason = "a bench, and not every one needs the census")]
 pub mod census;
+#[allow(dead_code, clippy::expect_used, reason = "a bench, and not every one needs skewed rows")]
+pub mod skew;
 
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,12 @@ pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
     line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// Lets the system count the most memory anew. Linux does, others are not asked.
+#[allow(dead_code, reason = "not every bench measures memory")]
+pub fn forget_peak() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
 /// CPU and wall time of one call.

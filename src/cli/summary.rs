@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table};
 
 use crate::attack::population::Uniques;
 use crate::release::{Manifest, Phase};
+pub(super) use crate::report::count as number;
 
 /// What was published, how good it is, and where it lies.
 pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -> String {
@@ -162,17 +163,4 @@ pub(super) fn table(header: &[&str]) -> Table {
         values.set_cell_alignment(CellAlignment::Right);
     }
     table
-}
-
-/// A number with its thousands apart.
-pub(super) fn number(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -39,4 +39,5 @@
 //! ([`crate::release`]); a program that publishes by itself is responsible for them. More suppression than the policy
 //! allows fails the query when its last row has been read, so collect before you publish.
 //!
-//! `EXPLAIN` reads no data; `EXPLAIN ANALYZE` shows cells, groups, suppressed rows and times of the operator.
+//! `EXPLAIN` reads no data; `EXPLAIN ANALYZE` shows cells, rows of the smallest and of the largest, groups, suppressed rows
+//! and times of the operator.

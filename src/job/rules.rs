@@ -241,28 +241,6 @@ impl LDiversity {
     }
 }
 
-impl SensitiveRule for LDiversity {
-    fn column(&self) -> &str {
-        &self.column
-    }
-
-    fn describe(&self) -> String {
-        self.rule().describe()
-    }
-
-    fn breach(&self) -> String {
-        self.rule().breach()
-    }
-
-    fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
-        self.rule().allows(histogram, column)
-    }
-
-    fn ready(&self, _setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
-        Arc::new(self.rule())
-    }
-}
-
 impl RangeDiversity {
     /// The rule that this form stands for; the ranges belong to the column.
     pub fn rule(&self) -> privacy::range_diversity::RangeDiversity {
@@ -270,27 +248,35 @@ impl RangeDiversity {
     }
 }
 
-impl SensitiveRule for RangeDiversity {
-    fn column(&self) -> &str {
-        &self.column
-    }
+/// A form of the job file judges as the rule that it stands for.
+macro_rules! as_its_rule {
+    ($form:ty) => {
+        impl SensitiveRule for $form {
+            fn column(&self) -> &str {
+                &self.column
+            }
 
-    fn describe(&self) -> String {
-        self.rule().describe()
-    }
+            fn describe(&self) -> String {
+                self.rule().describe()
+            }
 
-    fn breach(&self) -> String {
-        self.rule().breach()
-    }
+            fn breach(&self) -> String {
+                self.rule().breach()
+            }
 
-    fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
-        self.rule().allows(histogram, column)
-    }
+            fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
+                self.rule().allows(histogram, column)
+            }
 
-    fn ready(&self, _setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
-        Arc::new(self.rule())
-    }
+            fn ready(&self, _setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
+                Arc::new(self.rule())
+            }
+        }
+    };
 }
+
+as_its_rule!(LDiversity);
+as_its_rule!(RangeDiversity);
 
 /// The problem with a rule about a column that is not a sensitive one.
 fn not_sensitive(job: &Job, column: &str, key: &str) -> Option<Problem> {

@@ -7,6 +7,7 @@
 //! Group measures ([`Groups`]) take losses and disclosures from outside, since the exact ones are known only when
 //! values are recoded. Class measures ([`loss::Classes`]) come from counting equal rows of the published files.
 
+pub mod cells;
 pub mod classification;
 pub mod dependency;
 pub mod generalisation;
@@ -20,6 +21,7 @@ pub mod wilcoxon;
 mod wire;
 pub mod workload;
 
+pub use cells::Cells;
 pub use generalisation::Generalisation;
 pub use information::Information;
 pub use loss::{Classes, Loss};
@@ -71,6 +73,8 @@ pub struct Groups {
     pub loss: Loss,
     /// How well they protect.
     pub protection: Protection,
+    /// Sizes of the cells that they were made from.
+    pub cells: Cells,
     /// Their sizes in people, when rows tell whose they are.
     pub people: Option<People>,
     /// How far values have moved up.
@@ -89,6 +93,7 @@ impl Groups {
         Self {
             loss: Loss::new(quasi),
             protection: Protection::new(sensitive),
+            cells: Cells::default(),
             people: None,
             generalisation: Generalisation::default(),
             information: None,
@@ -108,6 +113,7 @@ impl Groups {
     pub fn merge(&mut self, other: &Self) {
         self.loss.merge(&other.loss);
         self.protection.merge(&other.protection);
+        self.cells.merge(other.cells);
         if let Some(people) = &other.people {
             self.people.get_or_insert_default().merge(people);
         }

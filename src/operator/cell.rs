@@ -16,7 +16,7 @@ use crate::encode::{class_hashes, encode_sensitive, row_hashes};
 use crate::error::Result;
 use crate::job::Role;
 use crate::measure::dependency::Preserved;
-use crate::measure::{Groups as Measures, People};
+use crate::measure::{Cells, Groups as Measures, People};
 use crate::method::combined::Raised;
 use crate::method::settle;
 use crate::permutation::mix;
@@ -62,6 +62,7 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     }
     let mut measures = measure(blueprint, &table, &groups, &losses, raised.as_ref());
     measures.people = people(blueprint, rows, &groups, &published)?;
+    measures.cells = Cells::one(rows.num_rows() as u64);
     Ok(Cell {
         rows: published,
         measures,

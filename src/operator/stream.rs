@@ -33,6 +33,8 @@ pub(super) struct Metrics {
     suppressed: Count,
     /// Cuts of the tree of cells.
     pub(super) splits: Gauge,
+    /// Rows of the smallest and of the largest cell of all partitions, told by the last one to end: gauges are added up.
+    smallest_cell: Gauge,
     largest_cell: Gauge,
     encoding: Time,
     grouping: Time,
@@ -48,6 +50,7 @@ impl Metrics {
             groups: MetricBuilder::new(set).counter("groups", partition),
             suppressed: MetricBuilder::new(set).counter("suppressed_rows", partition),
             splits: MetricBuilder::new(set).gauge("splits", partition),
+            smallest_cell: MetricBuilder::new(set).gauge("smallest_cell", partition),
             largest_cell: MetricBuilder::new(set).gauge("largest_cell", partition),
             encoding: time("encode_time"),
             grouping: time("group_time"),
@@ -202,14 +205,12 @@ impl CellStream {
                 batches.first().map(RecordBatch::schema).unwrap_or_else(|| Arc::clone(&blueprint.treatment.input));
             let rows = concat_batches(&schema, &batches)?;
             drop(batches);
-            Ok::<_, Error>((rows.num_rows(), cell::anonymise(&blueprint, cell, &rows)?))
+            cell::anonymise(&blueprint, cell, &rows)
         });
-        let (rows, done) =
-            task.join().await.map_err(|error| Error::Internal(format!("grouping a cell failed: {error}")))??;
+        let done = task.join().await.map_err(|error| Error::Internal(format!("grouping a cell failed: {error}")))??;
         self.metrics.cells.add(1);
         self.metrics.groups.add(done.measures.loss.groups() as usize);
         self.metrics.suppressed.add(done.measures.loss.suppressed() as usize);
-        self.metrics.largest_cell.set_max(rows);
         self.metrics.encoding.add_duration(done.encoding);
         self.metrics.grouping.add_duration(done.grouping);
         self.metrics.recoding.add_duration(done.recoding);
@@ -234,7 +235,11 @@ impl CellStream {
         let mut tally = self.tally.lock().map_err(|_| Error::Internal("measures are poisoned".into()))?;
         tally.open = tally.open.saturating_sub(1);
         match tally.sum() {
-            Some(measures) if tally.open == 0 && tally.whole => self.blueprint.refuse(&measures),
+            Some(measures) if tally.open == 0 => {
+                self.metrics.smallest_cell.set(measures.cells.smallest as usize);
+                self.metrics.largest_cell.set(measures.cells.largest as usize);
+                if tally.whole { self.blueprint.refuse(&measures) } else { Ok(()) }
+            }
             _ => Ok(()),
         }
     }
@@ -245,7 +250,7 @@ impl CellStream {
         self.reservation.try_resize(wanted).map_err(|error| {
             Error::Resources(format!(
                 "a cell needs {} of working memory, which the memory limit does not leave; raise --memory-limit, or \
-                 lower --partitions ({})",
+                 lower --cell-rows or --partitions ({})",
                 bytesize::ByteSize(self.held as u64),
                 error.strip_backtrace()
             ))

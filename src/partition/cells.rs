@@ -3,24 +3,30 @@
 //! It is built once, from a weighted sample, and then asked of every row: which cell is yours? Cells are units of
 //! work, so they should be alike in size, and their borders should part rows that would not be grouped anyway.
 //!
-//! 1. A node heavier than one and a half cells is cut.
-//! 2. Of all value boundaries that leave on both sides enough for whole cells of about the wanted size, the one with
-//!    the largest gain is taken; it need not be near the median, so a good cut is not missed for the sake of balance.
-//! 3. When a value dominates every axis, so that there is no such boundary, the one nearest to the median is taken,
-//!    unless it would split off less than a quarter of a cell.
-//! 4. A node without such a boundary is a cell, however heavy.
+//! 1. A node that is too large for a cell is cut.
+//! 2. Of all value boundaries whose two sides can both be cut into cells of about the wanted size, the one with the
+//!    largest gain is taken; it need not be near the median, so a good cut is not missed for the sake of balance. Sizes
+//!    are those of a sample, which errs, so they must be the closer the smaller it is: then no cell of the table is
+//!    more than twice as large as another.
+//! 3. Where there is none, cells of the sample may differ as much.
+//! 4. When a value dominates every axis, so that there is no such boundary either, the one nearest to the median is
+//!    taken, unless what it splits off is farther from a whole cell than the node is.
+//! 5. A node without such a boundary is a cell, however heavy.
 
 use super::gain::{boundaries, partition};
 use crate::domain::{Code, Table};
 
-/// The least size, in cells, of the cells that a side can be cut into.
-const WHOLE: f64 = 0.75;
+/// How many times as large as another a cell may be, as far as values allow it.
+const LARGEST: f64 = 2.0;
 
-/// Cells by which a node is cut, at least.
-const WORTH_CUTTING: f64 = 1.5;
+/// How far the sizes that are aimed at may come together, however small the sample is.
+const CLOSEST: f64 = 1.2;
+
+/// Standard errors of a cell's size that are allowed for.
+const DOUBT: f64 = 3.0;
 
 /// Cells that a side must hold, at least.
-const SMALLEST: f64 = 0.25;
+const SMALLEST: f64 = 0.6;
 
 /// Where a path through the tree goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,13 +86,13 @@ impl CellTree {
     /// that goes left, and the rows that are cut.
     pub fn build_where(sample: &Table, weights: &[f64], cell_share: f64, allowed: &Allowed<'_>) -> Self {
         assert_eq!(sample.rows(), weights.len(), "every sample row has a weight");
-        let cell = cell_share * weights.iter().sum::<f64>();
+        let sizes = Sizes::new(weights, cell_share);
         let mut rows: Vec<u32> = (0..sample.rows() as u32).collect();
         let mut tree = Self::single();
         let mut cells = 0;
         let mut open = vec![Part { start: 0, end: rows.len(), hangs_on: None }];
         while let Some(part) = open.pop() {
-            let branch = match best_cut(sample, weights, &rows[part.start..part.end], cell, allowed) {
+            let branch = match best_cut(sample, weights, &rows[part.start..part.end], &sizes, allowed) {
                 Some((axis, at)) => {
                     let middle =
                         part.start + partition(&mut rows[part.start..part.end], |row| sample.row(row)[axis] <= at);
@@ -145,13 +151,19 @@ impl CellTree {
 }
 
 /// The axis and the largest code on the left of the best cut, if the rows should be cut.
-fn best_cut(sample: &Table, weights: &[f64], rows: &[u32], cell: f64, allowed: &Allowed<'_>) -> Option<(usize, Code)> {
+fn best_cut(
+    sample: &Table,
+    weights: &[f64],
+    rows: &[u32],
+    sizes: &Sizes,
+    allowed: &Allowed<'_>,
+) -> Option<(usize, Code)> {
     let weight: f64 = rows.iter().map(|&row| weights[row as usize]).sum();
-    if weight < WORTH_CUTTING * cell {
+    if !sizes.fair.exceeds(weight) {
         return None;
     }
-    // (balanced, gain or share of the lighter side, axis, code); the first of equals wins.
-    let mut best: Option<(bool, f64, usize, Code)> = None;
+    // (evenness, gain or share of the lighter side, axis, code); the first of equals wins.
+    let mut best: Option<(Evenness, f64, usize, Code)> = None;
     for (a, axis) in sample.axes.iter().enumerate() {
         let mut values: Vec<(Code, f64)> =
             rows.iter().map(|&row| (sample.row(row)[a], weights[row as usize])).collect();
@@ -162,23 +174,88 @@ fn best_cut(sample: &Table, weights: &[f64], rows: &[u32], cell: f64, allowed: &
             same
         });
         for (boundary, value) in boundaries(axis, &values).iter().zip(&values) {
+            let Some(evenness) = sizes.evenness(boundary.left, boundary.right) else { continue };
             let lighter = boundary.left.min(boundary.right);
-            if lighter < SMALLEST * cell || lighter <= 0.0 {
-                continue;
-            }
-            let balanced = is_whole(boundary.left / cell) && is_whole(boundary.right / cell);
-            let merit = if balanced { boundary.gain * axis.weight.max(0.0) } else { lighter };
-            if best.is_none_or(|(was, top, ..)| (balanced, merit) > (was, top)) && allowed(a, value.0, rows) {
-                best = Some((balanced, merit, a, value.0));
+            let merit = if evenness == Evenness::Uneven { lighter } else { boundary.gain * axis.weight.max(0.0) };
+            if best.is_none_or(|(was, top, ..)| (evenness, merit) > (was, top)) && allowed(a, value.0, rows) {
+                best = Some((evenness, merit, a, value.0));
             }
         }
     }
     best.map(|(_, _, axis, at)| (axis, at))
 }
 
-/// Whether so many cells can be cut into whole ones, none much smaller than wanted.
-fn is_whole(cells: f64) -> bool {
-    cells >= WHOLE * cells.round().max(1.0)
+/// How alike the cells of the two sides of a cut can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Evenness {
+    /// One value weighs too much.
+    Uneven,
+    /// None as large as two others.
+    Fair,
+    /// Nearly as large as wanted.
+    Near,
+}
+
+/// How far the weights of cells may lie apart.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// The wanted weight.
+    cell: f64,
+    /// The largest cell against the wanted weight, and the wanted weight against the smallest.
+    apart: f64,
+}
+
+impl Bounds {
+    /// Round a wanted weight, the largest so many times the smallest.
+    fn round(cell: f64, times: f64) -> Self {
+        Self { cell, apart: times.sqrt() }
+    }
+
+    /// Whether so much is too much for one cell.
+    fn exceeds(self, weight: f64) -> bool {
+        weight > self.cell * self.apart
+    }
+
+    /// Whether so much can be cut into cells within the bounds. What is several cells must be nearer to the wanted weight
+    /// of so many, or else there would be hardly a place left to cut it at.
+    fn divide(self, weight: f64) -> bool {
+        let apart = if self.exceeds(weight) { self.apart.sqrt() } else { self.apart };
+        let cells = (weight / self.cell * apart).floor();
+        cells >= 1.0 && weight <= cells * self.cell * apart
+    }
+}
+
+/// How large cells should be.
+#[derive(Debug)]
+struct Sizes {
+    cell: f64,
+    near: Bounds,
+    fair: Bounds,
+}
+
+impl Sizes {
+    fn new(weights: &[f64], cell_share: f64) -> Self {
+        let total: f64 = weights.iter().sum();
+        let squares: f64 = weights.iter().map(|weight| weight * weight).sum();
+        // What a cell holds of the sample, were all its rows of equal weight, tells how far its size may be off.
+        let rows = cell_share * total * total / squares.max(f64::MIN_POSITIVE);
+        let error = DOUBT / rows.max(1.0).sqrt();
+        let times = (LARGEST * (1.0 - error) / (1.0 + error)).max(CLOSEST);
+        let cell = cell_share * total;
+        Self { cell, near: Bounds::round(cell, times), fair: Bounds::round(cell, LARGEST) }
+    }
+
+    /// How alike the cells of sides of these weights can be; none when the cut leaves them less even than the node is.
+    fn evenness(&self, left: f64, right: f64) -> Option<Evenness> {
+        if self.near.divide(left) && self.near.divide(right) {
+            Some(Evenness::Near)
+        } else if self.fair.divide(left) && self.fair.divide(right) {
+            Some(Evenness::Fair)
+        } else {
+            let enough = (self.cell / (left + right)).max(SMALLEST);
+            (left.min(right) >= enough * self.cell).then_some(Evenness::Uneven)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -225,12 +302,12 @@ mod tests {
         let tree = CellTree::build(&sample, &weights, 0.01);
         assert!((75..=160).contains(&tree.cells()), "{} cells", tree.cells());
         for share in shares(&tree, &sample, &weights) {
-            assert!((0.005..0.0151).contains(&share), "a cell holds {share}");
+            assert!((0.0085..0.0118).contains(&share), "a cell holds {share}");
         }
-        let fresh = skewed(50_000, 2);
-        for share in shares(&tree, &fresh, &vec![1.0; 50_000]) {
-            assert!(share < 0.02, "a cell of other rows holds {share}");
-        }
+        // Rows that the sample has not seen.
+        let fresh = shares(&tree, &skewed(50_000, 2), &vec![1.0; 50_000]);
+        let (least, most) = fresh.iter().fold((1.0_f64, 0.0_f64), |(a, b), &share| (a.min(share), b.max(share)));
+        assert!(most <= LARGEST * least, "cells hold {least} to {most}");
     }
 
     #[test]

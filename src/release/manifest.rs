@@ -9,7 +9,7 @@ use super::population::PopulationRisk;
 use crate::job::{Form, Role};
 use crate::measure::dependency::Preserved;
 use crate::measure::workload::QueryError;
-use crate::measure::{Classes, Groups, Information, People, Workload, risk};
+use crate::measure::{Cells, Classes, Groups, Information, People, Workload, risk};
 use crate::privacy::Figures;
 
 /// Version of the manifest's format.
@@ -72,6 +72,9 @@ pub struct Manifest {
     pub suppressed: u64,
     /// Cells that the table was cut into.
     pub cells: usize,
+    /// Rows of the smallest and of the largest of them; not told by older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell_rows: Option<CellRows>,
     /// How much was lost and how well people are protected.
     pub scores: Scores,
     /// The dependencies of the policy: how well they hold in the source, and what the release preserves of them.
@@ -82,6 +85,22 @@ pub struct Manifest {
     pub population: Option<PopulationRisk>,
     /// What the verification of the written files has found.
     pub verification: Verification,
+}
+
+/// How alike the cells are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellRows {
+    /// Rows of the smallest cell.
+    pub smallest: u64,
+    /// Rows of the largest cell.
+    pub largest: u64,
+}
+
+impl CellRows {
+    /// What the cells of a run tell; nothing when no row was read.
+    pub(super) fn of(cells: Cells) -> Option<Self> {
+        (cells.count > 0).then_some(Self { smallest: cells.smallest, largest: cells.largest })
+    }
 }
 
 /// How a functional dependency fares.

@@ -56,8 +56,8 @@ pub use feasibility::Report;
 pub use ledger::{collect_garbage, latest_run, releases, roll_back};
 pub use location::Location;
 pub use manifest::{
-    ClassCounts, DependencyScore, Inferred, InputFile, Manifest, OutputFile, PeopleCounts, QueryScores, Scores,
-    Verification,
+    CellRows, ClassCounts, DependencyScore, Inferred, InputFile, Manifest, OutputFile, PeopleCounts, QueryScores,
+    Scores, Verification,
 };
 pub use matching::Matching;
 #[cfg(feature = "cluster")]

@@ -5,13 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
-use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::error::Result as DataFusionResult;
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::Int64Type;
 use datafusion::functions_aggregate::expr_fn::{count, max, sum};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, ident, lit,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, ident, lit};
 use datafusion::physical_plan::collect;
 use datafusion::prelude::{DataFrame, SessionContext};
 use serde::{Deserialize, Serialize};
@@ -21,8 +18,7 @@ use super::run::measures;
 use super::session::{SessionOptions, SpillFolder};
 use super::source::Source;
 use super::stores::Stores;
-use super::verify::fingerprint;
-use crate::encode::row_hashes;
+use super::verify::{fingerprint, row_hash};
 use crate::error::{Error, Result};
 use crate::job::{Inference, Job, MethodName, MethodSpec, Policy};
 use crate::measure::classification::Minority;
@@ -143,9 +139,8 @@ impl Trials {
             return Ok(self.source.clone().cache().await?);
         }
         let ceiling = (u64::MAX as f64 * (rows as f64 / self.rows as f64)) as u64;
-        let chosen = Chosen { signature: Signature::variadic_any(Volatility::Immutable), seed, ceiling };
-        let columns: Vec<Expr> = self.source.schema().columns().into_iter().map(Expr::Column).collect();
-        Ok(self.source.clone().filter(ScalarUDF::from(chosen).call(columns))?.cache().await?)
+        let columns = self.source.schema().columns().into_iter().map(Expr::Column).collect();
+        Ok(self.source.clone().filter(row_hash(columns, seed).lt(lit(ceiling)))?.cache().await?)
     }
 
     /// Groups rows under a setting and scores the result.
@@ -217,39 +212,6 @@ struct Found {
     minority: Option<Minority>,
     /// Names of the quasi-identifiers.
     columns: Vec<String>,
-}
-
-/// Whether a row belongs to a sample: by a seeded hash of its content, so whatever way it is read.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Chosen {
-    signature: Signature,
-    seed: u64,
-    ceiling: u64,
-}
-
-impl ScalarUDFImpl for Chosen {
-    fn name(&self) -> &str {
-        "chosen"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> DataFusionResult<DataType> {
-        Ok(DataType::Boolean)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let columns = args
-            .args
-            .iter()
-            .map(|value| value.to_array(args.number_rows))
-            .collect::<DataFusionResult<Vec<ArrayRef>>>()?;
-        let hashes = row_hashes(&columns, args.number_rows, self.seed)?;
-        let chosen: BooleanArray = hashes.into_iter().map(|hash| Some(hash < self.ceiling)).collect();
-        Ok(ColumnarValue::Array(Arc::new(chosen)))
-    }
 }
 
 /// Lets the system count the most memory anew. Linux does, others are not asked.

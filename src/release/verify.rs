@@ -446,14 +446,15 @@ async fn uncovered(
 
 /// Two independent 64-bit hashes of some columns: together they tell combinations of values apart.
 pub(crate) fn fingerprint(columns: &[String]) -> Vec<Expr> {
-    let part = |name: &str, seed: u64| {
-        let function = ScalarUDF::from(Fingerprint { signature: Signature::variadic_any(Volatility::Immutable), seed });
-        // Without columns, all rows are alike.
-        let columns = if columns.is_empty() { vec![lit(0)] } else { columns.iter().map(ident).collect() };
-        function.call(columns).alias(name)
-    };
+    let part = |name: &str, seed: u64| row_hash(columns.iter().map(ident).collect(), seed).alias(name);
     let [a, b] = CLASS_SEEDS;
     vec![part("class_a", a), part("class_b", b)]
+}
+
+/// A seeded hash of some columns. Without columns, all rows are alike.
+pub(super) fn row_hash(columns: Vec<Expr>, seed: u64) -> Expr {
+    let function = ScalarUDF::from(Fingerprint { signature: Signature::variadic_any(Volatility::Immutable), seed });
+    function.call(if columns.is_empty() { vec![lit(0)] } else { columns })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -18,6 +18,8 @@ use std::path::Path;
 use datafusion::prelude::{DataFrame, SessionContext};
 
 pub use bins::{Bin, Histogram};
+#[cfg(feature = "cli")]
+pub(crate) use text::count;
 
 use crate::error::{Error, Result};
 use crate::job::{Job, Role, published_fields};

@@ -322,7 +322,10 @@ fn provenance(report: &Report) -> String {
             manifest.tuned.iter().map(|(name, value)| format!("{} = {}", escape(name), number(*value))).collect();
         fact("Found from a sample", tuned.join(", "));
     }
-    fact("Cells", count(manifest.cells as u64));
+    let sizes = manifest
+        .cell_rows
+        .map_or(String::new(), |rows| format!(", of {} to {} rows", count(rows.smallest), count(rows.largest)));
+    fact("Cells", count(manifest.cells as u64) + &sizes);
     fact("Throng", escape(&manifest.version));
     fact("Committed", escape(&manifest.committed));
     fact("Data", code(&manifest.data));

@@ -17,7 +17,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// A count with its thousands apart.
-pub(super) fn count(value: u64) -> String {
+pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

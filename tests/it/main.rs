@@ -11,6 +11,7 @@
 mod adult;
 mod bad_input;
 mod canary;
+mod cells;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod commands;
@@ -27,6 +28,7 @@ mod invariants;
 mod journey;
 mod layout;
 mod manners;
+mod memory;
 mod messages;
 mod methods;
 mod observing;
@@ -38,6 +40,8 @@ mod presence;
 mod queries;
 mod readings;
 mod rules;
+#[path = "../../benches/support/skew.rs"]
+mod skew;
 mod sources;
 mod stopping;
 mod stores;

@@ -41,7 +41,7 @@ fn digest(sink: &Path) -> (usize, u128) {
 
 /// What a manifest says of the published rows, whoever made them.
 fn figures(manifest: &Value) -> Vec<&Value> {
-    ["run", "policy", "rows", "rows_read", "suppressed", "cells", "scores", "verification"]
+    ["run", "policy", "rows", "rows_read", "suppressed", "cells", "cell_rows", "scores", "verification"]
         .iter()
         .map(|key| &manifest[*key])
         .collect()

@@ -1,0 +1,176 @@
+//! The two passes of a run, survey and grouping, and the plans that they are.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+use datafusion::prelude::DataFrame;
+use object_store::path::Path;
+
+use super::{Observer, Opened, Run};
+use crate::error::{Error, Result};
+use crate::job::Treatment;
+use crate::measure::Groups;
+use crate::operator::{Anonymize, AnonymizeExec, Blueprint, fitting_partitions, survey_plan};
+use crate::release::feasibility::Report;
+use crate::release::location::Location;
+use crate::release::phase::{Begun, Phase, known_rows, spilled_bytes};
+use crate::release::source::Source;
+use crate::release::upload::Uploads;
+use crate::release::write::{Target, WriteExec, Written, by_folder, gather};
+
+impl Run {
+    /// Before methods that fill groups with different values begin: whether there are enough.
+    pub(super) async fn foresee(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<()> {
+        if !self.policy.method.name.entry().buckets {
+            return Ok(());
+        }
+        for report in self.reports(input, treatment).await? {
+            tracing::info!("{report}");
+            report.refuse()?;
+        }
+        Ok(())
+    }
+
+    async fn reports(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<Vec<Report>> {
+        let mut reports = Vec::new();
+        for column in &treatment.sensitive {
+            let source = DataFrame::new(self.context.state(), input.clone());
+            reports.push(Report::of(source, treatment, &column.name).await?);
+        }
+        Ok(reports)
+    }
+
+    /// What the sensitive columns of the source allow. Reads them.
+    pub async fn feasibility(&self) -> Result<Vec<Report>> {
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        let Opened { rows, treatment, .. } = self.open(&source).await?;
+        self.reports(&rows, &treatment).await
+    }
+
+    pub(super) async fn survey(
+        &self,
+        input: &LogicalPlan,
+        treatment: Arc<Treatment>,
+        observer: &Observer<'_>,
+    ) -> Result<Arc<Blueprint>> {
+        let plan = survey_plan(input, &treatment)?;
+        let plan = DataFrame::new(self.context.state(), plan).create_physical_plan().await?;
+        let (rows, cell_rows) = (known_rows(&plan), self.cell_rows(&treatment));
+        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Survey, Some(plan), rows);
+        let found = self.engine.survey(plan, &self.context, Arc::clone(&treatment), cell_rows, &watch).await?;
+        Blueprint::new(treatment, found).map(Arc::new)
+    }
+
+    pub(super) async fn group(
+        &self,
+        input: LogicalPlan,
+        blueprint: &Arc<Blueprint>,
+        target: Target,
+        observer: &Observer<'_>,
+        phase: &Begun,
+    ) -> Result<(Vec<Written>, Groups, usize)> {
+        let (grouped, plan) = self.group_plan(input, blueprint, target).await?;
+        let rows = blueprint.survey.rows;
+        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Group, Some(plan), rows);
+        let (files, told) = gather(&self.engine.collect(Arc::clone(&plan), rows, &self.context, &watch).await?)?;
+        phase.count("spilled_bytes", spilled_bytes(&plan));
+        let measures = told.or_else(|| measures(&grouped)).unwrap_or_else(|| blueprint.measures());
+        if self.engine.is_remote() {
+            // A cluster that has lost an executor may have lost what a task had told: then others do it again.
+            let told = measures.loss.rows() + measures.loss.suppressed();
+            let read = blueprint.survey.source_rows();
+            if told != read {
+                return Err(Error::Retry(format!(
+                    "the cluster has told of {told} rows out of {read}, as it may when an executor is lost; nothing was \
+                     published, run again"
+                )));
+            }
+            blueprint.refuse(&measures)?;
+        }
+        phase.count("rows", measures.loss.rows());
+        phase.count("suppressed", measures.loss.suppressed());
+        Ok((files, measures, blueprint.survey.tree.cells()))
+    }
+
+    /// The plan of pass 2, and its anonymising part alone.
+    async fn group_plan(
+        &self,
+        input: LogicalPlan,
+        blueprint: &Arc<Blueprint>,
+        target: Target,
+    ) -> Result<(Arc<dyn ExecutionPlan>, Arc<dyn ExecutionPlan>)> {
+        let logical = Anonymize::surveyed(input, Arc::clone(blueprint))?.into_plan();
+        let mut state = self.context.state();
+        if let Some(limit) = self.options.session.memory_limit.filter(|_| !self.engine.is_remote()) {
+            let options = state.config_mut().options_mut();
+            let wanted = options.execution.target_partitions;
+            options.execution.target_partitions = fitting_partitions(&blueprint.treatment.input, limit, wanted);
+        }
+        let mut grouped = DataFrame::new(state, logical).create_physical_plan().await?;
+        if self.engine.is_remote() {
+            grouped = in_part(grouped)?;
+        }
+        // Measures of a partition must be where its files are written: no exchange may come between.
+        let laid_out = by_folder(Arc::clone(&grouped), &target.output.partition_by, !self.engine.is_remote())?;
+        let plan = Arc::new(WriteExec::new(laid_out, target, self.uploads.clone()));
+        Ok((grouped, plan))
+    }
+
+    pub(super) fn target(&self, sink: &Location, folder: &Path, run: &str, treatment: &Treatment) -> Target {
+        let metadata = [
+            ("throng.version", env!("CARGO_PKG_VERSION")),
+            ("throng.run", run),
+            ("throng.policy", &self.policy.hash),
+            ("throng.k", &self.policy.privacy.k.to_string()),
+        ];
+        self.context.register_object_store(&sink.root, Arc::clone(&sink.store));
+        Target {
+            store: sink.root.to_string(),
+            folder: folder.to_string(),
+            output: self.job.output.clone(),
+            metadata: metadata.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec(),
+            tables: treatment.form().is_two_tables(),
+            shared: self.engine.is_remote(),
+        }
+    }
+}
+
+/// The plan of a job as text; reads the schema of the source and nothing else.
+pub async fn plan(run: &Run) -> Result<String> {
+    let source = Source::find(&run.options.stores, &run.base, &run.job).await?;
+    let Opened { input, treatment, public, .. } = run.open(&source).await?;
+    let sink = run.sink()?;
+    let logical = Anonymize::treated(input.clone(), treatment.as_ref().clone())?.into_plan();
+    let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
+    let survey = DataFrame::new(run.context.state(), survey_plan(&input, &treatment)?).create_physical_plan().await?;
+    let target = run.target(&sink, &sink.at("data"), "", &treatment);
+    let write = WriteExec::new(in_part(Arc::clone(&plan))?, target, Uploads::default());
+    let stages = run.engine.explain(survey, Arc::new(write), &treatment, &run.context)?;
+    let shown = stages.unwrap_or_else(|| displayable(plan.as_ref()).indent(false).to_string());
+    let described = |what: &str, place: &Location| format!("{what}: {} ({})\n", place.name, place.service);
+    let mut places: String = source.locations().map(|place| described("source", place)).collect();
+    let public_places = public.iter().flat_map(|public| public.source.locations());
+    places.extend(public_places.map(|place| described("public", place)));
+    Ok(source.mask(places + &described("sink", &sink) + &shown))
+}
+
+/// Measures of the anonymising node of a plan.
+pub(crate) fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
+    match plan.downcast_ref::<AnonymizeExec>() {
+        Some(node) => node.measures(),
+        None => plan.children().into_iter().find_map(measures),
+    }
+}
+
+/// The plan with its anonymising node told that it sees a part of the cells.
+fn in_part(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let changed = plan.transform_up(|node| {
+        Ok(match node.downcast_ref::<AnonymizeExec>() {
+            Some(whole) => Transformed::yes(Arc::new(whole.in_part()) as Arc<dyn ExecutionPlan>),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(changed.data)
+}
