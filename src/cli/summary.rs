@@ -44,6 +44,8 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     row("CM", share(scores.cm), "rows that are not of their class's majority");
     row("KL", scores.kl.map(|score| format!("{score:.4}")), "divergence of published from original values");
     row("joint KL", scores.joint_kl.map(|score| format!("{score:.4}")), "the same of all quasi-identifiers together");
+    let guessed = scores.reconstruction_max.map(|score| format!("{score:.2e}"));
+    row("reconstruction", guessed, "chance to guess all quasi-identifiers of the row that is easiest to guess");
     row("unprotected", share(scores.unprotected), "rows whose sensitive range is disclosed more surely than the bound");
     let error = scores.queries.as_ref();
     row("query error", share(error.map(|error| error.mean)), "mean relative error of COUNT queries");

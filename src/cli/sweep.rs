@@ -151,7 +151,7 @@ fn csv(trials: &[Trial]) -> Result<Vec<u8>> {
 type Column = (&'static str, fn(&Scores) -> Option<f64>);
 
 /// The scores of a CSV file.
-const COLUMNS: [Column; 21] = [
+const COLUMNS: [Column; 24] = [
     ("gcp", |scores| scores.gcp),
     ("um", |scores| scores.um),
     ("wgu", |scores| scores.wgu),
@@ -170,7 +170,10 @@ const COLUMNS: [Column; 21] = [
     ("unprotected", |scores| scores.unprotected),
     ("cm", |scores| scores.cm),
     ("kl", |scores| scores.kl),
+    ("kl_by_range", |scores| scores.kl_by_range),
     ("joint_kl", |scores| scores.joint_kl),
+    ("reconstruction_mean", |scores| scores.reconstruction_mean),
+    ("reconstruction_max", |scores| scores.reconstruction_max),
     ("query_error", |scores| scores.queries.as_ref().map(|queries| queries.mean)),
     ("dependency_loss", |scores| scores.dependency_loss),
 ];

@@ -17,7 +17,7 @@ pub struct MeasureSpec {
     /// A published column of class labels: measures how many rows are not of their class's majority (CM).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// Whether to measure entropy and KL divergence.
+    /// Whether to measure entropy, KL divergence, and the chance to reconstruct a row.
     pub information: bool,
     /// The COUNT queries whose relative error on the release is measured; a few over two columns when absent.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,8 @@
 //! - Precision (Gorla, 2.1): 1 minus the mean of level / height over all values. The height is the largest level, not the
 //!   number of levels that the thesis prints: only then is a table of tops of precision 0;
 //! - ILoss (Gorla, 2.1) and NCP by size (Tinabo, 3.2): sum over rows of the weighted mean over columns of |base(v)| /
-//!   |base(*)|, 0 for a value that is published as it was; for numbers the width of the range over that of the domain.
+//!   |base(*)|, 0 for a value that is published as it was; for numbers the width of the range over that of the domain;
+//! - suppressed values (Gorla, 2.1): how many are published as the top.
 //!
 //! Nodes above the same values are one level. A column without a hierarchy has the levels value, range or set, and top.
 
@@ -62,6 +63,8 @@ pub struct Generalisation {
     genc: Sum,
     steps: Sum,
     iloss: Sum,
+    #[serde(default)]
+    tops: u64,
 }
 
 impl Generalisation {
@@ -85,6 +88,7 @@ impl Generalisation {
         let share = f64::from(level) / f64::from(height);
         self.levels += u64::from(level) * rows;
         self.steps.add(share, rows);
+        self.tops += if level == height { rows } else { 0 };
         if matches!(axis.shape, Shape::Tree(_)) {
             self.genc.add(share, rows);
         }
@@ -99,6 +103,7 @@ impl Generalisation {
         self.genc.merge(other.genc);
         self.steps.merge(other.steps);
         self.iloss.merge(other.iloss);
+        self.tops += other.tops;
     }
 
     /// MD and AG: the sum of all levels.
@@ -114,6 +119,11 @@ impl Generalisation {
     /// Precision: 1 of values as they were, 0 of tops; none without values.
     pub fn precision(&self) -> Option<f64> {
         (self.values > 0).then(|| 1.0 - self.steps.value() / self.values as f64)
+    }
+
+    /// Values that are published as the top.
+    pub fn suppressed_values(&self) -> u64 {
+        self.tops
     }
 
     /// ILoss: the sum over rows, each in `[0, 1]`.
@@ -157,6 +167,7 @@ mod tests {
         let one = sums(&table, &[&[0, 1], &[2, 3], &[4, 5], &[6, 7]]);
         let two = sums(&table, &[&[0, 1], &[2, 5], &[3, 4], &[6, 7]]);
         assert_eq!((one.distortion(), two.distortion()), (8, 12));
+        assert_eq!((one.suppressed_values(), two.suppressed_values()), (0, 4));
         assert_eq!(one.precision(), Some(1.0 - 8.0 * 0.5 / 24.0));
         assert_eq!(two.precision(), Some(1.0 - 4.0 / 24.0), "divided by the largest level, not the number of levels");
         let mut classes = Classes::default();

@@ -211,6 +211,16 @@ mod tests {
         assert_eq!((qd(0, 3), qd(10, 13)), (0.25, 0.5));
     }
 
+    /// Without a hierarchy the prose takes any two values for the whole domain, the definition counts them: sets are
+    /// published, so the definition holds. A flat hierarchy gives the other reading.
+    #[test]
+    fn loukides_erratum_e12_two_values_of_a_set_are_not_the_domain() {
+        let of = |shape| Table::new([Axis::new("country", shape)], vec![4, 9]).cover(&[0, 1]);
+        let lost = |shape: Shape| of(shape.clone()).loss(&[Axis::new("country", shape)]);
+        assert_eq!(lost(Shape::Set { values: 41 }), 1.0 / 40.0);
+        assert_eq!(lost(Shape::Tree(crate::domain::Tree::new(41, []))), 1.0);
+    }
+
     #[test]
     fn loukides_g3_ncp() {
         let postcodes = vec![0, 5, 2, 3, 10, 20, 20, 15];

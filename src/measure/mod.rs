@@ -15,6 +15,8 @@ pub mod information;
 pub mod interval;
 pub mod loss;
 pub mod people;
+#[cfg(test)]
+mod printed;
 pub mod protection;
 pub mod risk;
 pub mod wilcoxon;

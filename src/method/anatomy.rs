@@ -84,6 +84,7 @@ impl Method for Anatomy {
 mod tests {
     use super::*;
     use crate::method::fixtures::tinabo_walkthrough;
+    use crate::privacy::GroupView;
 
     fn most_frequent(table: &Table, group: &[u32]) -> usize {
         let codes = &table.sensitive[0].codes;
@@ -95,6 +96,13 @@ mod tests {
     #[test]
     fn tinabo_table_3_6_breaks_the_rule_that_anatomy_keeps() {
         let table = tinabo_walkthrough();
+        // ST as printed: one of each value in the first three groups, malaria once and HIV twice in the fourth.
+        let printed: [&[u32]; 4] = [&[2, 7], &[1, 3], &[5, 0], &[8, 4, 6]];
+        let column = &table.sensitive[0];
+        let st = printed.map(|group| GroupView::new(&table, group).histogram(column).to_vec());
+        let (cancer, hiv, malaria, obesity) = (0, 1, 2, 3);
+        assert_eq!(st[..3], [[(cancer, 1), (obesity, 1)], [(malaria, 1), (obesity, 1)], [(cancer, 1), (obesity, 1)]]);
+        assert_eq!(st[3], [(hiv, 2), (malaria, 1)]);
         assert_eq!(most_frequent(&table, &[8, 4, 6]), 2);
         let grouping = Anatomy { column: None, l: 2 }.group(&table, &Rules::k(2), 0);
         assert!(grouping.left_over.is_empty());

@@ -245,6 +245,13 @@ mod tests {
         assert_eq!(Feasibility::new(&[], 2).groups, 0);
     }
 
+    /// Section 3.6.1: of 1000 patients five are HIV-positive, so at most five groups can hold both answers.
+    #[test]
+    fn tinabo_five_of_a_thousand_patients_allow_five_diverse_groups() {
+        let found = Feasibility::new(&[995, 5], 2);
+        assert_eq!((found.groups, found.left_over, found.eligible), (5, 990, 1));
+    }
+
     /// Errata: the discernibility printed for kl-redInfo on Adult (tables G.3 and H.3) is below what any grouping can reach
     /// from l = 3 on, and the NCP printed for k = l = 10 is more than there are rows, which no weights that add up to 1 allow.
     #[test]

@@ -12,15 +12,16 @@
 //!
 //! The thesis works on the whole table; this works on a cell, or on subspaces of `least` rows, which nearest draws
 //! (an option for the thesis' "arbitrary record") need to stay at a cost of n times `least`. Line 15 and 19 of its
-//! algorithm 2 are repaired: the loop ends when no row is left over, and buckets are published once.
+//! algorithm 2 are repaired: the loop ends when no row is left over, and buckets are published once. A left-over row asks
+//! the buckets that lose least, up to [`ASKED`] of them, so the cost grows with the rows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::buckets::{Draw, Ties, fill};
 use super::catalogue::{Entry, Remark, Setting};
 use super::cutting::{self, S};
 use super::options::{Key, Kind};
-use super::placing::Placing;
 use super::ties::{self, TIES};
 use super::{Method, in_subspaces};
 use crate::domain::{Code, Cover, Grouping, Sensitive, Shape, Table};
@@ -89,6 +90,10 @@ const NEAREST: Key = Key::new(
     "Whether buckets are filled with the nearest rows rather than the next; false when absent.",
     Kind::Switch,
 );
+
+/// Most buckets that a left-over row asks.
+const ASKED: usize = 4096;
+
 /// What is wrong with a policy for a method of buckets.
 pub(super) fn check(setting: &Setting<'_>) -> Vec<Remark> {
     let mut remarks = cutting::check(setting);
@@ -213,25 +218,38 @@ impl Method for KlRedInfo {
     }
 }
 
+/// Puts each left-over row into the bucket that suits it best; of equals the smallest, then the first.
+///
+/// A bucket never loses less with a row than without, so buckets are asked in the order of what they lose anyway, until that
+/// alone is more than the best score so far: a few of thousands. A row that nothing suits asks [`ASKED`] of them and no more,
+/// so the cost grows with the rows, not with rows times buckets.
 fn systematic(cell: &Table, buckets: &mut [Vec<u32>], left_over: &[u32], objective: Objective) {
     let mut covers: Vec<Cover> = buckets.iter().map(|bucket| cell.cover(bucket)).collect();
-    let mut losses: Vec<f64> = covers.iter().map(|cover| cover.rows as f64 * cover.cost(&cell.axes)).collect();
-    let mut placing = Placing::new(&cell.axes, &covers, left_over.len());
+    // Neither scores nor losses are negative, and the bits of such numbers are in their order.
+    let score = |cover: &Cover, cost: f64| {
+        let before = match objective {
+            Objective::Total => 0.0,
+            Objective::Growth => cover.rows as f64 * cover.cost(&cell.axes),
+        };
+        ((cover.rows + 1) as f64 * cost - before).to_bits()
+    };
+    let least = |at: usize, cover: &Cover| (score(cover, cover.cost(&cell.axes)), cover.rows, at);
+    let mut order: BTreeSet<(u64, usize, usize)> =
+        covers.iter().enumerate().map(|(at, cover)| least(at, cover)).collect();
     for &row in left_over {
-        let mut best = (f64::INFINITY, usize::MAX, 0);
-        for (at, &cost) in placing.costs(cell.row(row)).iter().enumerate().filter(|(_, cost)| cost.is_finite()) {
-            let size = covers[at].rows + 1;
-            let before = if objective == Objective::Growth { losses[at] } else { 0.0 };
-            let score = size as f64 * cost - before;
-            if score < best.0 || (score == best.0 && size < best.1) {
-                best = (score, size, at);
+        let codes = cell.row(row);
+        let mut best = (u64::MAX, usize::MAX, 0);
+        for &(least, rows, at) in order.iter().take(ASKED) {
+            if (least, rows, at) > best {
+                break;
             }
+            best = best.min((score(&covers[at], covers[at].cost_with(&cell.axes, codes)), rows, at));
         }
         let at = best.2;
+        order.remove(&least(at, &covers[at]));
         buckets[at].push(row);
-        covers[at].add(&cell.axes, cell.row(row));
-        losses[at] = covers[at].rows as f64 * covers[at].cost(&cell.axes);
-        placing.renew(at, &covers[at]);
+        covers[at].add(&cell.axes, codes);
+        order.insert(least(at, &covers[at]));
     }
 }
 
@@ -304,6 +322,15 @@ mod tests {
         assert!(close(&growth, [1.476, 0.619, 0.75, 2.048]), "{growth:?}");
     }
 
+    /// Erratum: the first rows of the longest groups, ties by place, are not the printed buckets.
+    #[test]
+    fn tinabo_walkthrough_is_not_reproduced_by_heads_in_a_fixed_order() {
+        let mut found = groups(&KlRedInfo::new(None, 2), &tinabo_walkthrough(), 2);
+        found.iter_mut().for_each(|group| group.sort_unstable());
+        assert_ne!(found, [vec![2, 7], vec![1, 3, 6], vec![0, 4], vec![5, 8]]);
+        assert_eq!(found.len(), 4);
+    }
+
     /// Table 3.4: 2-diverse once the second and third class of table 3.3 are one.
     #[test]
     fn tinabo_tables_3_3_and_3_4() {
@@ -366,6 +393,34 @@ mod tests {
         assert!(of_nearest < of_all && of_all <= of_sequential && of_growth <= of_all, "{of_all} {of_sequential}");
         assert!(of_sequential < of_none, "sorting helps: {of_sequential} {of_none}");
         assert!(loss(&KlRedInfo { cells: false, ..all }) > 0.99, "one level for all is the top");
+    }
+
+    /// Asking in the order of losses finds what asking every bucket finds.
+    #[test]
+    fn left_over_rows_go_where_asking_every_bucket_sends_them() {
+        let (table, codes) = skewed(3000, 12);
+        let rows: Vec<u32> = (0..3000).collect();
+        let (filled, left_over) = fill(&table, &codes, &rows, 10, Ties::Place, Draw::First);
+        assert!(filled.len() > 50 && left_over.len() > 500, "{} {}", filled.len(), left_over.len());
+        for objective in [Objective::Total, Objective::Growth] {
+            let mut found = filled.clone();
+            systematic(&table, &mut found, &left_over, objective);
+            let mut expected = filled.clone();
+            for &row in &left_over {
+                let score = |bucket: &Vec<u32>| {
+                    let cover = table.cover(bucket);
+                    let before = match objective {
+                        Objective::Total => 0.0,
+                        Objective::Growth => cover.rows as f64 * cover.cost(&table.axes),
+                    };
+                    ((cover.rows + 1) as f64 * cover.cost_with(&table.axes, table.row(row)) - before, cover.rows)
+                };
+                let scores = expected.iter().map(score).enumerate();
+                let best = scores.min_by(|(_, a), (_, b)| a.partial_cmp(b).unwrap()).unwrap().0;
+                expected[best].push(row);
+            }
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]

@@ -10,7 +10,8 @@
 //!
 //! Both optimisations of chapter 5 are here. *Pruning*: only the `neighbours` clusters nearest to each one are tried
 //! (none: all pairs, the thesis' baseline). *Utility by differences*: per instance the three best clusters are known, and
-//! a merger takes two clusters away at most, so its utility follows exactly from one look at every instance.
+//! a merger takes two clusters away at most, so its utility follows exactly from one look at every instance. Mergers that
+//! were tried, and the nearest clusters of each one, are kept as long as their clusters are there.
 //!
 //! Errata. The printed tie-break, the first pair among equals, does not lead to the printed result of example 4.2; one
 //! more key does, the number of instances that are preserved completely ([`Ties::Complete`], the default). "The k closest
@@ -18,6 +19,8 @@
 //! from the medoid among many. Distances between clusters are means over the quasi-identifiers, since definition 7 puts
 //! any two different rows at distance 1.
 
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::catalogue::Entry;
@@ -101,10 +104,7 @@ impl Method for PairEnum {
         let mut grouping = Grouping::with_capacity(cell.rows());
         in_subspaces(cell, &Widest::BOUNDARY, self.least.max(k), |rows| {
             let mut search = Search::new(self, cell, &instances, k, rows, &sealed);
-            while search.unsealed() >= k {
-                let Some(merger) = search.best() else { break };
-                search.make(merger);
-            }
+            while search.unsealed() >= k && search.merge().is_some() {}
             search.finish(&mut sealed, &mut grouping);
         });
         grouping
@@ -118,15 +118,22 @@ struct Cluster {
     rows: Vec<u32>,
     values: Vec<Value>,
     preserved: Vec<f64>,
+    /// Its number among all clusters that ever were.
+    number: usize,
+    /// Distance, first row and number of every other cluster that is not sealed, the nearest first; kept only where pairs
+    /// are pruned.
+    near: Vec<(f64, u32, usize)>,
 }
 
-/// A merger that could be made: which clusters go, and what comes.
+/// What comes of a merger.
 #[derive(Debug)]
 struct Merger {
-    pair: (usize, usize),
     merged: Cluster,
     rest: Option<Cluster>,
 }
+
+/// Two clusters, by their numbers.
+type Pair = (usize, usize);
 
 /// The search in one subspace.
 #[derive(Debug)]
@@ -141,6 +148,10 @@ struct Search<'a> {
     floor: Vec<f64>,
     /// Clusters that are not sealed, by their first row.
     clusters: Vec<Cluster>,
+    /// Clusters that ever were.
+    numbers: usize,
+    /// Mergers that were tried and can still be made.
+    tried: HashMap<Pair, Merger>,
     sealed: Vec<Vec<u32>>,
 }
 
@@ -168,12 +179,14 @@ impl<'a> Search<'a> {
             open,
             floor,
             clusters: Vec::with_capacity(rows.len()),
+            numbers: 0,
+            tried: HashMap::new(),
             sealed: Vec::new(),
         };
         for row in rows {
             let cluster = search.cluster(vec![row]);
             // With k = 1 every row is complete as it is.
-            if k == 1 { search.sealed.push(cluster.rows) } else { search.clusters.push(cluster) }
+            if k == 1 { search.sealed.push(cluster.rows) } else { search.admit(cluster) }
         }
         search
     }
@@ -188,7 +201,24 @@ impl<'a> Search<'a> {
                 preserved.push(preserve(kind.distance(instance - kind.first, &values, &facts), rows.len(), self.k));
             }
         }
-        Cluster { rows, values, preserved }
+        Cluster { rows, values, preserved, number: 0, near: Vec::new() }
+    }
+
+    /// Takes in a cluster that is not sealed.
+    fn admit(&mut self, mut cluster: Cluster) {
+        cluster.number = self.numbers;
+        self.numbers += 1;
+        if self.method.neighbours.is_some() {
+            for other in &mut self.clusters {
+                let apart = apart(&cluster, other);
+                let [this, that] = [&cluster, &*other].map(|one| (apart, one.rows[0], one.number));
+                other.near.insert(other.near.partition_point(|known| by_distance(known, &this).is_lt()), this);
+                cluster.near.push(that);
+            }
+            cluster.near.sort_by(by_distance);
+        }
+        let at = self.clusters.partition_point(|other| other.rows[0] < cluster.rows[0]);
+        self.clusters.insert(at, cluster);
     }
 
     fn unsealed(&self) -> usize {
@@ -201,44 +231,35 @@ impl<'a> Search<'a> {
         let Some(neighbours) = self.method.neighbours.filter(|&neighbours| neighbours + 1 < count) else {
             return (0..count).flat_map(|i| (i + 1..count).map(move |j| (i, j))).collect();
         };
-        let mut pairs = Vec::with_capacity(count * neighbours);
-        for i in 0..count {
-            let others = (0..count).filter(|&j| j != i);
-            let mut near: Vec<(f64, usize)> = others.map(|j| (self.apart(i, j), j)).collect();
-            let by_distance = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-            if near.len() > neighbours {
-                near.select_nth_unstable_by(neighbours, by_distance);
-                near.truncate(neighbours);
-            }
-            pairs.extend(near.into_iter().map(|(_, j)| (i.min(j), i.max(j))));
-        }
+        let places: HashMap<usize, usize> =
+            self.clusters.iter().enumerate().map(|(at, cluster)| (cluster.number, at)).collect();
+        let near = |i: usize| self.clusters[i].near.iter().take(neighbours).map(|(_, _, number)| places[number]);
+        let mut pairs: Vec<(usize, usize)> =
+            (0..count).flat_map(|i| near(i).map(move |j| (i.min(j), i.max(j)))).collect();
         pairs.sort_unstable();
         pairs.dedup();
         pairs
     }
 
-    /// Mean distance of what two clusters publish.
-    fn apart(&self, i: usize, j: usize) -> f64 {
-        let pairs = self.clusters[i].values.iter().zip(&self.clusters[j].values);
-        pairs.map(|(a, b)| a.distance_to(b)).sum::<f64>() / self.cell.axes.len().max(1) as f64
-    }
-
-    /// The best merger.
-    fn best(&self) -> Option<Merger> {
+    /// The best merger: the places of its clusters, their numbers, and its gain.
+    fn best(&mut self) -> Option<((usize, usize), Pair, Gain)> {
         let leaders = self.leaders();
-        let mut best: Option<(Gain, Merger)> = None;
-        for pair in self.pairs() {
-            let merger = self.merger(pair);
-            let gain = self.gain(&leaders, &merger);
+        let mut best: Option<((usize, usize), Pair, Gain)> = None;
+        for (i, j) in self.pairs() {
+            let pair = (self.clusters[i].number, self.clusters[j].number);
+            if !self.tried.contains_key(&pair) {
+                self.tried.insert(pair, self.merger(i, j));
+            }
+            let gain = self.gain(&leaders, (i, j), &self.tried[&pair]);
             let better = |known: &Gain| match self.method.ties {
                 Ties::Complete => gain.beats(known),
                 Ties::First => gain.utility > known.utility + EQUAL,
             };
-            if best.as_ref().is_none_or(|(known, _)| better(known)) {
-                best = Some((gain, merger));
+            if best.as_ref().is_none_or(|(_, _, known)| better(known)) {
+                best = Some(((i, j), pair, gain));
             }
         }
-        best.map(|(_, merger)| merger)
+        best
     }
 
     /// Of every open instance the three unsealed clusters that preserve it best.
@@ -261,8 +282,7 @@ impl<'a> Search<'a> {
     }
 
     /// The utility of the open instances after a merger.
-    fn gain(&self, leaders: &[[(f64, usize); 3]], merger: &Merger) -> Gain {
-        let (i, j) = merger.pair;
+    fn gain(&self, leaders: &[[(f64, usize); 3]], (i, j): (usize, usize), merger: &Merger) -> Gain {
         let mut gain = Gain { utility: 0.0, complete: 0 };
         for (at, three) in leaders.iter().enumerate() {
             let survivor = three.iter().find(|(_, index)| *index != i && *index != j).map_or(0.0, |(best, _)| *best);
@@ -274,26 +294,32 @@ impl<'a> Search<'a> {
         gain
     }
 
-    fn merger(&self, (i, j): (usize, usize)) -> Merger {
+    fn merger(&self, i: usize, j: usize) -> Merger {
         let mut union = [self.clusters[i].rows.as_slice(), &self.clusters[j].rows].concat();
         union.sort_unstable();
         let (merged, rest) = closest(self.cell, union, self.k);
         let rest = (!rest.is_empty()).then(|| self.cluster(rest));
-        Merger { pair: (i, j), merged: self.cluster(merged), rest }
+        Merger { merged: self.cluster(merged), rest }
     }
 
-    fn make(&mut self, merger: Merger) {
-        self.clusters.remove(merger.pair.1);
-        self.clusters.remove(merger.pair.0);
+    /// Makes the best merger, if there is any.
+    fn merge(&mut self) -> Option<Gain> {
+        let ((i, j), pair, gain) = self.best()?;
+        let merger = self.tried.remove(&pair)?;
+        self.clusters.remove(j);
+        self.clusters.remove(i);
+        let gone = |number: usize| number == pair.0 || number == pair.1;
+        self.tried.retain(|&(one, two), _| !gone(one) && !gone(two));
+        self.clusters.iter_mut().for_each(|cluster| cluster.near.retain(|&(_, _, number)| !gone(number)));
         for cluster in std::iter::once(merger.merged).chain(merger.rest) {
             if cluster.rows.len() == self.k {
                 self.floor.iter_mut().zip(&cluster.preserved).for_each(|(floor, &new)| *floor = floor.max(new));
                 self.sealed.push(cluster.rows);
             } else {
-                let at = self.clusters.partition_point(|other| other.rows[0] < cluster.rows[0]);
-                self.clusters.insert(at, cluster);
+                self.admit(cluster);
             }
         }
+        Some(gain)
     }
 
     fn finish(self, sealed: &mut [f64], grouping: &mut Grouping) {
@@ -303,6 +329,17 @@ impl<'a> Search<'a> {
         left.sort_unstable();
         grouping.left_over.extend(left);
     }
+}
+
+/// Mean distance of what two clusters publish.
+fn apart(one: &Cluster, two: &Cluster) -> f64 {
+    let pairs = one.values.iter().zip(&two.values);
+    pairs.map(|(a, b)| a.distance_to(b)).sum::<f64>() / one.values.len().max(1) as f64
+}
+
+/// The nearer cluster first, among equals the one that begins earlier.
+fn by_distance(one: &(f64, u32, usize), two: &(f64, u32, usize)) -> Ordering {
+    one.0.total_cmp(&two.0).then(one.1.cmp(&two.1))
 }
 
 /// Subsets that are looked at one by one to find the k closest rows.
@@ -364,6 +401,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::domain::{Attribute, Axis, Dependency, Shape};
     use crate::measure::dependency::{Guard, loss, utility};
     use crate::method::fixtures;
 
@@ -410,12 +448,52 @@ mod tests {
         let rows: Vec<u32> = (0..8).collect();
         let mut search = Search::new(&method, &table, &instances, 2, &rows, &vec![0.0; instances.len()]);
         let mut counts = Vec::new();
+        let mut utilities = Vec::new();
         while search.unsealed() >= 2 {
             counts.push(search.pairs().len());
-            let merger = search.best().unwrap();
-            search.make(merger);
+            utilities.push(search.merge().unwrap().utility);
         }
         assert_eq!(counts, [28, 15, 6, 1]);
+        assert_eq!(utilities, [4.0, 5.0, 5.5, 6.0]);
+    }
+
+    /// Utilities at every merger: with k = 3 the last falls from 4.1667 to 3.8333, so a fall must not end the search.
+    #[test]
+    fn gorla_toy_utilities_are_not_monotone() {
+        let (table, dependencies) = fixtures::gorla();
+        let method = whole(dependencies, None, Ties::Complete);
+        let instances = Instances::new(&method.dependencies.list, &table);
+        let rows: Vec<u32> = (0..8).collect();
+        let utilities = |k: usize| {
+            let mut search = Search::new(&method, &table, &instances, k, &rows, &vec![0.0; instances.len()]);
+            let mut utilities = Vec::new();
+            while search.unsealed() >= k {
+                utilities.push(search.merge().unwrap().utility);
+            }
+            utilities
+        };
+        let near = |found: &[f64], expected: &[f64]| found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-4);
+        assert!(near(&utilities(3)[3..], &[4.1667, 3.8333]) && utilities(3).len() == 5);
+        assert!(near(&utilities(4)[5..], &[2.5]) && utilities(4).len() == 6);
+    }
+
+    /// Errata: with `MaxU := 0` candidates without utility would be dropped and nothing merged; with k = 1 nothing would
+    /// ever be sealed; and what is left of k rows would be published as it is.
+    #[test]
+    fn gorla_algorithm_1_ends_without_utility_for_one_row_and_for_few() {
+        // Two rows that share nothing: together both columns are the top, and both instances are lost.
+        let axis = |name: &str| Axis::new(name, Shape::Set { values: 2 });
+        let table = Table::new([axis("zip"), axis("town")], vec![0, 0, 1, 1]);
+        let list = vec![Dependency { from: vec![Attribute::Quasi(0)], to: vec![Attribute::Quasi(1)] }];
+        let method = whole(Dependencies::of_table(list, &table), None, Ties::First);
+        assert_eq!(utility(&method.dependencies, &table, &[&[0, 1]], 2), 0.0);
+        let groups = |k: usize| {
+            let grouping = method.group(&table, &Rules::k(k), 0);
+            (grouping.iter().map(<[u32]>::to_vec).collect::<Vec<_>>(), grouping.left_over)
+        };
+        assert_eq!(groups(2), (vec![vec![0, 1]], vec![]));
+        assert_eq!(groups(1), (vec![vec![0], vec![1]], vec![]));
+        assert_eq!(groups(3), (vec![], vec![0, 1]));
     }
 
     #[test]
@@ -456,10 +534,7 @@ mod tests {
             let held: std::collections::BTreeSet<usize> = rows.iter().flat_map(|&row| instances.of_row(row)).collect();
             prop_assert_eq!(search.open.len(), held.len());
             while search.unsealed() >= k {
-                let leaders = search.leaders();
-                let merger = search.best().unwrap();
-                let found = search.gain(&leaders, &merger).utility;
-                search.make(merger);
+                let found = search.merge().unwrap().utility;
                 let clusters = search.sealed.iter().map(Vec::as_slice);
                 let clusters: Vec<&[u32]> = clusters.chain(search.clusters.iter().map(|c| c.rows.as_slice())).collect();
                 let expected = utility(&method.dependencies, &table, &clusters, k);

@@ -299,7 +299,7 @@ mod tests {
 
     /// Increment and resulting score differ: a wide cluster takes a row for free, a narrow one stays narrower.
     #[test]
-    fn increment_and_resulting_differ() {
+    fn loukides_erratum_e13_increment_and_resulting_differ() {
         use crate::domain::{Axis, Shape};
         let table = Table::new([Axis::new("x", Shape::Line { span: 100 })], vec![0, 40, 60, 62, 45]);
         let clusters = |left_overs: LeftOvers| {

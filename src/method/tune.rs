@@ -64,19 +64,23 @@ pub fn assess(table: &Table, grouping: &Grouping) -> Groups {
 /// subspaces; the smaller one among equals. None when no delta yields a cluster.
 pub fn delta(sample: &Table, rules: &Rules, toc: &Toc, tuning: &Tuning) -> Option<f64> {
     let mut best: Option<(f64, f64)> = None;
-    for level in 1..=tuning.max_iterations {
-        let intervals = 1_u32 << level;
-        for interval in 0..intervals {
-            let delta = f64::from(2 * interval + 1) / f64::from(2 * intervals);
-            let tried = Toc { delta, least: usize::MAX, ..toc.clone() };
-            if let Some(score) = toc_score(sample, rules, &tried)
-                && best.is_none_or(|(least, at)| score < least || (score == least && delta < at))
-            {
-                best = Some((score, delta));
-            }
+    for delta in candidates(tuning.max_iterations) {
+        let tried = Toc { delta, least: usize::MAX, ..toc.clone() };
+        if let Some(score) = toc_score(sample, rules, &tried)
+            && best.is_none_or(|(least, at)| score < least || (score == least && delta < at))
+        {
+            best = Some((score, delta));
         }
     }
     best.map(|(_, delta)| delta)
+}
+
+/// The midpoints of 2, 4, 8, ... equal intervals.
+fn candidates(levels: u32) -> impl Iterator<Item = f64> {
+    (1..=levels).flat_map(|level| {
+        let intervals = 1_u32 << level;
+        (0..intervals).map(move |interval| f64::from(2 * interval + 1) / f64::from(2 * intervals))
+    })
 }
 
 /// Algorithm 4: the s at which doubling it further changes little; the last one tried when none does.
@@ -122,6 +126,19 @@ mod tests {
     use super::*;
     use crate::method::fixtures;
     use crate::privacy::range_diversity::RangeDiversity;
+
+    /// Erratum e14: the printed loop never ends; meant are all levels, and so 2 + 4 + ... runs.
+    #[test]
+    fn loukides_algorithm_3_tries_every_midpoint_once() {
+        let two: Vec<f64> = candidates(2).collect();
+        assert_eq!(two, [0.25, 0.75, 0.125, 0.375, 0.625, 0.875]);
+        for (levels, runs) in [(3, 14), (6, 126)] {
+            let mut tried: Vec<f64> = candidates(levels).collect();
+            tried.sort_by(f64::total_cmp);
+            tried.dedup();
+            assert_eq!(tried.len(), runs);
+        }
+    }
 
     #[test]
     fn loukides_g5_scores_of_tables_3_6_and_3_10() {

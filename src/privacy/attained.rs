@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::l_diversity::{entropy, ranked};
 use super::t_closeness::Distance;
-use super::{Histogram, alpha_k, beta_likeness, delta_disclosure};
+use super::{Histogram, alpha_k, beta_likeness, delta_disclosure, k_e};
 use crate::domain::{Sensitive, SensitiveShape};
 
 /// The weakest class by every rule.
@@ -17,6 +17,8 @@ pub struct Attained {
     /// Largest r_1 / (r_l + r_(l+1) + ...) for l = 1, 2, ..., as far as every class has that many values.
     ratios: Vec<f64>,
     alpha: f64,
+    /// Range and variance of the class with the least of each, when the column holds numbers.
+    numbers: Option<(f64, f64)>,
     table: Option<Table>,
 }
 
@@ -41,6 +43,12 @@ pub struct Figures {
     pub c: f64,
     /// (alpha, k): the largest share of one value in a class.
     pub alpha: f64,
+    /// Least difference of the largest and the smallest number of a class; see [`k_e`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<f64>,
+    /// Least variance of the numbers of a class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variance: Option<f64>,
     /// t-closeness: ordered distance for numbers, dates and times, else equal distance.
     pub t: Option<f64>,
     /// t-closeness by the hierarchy of the column.
@@ -76,6 +84,11 @@ impl Attained {
             tail -= f64::from(counts[rank]);
         }
         self.alpha = self.alpha.max(alpha_k::largest_share(histogram));
+        if matches!(column.shape, SensitiveShape::Number { .. }) {
+            let (range, variance) = (k_e::range(histogram, column).0, k_e::variance(histogram, column));
+            let least = self.numbers.get_or_insert((range, variance));
+            *least = (least.0.min(range), least.1.min(variance));
+        }
         if let Some(shares) = &column.shares {
             let of = |distance: Distance| distance.measure(histogram, column);
             let plain = match column.shape {
@@ -98,6 +111,8 @@ impl Attained {
             entropy_l: self.entropy.exp(),
             c: self.ratios.last().copied().unwrap_or(0.0),
             alpha: self.alpha,
+            range: self.numbers.map(|(range, _)| range),
+            variance: self.numbers.map(|(_, variance)| variance),
             t: self.table.map(|table| table.t),
             t_hierarchical: self.table.and_then(|table| table.tree),
             beta: self.table.map(|table| table.beta),
@@ -128,6 +143,19 @@ mod tests {
         attained.add(&GroupView::new(&table, &[0, 1, 2, 3]).histogram(column), column);
         let figures = attained.figures().unwrap();
         assert_eq!((figures.l, figures.alpha, figures.c, figures.entropy_l), (1, 1.0, 1.0, 1.0));
+        assert_eq!((figures.range, figures.variance), (Some(0.0), Some(0.0)));
+    }
+
+    /// Section 2.6: a range of 40 and a variance of 355.55, although 40 is known with a chance of 2/3.
+    #[test]
+    fn loukides_range_and_variance_see_no_frequencies() {
+        let column = fixtures::income(&[0.0, 40.0], &[]);
+        let mut attained = Attained::default();
+        attained.add(&[(0, 1), (1, 2)], &column);
+        let figures = attained.figures().unwrap();
+        assert_eq!(figures.range, Some(40.0));
+        assert!((figures.variance.unwrap() - 355.555).abs() < 1e-2);
+        assert!((figures.alpha - 2.0 / 3.0).abs() < 1e-12);
     }
 
     proptest! {

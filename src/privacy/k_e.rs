@@ -33,6 +33,18 @@ pub fn range(histogram: Histogram<'_>, column: &Sensitive) -> (f64, usize) {
     (last - first, count)
 }
 
+/// The variance of the numbers of a group, nulls left out; 0 of none.
+pub fn variance(histogram: Histogram<'_>, column: &Sensitive) -> f64 {
+    let SensitiveShape::Number { at, .. } = &column.shape else { return 0.0 };
+    let numbers = || {
+        let known = histogram.iter().filter(|(code, _)| Some(*code) != column.null);
+        known.map(|&(code, count)| (at[code as usize], f64::from(count)))
+    };
+    let rows: f64 = numbers().map(|(_, count)| count).sum();
+    let mean = numbers().map(|(value, count)| value * count).sum::<f64>() / rows;
+    if rows > 0.0 { numbers().map(|(value, count)| count * (value - mean).powi(2)).sum::<f64>() / rows } else { 0.0 }
+}
+
 impl SensitiveRule for KE {
     fn column(&self) -> &str {
         &self.column

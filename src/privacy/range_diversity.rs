@@ -233,6 +233,9 @@ mod tests {
         assert!(near(rd(&income, &[1.0, 4.0, 9.0, 9.0, 90.0, 90.0]), 0.3316));
         let income = fixtures::income(&[1.0, 4.0, 9.0, 90.0], &[(0.0, 9.0), (80.0, 99.0)]);
         assert!(near(rd(&income, &[1.0, 4.0, 9.0, 90.0]), 0.6048));
+        // Three of the four incomes are low: what is disclosed positively, with a chance of 3/4.
+        let (first, last) = income.ranges[0];
+        assert_eq!(income.codes.iter().filter(|code| (first..=last).contains(code)).count(), 3);
     }
 
     /// Section 5.1: who is known to be in t2's range. Erratum E4: the printed chances of 2/6 and, once the two highest

@@ -215,6 +215,9 @@ pub struct Scores {
     /// 1 minus the mean of level over height.
     #[serde(default)]
     pub precision: Option<f64>,
+    /// Values published as the top of their column.
+    #[serde(default)]
+    pub suppressed_values: u64,
     /// Range diversity that a row can expect.
     #[serde(default)]
     pub rd_of_a_row: Option<f64>,
@@ -236,9 +239,18 @@ pub struct Scores {
     /// KL divergence by value, base 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kl: Option<f64>,
+    /// The same with one term for each published range where values form ranges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kl_by_range: Option<f64>,
     /// KL divergence of all quasi-identifiers together, in nats; an upper bound with several cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joint_kl: Option<f64>,
+    /// Chance to guess all quasi-identifiers of a row from what is published of it, on average.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconstruction_mean: Option<f64>,
+    /// The same of the row that is easiest to guess.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconstruction_max: Option<f64>,
     /// Relative error of COUNT queries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queries: Option<QueryScores>,
@@ -355,6 +367,7 @@ impl Scores {
             distortion: groups.generalisation.distortion(),
             genc: groups.generalisation.genc(),
             precision: groups.generalisation.precision(),
+            suppressed_values: groups.generalisation.suppressed_values(),
             rd_of_a_row: groups.protection.mean_rd_of_a_row(),
             rows_by_rd: groups.protection.by_disclosure().collect(),
             unprotected: groups.protection.unprotected(),
@@ -362,7 +375,10 @@ impl Scores {
             non_uniform_entropy: divergence.map(|found| found.non_uniform_entropy),
             entropy: divergence.map(|found| found.entropy),
             kl: divergence.map(|found| found.kl),
+            kl_by_range: divergence.map(|found| found.kl_by_range),
             joint_kl: divergence.map(|found| found.joint_kl),
+            reconstruction_mean: divergence.map(|found| found.reconstruction_mean),
+            reconstruction_max: divergence.map(|found| found.reconstruction_max),
             queries: queries.map(QueryScores::from),
             dependency_loss: dependency_loss(&groups.dependencies),
         }

@@ -234,10 +234,14 @@ fn measures_are_taken_when_asked_for() {
     let plain = release("auto", "");
     plain.run(&["--quiet"]).ok();
     let scores = manifest(&plain.path("out"))["scores"].clone();
-    for always in ["ncp", "lm", "iloss", "distortion", "genc", "precision", "rd_of_a_row", "rows_by_rd"] {
+    for always in
+        ["ncp", "lm", "iloss", "distortion", "genc", "precision", "suppressed_values", "rd_of_a_row", "rows_by_rd"]
+    {
         assert!(!scores[always].is_null(), "{always}");
     }
-    for asked in ["cm", "kl", "joint_kl", "entropy", "non_uniform_entropy", "unprotected"] {
+    let reconstruction = ["reconstruction_mean", "reconstruction_max"];
+    let information = ["kl", "kl_by_range", "joint_kl", "entropy", "non_uniform_entropy"];
+    for asked in ["cm", "unprotected"].into_iter().chain(information).chain(reconstruction) {
         assert!(scores[asked].is_null(), "{asked}");
     }
     let usual = &scores["queries"];
@@ -259,7 +263,10 @@ fn measures_are_taken_when_asked_for() {
     let worst = |row: f64| row > 0.4 + 1e-9;
     // Groups may be finer than classes, so classes bound the share only where each is one group.
     assert!(number("unprotected") >= 0.0 && classes.iter().any(|class| worst(simpson(class))));
-    assert!(number("kl") > 0.0 && number("joint_kl") > 0.0 && number("non_uniform_entropy") > 0.0);
+    information.iter().for_each(|key| assert!(number(key) > 0.0, "{key}"));
+    assert!(number("kl_by_range") < number("kl"), "fewer terms");
+    let [mean, most] = reconstruction.map(number);
+    assert!(0.0 < mean && mean <= most && most <= 1.0);
     assert!((0.0..=1.0).contains(&number("precision")) && number("lm") <= 1.0);
     let queries = &scores["queries"];
     assert_eq!(queries["count"].as_u64().unwrap() + queries["empty"].as_u64().unwrap(), 50);

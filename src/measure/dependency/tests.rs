@@ -135,6 +135,21 @@ fn gorla_example_3_7_dependency_loss() {
 }
 
 /// (10001, Manhattan) against a row (10002, Manhattan): a whole unit by definition 7, half of one by (4.3).
+/// A column of one value has no entropy: nothing can be lost in it.
+#[test]
+fn gorla_constant_columns_are_at_no_distance() {
+    let table = Table::new([Axis::new("country", Shape::Set { values: 3 })], vec![1, 1]);
+    let dependencies = Dependencies::of_table(Vec::new(), &table);
+    assert_eq!(dependencies.penalties[0].entropy(), 0.0);
+    let value = |codes: Vec<Code>| {
+        let other = Table { codes, ..table.clone() };
+        let rows: Vec<u32> = (0..other.rows() as u32).collect();
+        dependencies.values(&other, &other.cover(&rows)).remove(0)
+    };
+    assert_eq!(value(vec![1]).distance_to(&value(vec![1, 2])), 0.0);
+    assert_eq!(value(vec![1]).distance_to(&value(vec![2])), 1.0);
+}
+
 #[test]
 fn gorla_definition_7_and_formula_4_3_differ() {
     let axis = |name: &str, values: u32| Axis::new(name, Shape::Set { values });
