@@ -27,7 +27,6 @@ use futures::StreamExt;
 pub(crate) use choices::{method, rules};
 pub use facts::Facts;
 pub use sample::{SAMPLE_ROWS, Sample};
-pub(crate) use sketch::HashSketch;
 #[cfg(feature = "cluster")]
 pub(crate) use state::merge_pieces;
 
