@@ -12,10 +12,10 @@
 //!
 //! Every row is seen. Rows, nulls, ends, lengths and the counts of up to 4096 values are exact, and so are up to 65,536
 //! distinct values; more of them are estimated from the 32,768 or more with the smallest hashes (one deviation is 0.6 %
-//! of them), and said to be. Rows that are alone are counted among up to 65,536 combinations of all quasi-identifiers,
-//! and among 4096 of a small set of them (all of those of a table of up to 32,768 rows); where there are more, these are
-//! the ones with the smallest hashes, and the share is an estimate and said to be. What texts look like is told from the
-//! 512 with the smallest hashes.
+//! of them), and said to be. Rows that are alone are counted among up to 65,536 combinations of all quasi-identifiers, and
+//! among as many of a small set of them as 32,768 rows can have; of more these are the ones with the smallest hashes, and
+//! the share is an estimate (one deviation is 0.6 percentage points at most), and said to be. What texts look like is told
+//! from the 512 with the smallest hashes.
 //!
 //! A profile holds counts and guesses. Values of the data are in it only on demand ([`Profile::show_values`]) and in
 //! the hierarchy files that [`Draft`] proposes, which cannot do without.

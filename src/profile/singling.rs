@@ -163,8 +163,15 @@ pub(super) struct Singling {
 
 /// The hash of a value in its column: equal values of two columns must not cancel each other out.
 fn own(column: usize, hash: u64) -> u64 {
-    let turned = hash.rotate_left((11 * column % 64) as u32);
-    if column < 64 { turned } else { turned.wrapping_mul(2 * (column as u64 / 64) + 1) }
+    let (factor, turn) = own_way(column);
+    hash.wrapping_mul(factor).rotate_left(turn)
+}
+
+/// By what the hashes of a column are multiplied, and how far they are turned then; not so far that their uppermost bits
+/// would come from both ends.
+fn own_way(column: usize) -> (u64, u32) {
+    const TURNS: usize = 49;
+    (2 * (column / TURNS) as u64 + 1, (11 * column % TURNS) as u32)
 }
 
 /// The uppermost bits of a hash.
@@ -231,7 +238,12 @@ impl Singling {
         self.uppers.resize(columns.len(), Vec::new());
         for (number, (upper, column)) in self.uppers.iter_mut().zip(columns).enumerate() {
             upper.clear();
-            upper.extend(column.iter().map(|hash| self::upper(own(number, *hash))));
+            let (factor, turn) = own_way(number);
+            let below = u64::BITS - u16::BITS - turn;
+            match factor {
+                1 => upper.extend(column.iter().map(|hash| (hash >> below) as u16)),
+                _ => upper.extend(column.iter().map(|hash| (hash.wrapping_mul(factor) >> below) as u16)),
+            }
         }
         // What the first columns of a set give together is there already when the set before begins with them too.
         self.mixed.resize(columns.len(), Vec::new());
@@ -405,6 +417,23 @@ mod tests {
                 merged.merge(part(rows * number / parts..rows * (number + 1) / parts));
             }
             assert_eq!(merged.finish(&sets), whole, "{parts} parts");
+        }
+    }
+
+    #[test]
+    fn equal_columns_do_not_cancel_each_other_out() {
+        let mut rng = fastrand::Rng::with_seed(4);
+        let values: Vec<u64> = (0..10_000).map(|_| rng.u64(..)).collect();
+        for (a, b) in [(0, 1), (0, 49), (3, 52), (10, 108)] {
+            let mut mixed: Vec<u64> = values.iter().map(|value| own(a, *value) ^ own(b, *value)).collect();
+            mixed.sort_unstable();
+            mixed.dedup();
+            assert_eq!(mixed.len(), values.len(), "{a} and {b}");
+        }
+        for column in 0..150 {
+            let (factor, turn) = own_way(column);
+            let bits = (values[0].wrapping_mul(factor) >> (48 - turn)) as u16;
+            assert_eq!(upper(own(column, values[0])), bits, "{column}");
         }
     }
 }
