@@ -60,8 +60,8 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let (input, _) = source.scan(&context).await?;
     let progress = Progress::new(quiet);
     let watch = |scan: Scan, plan: &Arc<dyn ExecutionPlan>, rows: u64| match scan {
-        Scan::Columns => progress.scan("columns", plan, rows, 0.0..0.7),
-        Scan::Exposure => progress.scan("exposure", plan, rows, 0.7..1.0),
+        Scan::Columns => progress.scan("columns + exposure", plan, rows, 0.0..0.9),
+        Scan::Exposure => progress.scan("exposure", plan, rows, 0.9..1.0),
     };
     let found = profile_watched(&context, input.clone(), &watch).await;
     progress.end();
@@ -155,7 +155,8 @@ fn of(profile: &Profile) -> String {
     } else {
         text += "The smallest sets of columns that single out more than 5 % of the rows:\n";
         for set in exposure.singling.iter().take(10) {
-            text += &format!("  {:>6}  {}\n", percent(set.share), set.columns.join(" + "));
+            let share = about(set.estimated_from.is_some()) + &percent(set.share);
+            text += &format!("  {share:>7}  {}\n", set.columns.join(" + "));
         }
         if exposure.singling.len() > 10 {
             text += &format!("  and {} more (--json lists them)\n", exposure.singling.len() - 10);
@@ -173,6 +174,9 @@ fn precision(profile: &Profile) -> String {
     }
     if let Some(counted) = profile.exposure.estimated_from {
         estimated.push(format!("rows that are alone, from {} combinations of values", number(counted)));
+    }
+    if let Some(counted) = profile.exposure.singling.iter().filter_map(|set| set.estimated_from).min() {
+        estimated.push(format!("those alone on a small set of columns, from {} of them", number(counted)));
     }
     let whole = format!("All {} rows were read", number(profile.rows));
     match estimated.len() {

@@ -1,12 +1,12 @@
-//! Hashes of the values of a column, cheap where values repeat.
+//! Hashes of the values of a column: a few multiplications for a value that is whole in its place, as numbers and short
+//! texts are, and one more for every sixteen bytes of a long text.
 //!
-//! A Parquet reader makes equal texts of a dictionary equal views, and a short text is whole in its view: most columns
-//! hold a few words over and over, and each of them is hashed once in a while instead of once a row.
+//! A Parquet reader makes equal texts of a dictionary equal views, so that a column which repeats a few texts is hashed
+//! once in a while instead of once a row.
 
-use std::hash::BuildHasher;
-
-use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};
-use datafusion::common::hash_utils::QualityRandomState;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
+use datafusion::arrow::buffer::Buffer;
+use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 
 use super::guess::is_text;
 use crate::encode::{row_hashes, text};
@@ -14,79 +14,215 @@ use crate::error::Result;
 
 const SEED: u64 = 0x70_726f_6669_6c65;
 
+/// Stands for the hash of null, which is no value.
+pub(super) const NULL: u64 = 0x6e75_6c6c_6e75_6c6c;
+
 /// Slots for views seen lately.
-const LATELY: usize = 1 << 11;
+const LATELY: usize = 1 << 10;
+
+/// Hashes the values of one column, batch after batch.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Hashes {
+    /// Views seen lately, the batches that they were seen in, and their hashes.
+    lately: Vec<(u128, u64, u64)>,
+    batch: u64,
+    found: Vec<u64>,
+}
+
+impl Hashes {
+    /// Hashes a batch of the column, and gives its values when they are texts. It helps to know whether few of them are
+    /// repeated over and over.
+    pub(super) fn add(&mut self, array: &ArrayRef, few: bool) -> Result<Option<StringViewArray>> {
+        self.found.clear();
+        let mut words = None;
+        let data_type = array.data_type();
+        let width = data_type.primitive_width();
+        match data_type {
+            _ if is_text(data_type) => {
+                let views = text(array)?;
+                if few {
+                    self.add_few_words(&views)
+                } else {
+                    self.add_words(&views)
+                }
+                words = Some(views);
+            }
+            // Adding zero makes one zero of two: -0.0 and 0.0 are the same value.
+            DataType::Float32 => {
+                let values = array.as_primitive::<Float32Type>().values().iter();
+                self.found.extend(values.map(|value| mix(u64::from((value + 0.0).to_bits()))));
+            }
+            DataType::Float64 => {
+                let values = array.as_primitive::<Float64Type>().values().iter();
+                self.found.extend(values.map(|value| mix((value + 0.0).to_bits())));
+            }
+            _ if width.is_some_and(|width| matches!(width, 1 | 2 | 4 | 8 | 16)) => {
+                let (data, width) = (array.to_data(), width.unwrap_or_default());
+                let bytes = &data.buffers()[0].as_slice()[data.offset() * width..][..data.len() * width];
+                match width {
+                    1 => self.found.extend(bytes.iter().map(|byte| mix(u64::from(*byte)))),
+                    2 => self.add_bytes(bytes, |value| mix(u64::from(u16::from_le_bytes(value)))),
+                    4 => self.add_bytes(bytes, |value| mix(u64::from(u32::from_le_bytes(value)))),
+                    8 => self.add_bytes(bytes, |value| mix(u64::from_le_bytes(value))),
+                    _ => self.add_bytes(bytes, |value| mix_long(u128::from_le_bytes(value))),
+                }
+            }
+            _ => self.found = row_hashes(std::slice::from_ref(array), array.len(), SEED)?,
+        }
+        if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+            (!nulls.inner()).set_indices().for_each(|row| self.found[row] = NULL);
+        }
+        Ok(words)
+    }
+
+    /// The hashes that were added last: of every row's value, or of null.
+    pub(super) fn found(&self) -> &[u64] {
+        &self.found
+    }
+
+    fn add_bytes<const WIDTH: usize>(&mut self, bytes: &[u8], hash: impl Fn([u8; WIDTH]) -> u64) {
+        self.found.extend(bytes.as_chunks::<WIDTH>().0.iter().map(|value| hash(*value)));
+    }
+
+    /// Hashes some texts.
+    pub(super) fn add_rows(&mut self, words: &StringViewArray, rows: &[usize]) {
+        self.found.clear();
+        self.found.extend(rows.iter().map(|row| hash_word(words, *row, words.views()[*row])));
+    }
+
+    fn add_words(&mut self, words: &StringViewArray) {
+        let hash = |(row, view): (usize, &u128)| hash_word(words, row, *view);
+        self.found.extend(words.views().iter().enumerate().map(hash));
+    }
+
+    fn add_few_words(&mut self, words: &StringViewArray) {
+        self.lately.resize(LATELY, (0, 0, 0));
+        self.batch += 1;
+        let (lately, batch) = (&mut self.lately, self.batch);
+        self.found.extend(words.views().iter().enumerate().map(|(row, &view)| {
+            let mixed = (view as u64 ^ (view >> 64) as u64).wrapping_mul(GOLDEN);
+            let slot = &mut lately[(mixed >> (u64::BITS - LATELY.ilog2())) as usize];
+            // The view of a long text points into its own batch.
+            if slot.0 != view || slot.1 != batch {
+                *slot = (view, batch, hash_word(words, row, view));
+            }
+            slot.2
+        }));
+    }
+}
+
+/// Places of a dictionary at which texts were seen.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    /// The dictionary, held so that nothing else takes its place.
+    dictionary: Option<Buffer>,
+    /// For every sixteen bytes of it, where a text begins there and how long it is.
+    places: Vec<u16>,
+}
+
+impl Seen {
+    /// The rows whose texts may be new: not those that were read from the same place before.
+    pub(super) fn fresh(&mut self, words: &StringViewArray) -> Vec<usize> {
+        let nulls = words.nulls().filter(|nulls| nulls.null_count() > 0);
+        let valid = |row: &usize| nulls.is_none_or(|nulls| nulls.is_valid(*row));
+        let [dictionary] = words.data_buffers() else { return (0..words.len()).filter(valid).collect() };
+        if self.dictionary.as_ref().is_none_or(|seen| !seen.ptr_eq(dictionary) || seen.len() != dictionary.len()) {
+            self.dictionary = Some(dictionary.clone());
+            self.places.clear();
+            self.places.resize(dictionary.len() / 16 + 1, 0);
+        }
+        let mut fresh = Vec::with_capacity(words.len());
+        for (row, &view) in words.views().iter().enumerate() {
+            let (length, offset) = (view as u32, (view >> 96) as u32);
+            if (INLINE + 1..1 << 12).contains(&length) && valid(&row) {
+                let place = &mut self.places[offset as usize / 16];
+                let text = ((offset % 16) | (length << 4)) as u16;
+                if *place == text {
+                    continue;
+                }
+                *place = text;
+            }
+            fresh.push(row);
+        }
+        if nulls.is_some() {
+            fresh.retain(valid);
+        }
+        fresh
+    }
+}
+
+/// The hash of a text by its view.
+fn hash_word(words: &StringViewArray, row: usize, view: u128) -> u64 {
+    match view as u32 {
+        ..=INLINE => mix_long(view),
+        // In the place of a null stands any view, also one that points nowhere.
+        _ if words.is_null(row) => NULL,
+        _ => mix_bytes(words.value(row).as_bytes()),
+    }
+}
 
 /// Bytes that a view holds itself.
 const INLINE: u32 = 12;
 
-/// Hashes the values of one column, batch after batch.
-#[derive(Debug, Clone)]
-pub(super) struct Hashes {
-    state: QualityRandomState,
-    /// Views seen lately, the batches that they were seen in, and their hashes.
-    lately: Vec<(u128, u64, u64)>,
-    batch: u64,
+/// 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// 2^64 divided by the square root of two.
+const SILVER: u64 = 0xB504_F333_F9DE_6485;
+
+/// The hash of a value of up to eight bytes: no two of them are alike.
+fn mix(value: u64) -> u64 {
+    let mixed = (value ^ SEED).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
 }
 
-/// What a column says of its rows.
-pub(super) struct Hashed {
-    /// The hash of every row's value; that of a null means nothing.
-    pub hashes: Vec<u64>,
-    /// The values, when they are texts.
-    pub words: Option<StringViewArray>,
+/// The hash of a value of sixteen bytes.
+fn mix_long(value: u128) -> u64 {
+    mix(fold(value as u64 ^ GOLDEN, (value >> 64) as u64 ^ SILVER))
 }
 
-impl Default for Hashes {
-    fn default() -> Self {
-        Self { state: QualityRandomState::with_seed(SEED), lately: Vec::new(), batch: 0 }
+/// The hash of more than twelve bytes.
+fn mix_bytes(bytes: &[u8]) -> u64 {
+    let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+    let length = bytes.len();
+    // The first sixteen bytes and the last, some of them twice; what is between them is rare.
+    let mut mixed = fold(word(0) ^ length as u64 ^ GOLDEN, word((length - 8).min(8)) ^ SILVER);
+    for at in (16..length.saturating_sub(16)).step_by(16) {
+        mixed = fold(word(at) ^ mixed, word(at + 8) ^ SILVER);
     }
+    mix(fold(word(length.saturating_sub(16)) ^ mixed, word(length - 8) ^ SILVER))
 }
 
-impl Hashes {
-    /// Hashes a batch of the column.
-    pub(super) fn of(&mut self, array: &ArrayRef) -> Result<Hashed> {
-        if !is_text(array.data_type()) {
-            let hashes = row_hashes(std::slice::from_ref(array), array.len(), SEED)?;
-            return Ok(Hashed { hashes, words: None });
-        }
-        let words = text(array)?;
-        Ok(Hashed { hashes: self.of_words(&words), words: Some(words) })
-    }
-
-    fn of_words(&mut self, words: &StringViewArray) -> Vec<u64> {
-        self.lately.resize(LATELY, (u128::MAX, 0, 0));
-        self.batch += 1;
-        let mut hashes = Vec::with_capacity(words.len());
-        let nulls = words.nulls().filter(|nulls| nulls.null_count() > 0);
-        for (row, &view) in words.views().iter().enumerate() {
-            // In the place of a null stands any view, also one of another value.
-            if nulls.is_some_and(|nulls| nulls.is_null(row)) {
-                hashes.push(0);
-                continue;
-            }
-            let mixed = (view as u64 ^ (view >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let slot = &mut self.lately[(mixed >> (u64::BITS - LATELY.ilog2())) as usize];
-            // The view of a long text points into its own batch.
-            let same = slot.0 == view && (view as u32 <= INLINE || slot.1 == self.batch);
-            if !same {
-                *slot = (view, self.batch, self.state.hash_one(words.value(row)));
-            }
-            hashes.push(slot.2);
-        }
-        hashes
-    }
+/// All bits of a product.
+fn fold(a: u64, b: u64) -> u64 {
+    let wide = u128::from(a) * u128::from(b);
+    wide as u64 ^ (wide >> 64) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::arrow::array::{DictionaryArray, StringArray};
+    use datafusion::arrow::array::{
+        BooleanArray, Decimal128Array, DictionaryArray, Float64Array, Int16Array, StringArray,
+    };
     use datafusion::arrow::buffer::NullBuffer;
     use datafusion::arrow::datatypes::Int32Type;
 
     use super::*;
+
+    fn hashes(array: ArrayRef) -> Vec<u64> {
+        let mut hashes = Hashes::default();
+        hashes.add(&array, false).unwrap();
+        hashes.found
+    }
+
+    fn distinct(mut hashes: Vec<u64>) -> usize {
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes.len()
+    }
 
     #[test]
     fn equal_texts_hash_alike_in_any_batch_and_type() {
@@ -94,26 +230,92 @@ mod tests {
         let plain: ArrayRef = Arc::new(StringArray::from_iter_values(words.iter().cycle().take(4000)));
         let turned: ArrayRef = Arc::new(StringArray::from_iter_values(words.iter().rev()));
         let listed: ArrayRef = Arc::new(words.iter().copied().collect::<DictionaryArray<Int32Type>>());
-        let mut hashes = Hashes::default();
-        let first = hashes.of(&plain).unwrap().hashes;
-        let mut second = hashes.of(&turned).unwrap().hashes;
-        let third = hashes.of(&listed).unwrap().hashes;
+        let short: ArrayRef = Arc::new(StringArray::from_iter_values(&words[..2]));
+        let (mut both, mut few) = (Hashes::default(), false);
+        let mut of = |array: &ArrayRef| {
+            few = !few;
+            both.add(array, few).unwrap();
+            both.found().to_vec()
+        };
+        let first = of(&plain);
+        let mut second = of(&turned);
+        let third = of(&listed);
         second.reverse();
         assert_eq!((&first[..4], &first[3996..]), (&second[..], &third[..]));
-        let mut distinct = first.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        assert_eq!(distinct.len(), 4);
-        assert_eq!(Hashes::default().of(&plain).unwrap().hashes, first, "whatever was seen before");
+        assert_eq!(of(&short), first[..2]);
+        assert_eq!(distinct(first.clone()), 4);
+        assert_eq!(hashes(plain), first, "whatever was seen before");
+    }
+
+    #[test]
+    fn texts_of_a_dictionary_are_fresh_once() {
+        let words = ["a text that is longer than a view", "ox", "a text that is longer than a bird"];
+        let plain = StringViewArray::from_iter_values(words);
+        let [dictionary] = plain.data_buffers() else { panic!("one buffer") };
+        let take = |rows: &[usize], nulls: Vec<bool>| {
+            let views: Vec<u128> = rows.iter().map(|row| plain.views()[*row]).collect();
+            StringViewArray::new(views.into(), vec![dictionary.clone()], Some(NullBuffer::from(nulls)))
+        };
+        let mut seen = Seen::default();
+        assert_eq!(seen.fresh(&take(&[0, 1, 0, 1], vec![true; 4])), [0, 1, 3], "short texts are always");
+        assert_eq!(seen.fresh(&take(&[0, 2, 2, 1], vec![true, false, true, false])), [2]);
+        // A text within another text is another text.
+        let part = (plain.views()[0] & !u128::from(u32::MAX)) | 20;
+        let part = StringViewArray::new(vec![part].into(), vec![dictionary.clone()], None);
+        assert_eq!((seen.fresh(&part), part.value(0)), (vec![0], &words[0][..20]));
+        let other = StringViewArray::from_iter_values(words);
+        assert_eq!(seen.fresh(&other), [0, 1, 2], "another dictionary");
     }
 
     #[test]
     fn what_stands_in_the_place_of_a_null_is_not_looked_at() {
-        let words = StringViewArray::from_iter_values(["ox", "ox", "hen"]);
+        let words = StringViewArray::from_iter_values(["a text that is long", "a text that is long", "hen"]);
         let nulls = NullBuffer::from(vec![false, true, true]);
         let holed = StringViewArray::new(words.views().clone(), words.data_buffers().to_vec(), Some(nulls));
-        let found = Hashes::default().of(&(Arc::new(holed) as ArrayRef)).unwrap().hashes;
-        let whole = Hashes::default().of(&(Arc::new(words) as ArrayRef)).unwrap().hashes;
-        assert_eq!(found[1..], whole[1..]);
+        let found = hashes(Arc::new(holed));
+        let whole = hashes(Arc::new(words));
+        assert_eq!((found[0], &found[1..]), (NULL, &whole[1..]));
+    }
+
+    #[test]
+    fn values_of_every_type_are_told_apart() {
+        let numbers = Int16Array::from_iter((0..1000).map(|n| (n % 10 != 3).then_some(n)));
+        let found = hashes(Arc::new(numbers.slice(500, 500)));
+        assert_eq!((distinct(found.clone()), found[3]), (451, NULL));
+        assert_eq!(found, hashes(Arc::new(numbers))[500..]);
+        let money = Decimal128Array::from_iter_values((-500..500).map(|n| n * 1_000_000_007));
+        assert_eq!(distinct(hashes(Arc::new(money))), 1000);
+        let zeros = Float64Array::from(vec![0.0, -0.0, 1.0]);
+        assert_eq!(distinct(hashes(Arc::new(zeros))), 2);
+        let flags = BooleanArray::from(vec![Some(true), Some(false), None, Some(true)]);
+        assert_eq!(distinct(hashes(Arc::new(flags))), 3);
+    }
+
+    #[test]
+    fn every_byte_of_a_text_counts() {
+        for length in 13..70 {
+            let plain = vec![b'a'; length];
+            let mut found = vec![mix_bytes(&plain)];
+            for at in 0..length {
+                let mut other = plain.clone();
+                other[at] = b'b';
+                found.push(mix_bytes(&other));
+            }
+            assert_eq!(distinct(found), length + 1, "{length}");
+        }
+    }
+
+    #[test]
+    fn hashes_are_spread_evenly() {
+        // Numbers in a row, and texts that begin with them: how many of a million fall below a hundredth of all hashes.
+        let numbers = (0..1_000_000).map(mix).collect::<Vec<u64>>();
+        let short = StringViewArray::from_iter_values((0..1_000_000).map(|n| format!("{n:07}")));
+        let long =
+            StringViewArray::from_iter_values((0..1_000_000).map(|n| format!("{n}, a street that is long{}", n % 7)));
+        for hashes in [numbers, hashes(Arc::new(short)), hashes(Arc::new(long))] {
+            let below = hashes.iter().filter(|hash| **hash < u64::MAX / 100).count();
+            assert!((9_700..10_300).contains(&below), "{below}");
+            assert_eq!(distinct(hashes), 1_000_000);
+        }
     }
 }

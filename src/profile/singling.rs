@@ -1,20 +1,18 @@
-//! Scan 2: how many rows are alone with their values, on all quasi-identifiers and on small sets of them.
+//! How many rows are alone with their values, on all quasi-identifiers and on small sets of them.
 //!
 //! Combinations of values are chosen by their hash: those below a ceiling are counted, all others passed over. A
 //! combination that is counted is counted from its first row to its last, so whether it occurs once is exact; how many
 //! there are is exact while all fit, and estimated by the share that the ceiling lets through beyond.
-
-use datafusion::arrow::array::{Array, RecordBatch};
-use datafusion::common::HashMap;
-
-use super::hashes::Hashes;
-use crate::error::Result;
+//!
+//! Nearly all rows are passed over, for every set, so that is what has to be cheap: the hash of a combination is the
+//! exclusive or of the hashes of its values, and sixteen bits of it tell whether it can be below the ceiling.
 
 /// Combinations counted of all quasi-identifiers together.
 const MOST_WHOLE: usize = 1 << 16;
 
-/// Combinations counted of each small set.
-const MOST_SMALL: usize = 1 << 12;
+/// Rows of which the combinations of a small set are counted: all those of a table that has no more, and about as many
+/// of a larger one.
+const MOST_SMALL: usize = 1 << 15;
 
 /// Columns of a small set, at most.
 const LARGEST_SET: usize = 3;
@@ -25,60 +23,94 @@ const MOST_SETS: usize = 200;
 /// Share of the rows beyond which a set of columns singles people out.
 pub const SINGLING_SHARE: f64 = 0.05;
 
-const SEED: u64 = 0x7369_6e67_6c65;
+/// Rows that are looked at together: few enough that the hashes of a dozen columns stay at hand.
+const TOGETHER: usize = 2048;
 
-/// Stands for the hash of null.
-const NULL: u64 = 0x6e75_6c6c_6e75_6c6c;
+/// Rows of which it is asked first whether any of them counts.
+const ANY: usize = 16;
 
 /// Counts of the combinations with the smallest hashes.
 #[derive(Debug, Clone)]
 struct Counts {
-    kept: HashMap<u64, u32>,
+    /// Hashes in their order, and how many rows each has.
+    kept: Vec<(u64, u32)>,
+    /// Hashes of rows that are not counted yet.
+    fresh: Vec<u64>,
+    /// Hashes at or above this are passed over.
     ceiling: u64,
     most: usize,
 }
 
 impl Counts {
-    fn new(most: usize) -> Self {
-        Self { kept: HashMap::new(), ceiling: u64::MAX, most }
+    fn new(most: usize, ceiling: u64) -> Self {
+        Self { kept: Vec::new(), fresh: Vec::new(), ceiling, most }
     }
 
-    fn add_all(&mut self, hashes: &[u64]) {
-        for hash in hashes {
-            self.add(*hash, 1);
-        }
-    }
-
-    #[inline]
-    fn add(&mut self, hash: u64, times: u32) {
-        if hash < self.ceiling {
-            *self.kept.entry(hash).or_default() += times;
-            if self.kept.len() > 2 * self.most {
-                self.shrink();
+    /// Adds rows by the uppermost bits of their hashes, and asks for the hashes of those that may count.
+    fn add(&mut self, upper: &[u16], hash: impl Fn(usize) -> u64) {
+        let (blocks, rest) = upper.as_chunks::<ANY>();
+        for (block, upper) in blocks.iter().enumerate() {
+            let ceiling = self::upper(self.ceiling);
+            if upper.iter().fold(false, |any, upper| any | (*upper <= ceiling)) {
+                self.take(upper, |row| hash(block * ANY + row));
             }
         }
+        self.take(rest, |row| hash(blocks.len() * ANY + row));
     }
 
-    fn shrink(&mut self) {
-        let mut hashes: Vec<u64> = self.kept.keys().copied().collect();
-        let (_, ceiling, _) = hashes.select_nth_unstable(self.most);
-        self.ceiling = *ceiling;
-        self.kept.retain(|hash, _| *hash < self.ceiling);
+    fn take(&mut self, upper: &[u16], hash: impl Fn(usize) -> u64) {
+        let ceiling = self::upper(self.ceiling);
+        let rows = upper.iter().enumerate().filter(|(_, upper)| **upper <= ceiling);
+        self.fresh.extend(rows.map(|(row, _)| hash(row)));
+        if self.fresh.len() >= 2 * self.most {
+            self.settle();
+        }
     }
 
-    fn merge(&mut self, other: Self) {
-        self.ceiling = self.ceiling.min(other.ceiling);
+    /// Counts the fresh rows.
+    fn settle(&mut self) {
+        let mut fresh = std::mem::take(&mut self.fresh);
+        fresh.sort_unstable();
+        self.join(fresh.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)));
+        fresh.clear();
+        self.fresh = fresh;
+    }
+
+    /// Adds counts in the order of their hashes, and keeps the smallest ones.
+    fn join(&mut self, others: impl Iterator<Item = (u64, u32)>) {
+        let mut kept = Vec::with_capacity(self.kept.len() + others.size_hint().0);
+        let (mut mine, mut others) = (self.kept.drain(..).peekable(), others.peekable());
+        let most = self.most;
+        let next = std::iter::from_fn(|| match (mine.peek(), others.peek()) {
+            (Some((a, _)), Some((b, _))) if a == b => {
+                mine.next().zip(others.next()).map(|((hash, a), (_, b))| (hash, a.saturating_add(b)))
+            }
+            (Some((a, _)), Some((b, _))) if a < b => mine.next(),
+            (Some(_), None) => mine.next(),
+            (_, Some(_)) => others.next(),
+            (None, None) => None,
+        });
         let ceiling = self.ceiling;
-        self.kept.retain(|hash, _| *hash < ceiling);
-        other.kept.into_iter().for_each(|(hash, times)| self.add(hash, times));
+        kept.extend(next.take_while(|(hash, _)| *hash < ceiling).take(most + 1));
+        drop(mine);
+        if kept.len() > most {
+            self.ceiling = kept[most].0;
+            kept.truncate(most);
+        }
+        self.kept = kept;
+    }
+
+    fn merge(&mut self, mut other: Self) {
+        self.settle();
+        other.settle();
+        self.ceiling = self.ceiling.min(other.ceiling);
+        self.join(other.kept.into_iter());
     }
 
     /// Combinations that occur once, and how many combinations were counted when these are not all of them.
     fn singles(mut self) -> (f64, Option<u64>) {
-        if self.kept.len() > self.most {
-            self.shrink();
-        }
-        let singles = self.kept.values().filter(|times| **times == 1).count() as f64;
+        self.settle();
+        let singles = self.kept.iter().filter(|(_, times)| *times == 1).count() as f64;
         match self.ceiling {
             u64::MAX => (singles, None),
             ceiling => (singles * (u64::MAX as f64 / ceiling as f64), Some(self.kept.len() as u64)),
@@ -122,8 +154,29 @@ pub(super) struct Singling {
     counts: Vec<Counts>,
     /// The sets in the order of their columns: those that begin alike follow each other.
     order: Vec<usize>,
-    hashes: Vec<Hashes>,
     rows: u64,
+    /// The uppermost bits of the hashes of every column's values.
+    uppers: Vec<Vec<u16>>,
+    /// Those of the first column of a set, of the first two, and so on.
+    mixed: Vec<Vec<u16>>,
+}
+
+/// The hash of a value in its column: equal values of two columns must not cancel each other out.
+fn own(column: usize, hash: u64) -> u64 {
+    let (factor, turn) = own_way(column);
+    hash.wrapping_mul(factor).rotate_left(turn)
+}
+
+/// By what the hashes of a column are multiplied, and how far they are turned then; not so far that their uppermost bits
+/// would come from both ends.
+fn own_way(column: usize) -> (u64, u32) {
+    const TURNS: usize = 49;
+    (2 * (column / TURNS) as u64 + 1, (11 * column % TURNS) as u32)
+}
+
+/// The uppermost bits of a hash.
+fn upper(hash: u64) -> u16 {
+    (hash >> (u64::BITS - u16::BITS)) as u16
 }
 
 /// Who is alone.
@@ -133,52 +186,86 @@ pub(super) struct Alone {
     pub whole: f64,
     /// Combinations that this was estimated from; none when all were counted.
     pub counted: Option<u64>,
-    /// The smallest sets that single out too many, by the numbers of their columns, with their shares.
-    pub smallest: Vec<(Vec<usize>, f64)>,
+    /// The smallest sets that single out too many.
+    pub smallest: Vec<Few>,
+}
+
+/// A few columns on which too many are alone.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Few {
+    /// The numbers of the columns.
+    pub columns: Vec<usize>,
+    /// Share of the rows that are alone on them.
+    pub share: f64,
+    /// Combinations that this was estimated from; none when all were counted.
+    pub counted: Option<u64>,
 }
 
 impl Singling {
-    pub(super) fn new(sets: Vec<Vec<usize>>) -> Self {
+    /// Counts the last set and smaller ones, of a table of so many rows.
+    pub(super) fn new(sets: Vec<Vec<usize>>, rows: u64) -> Self {
         let whole = sets.len().saturating_sub(1);
-        let counts =
-            (0..sets.len()).map(|set| Counts::new(if set == whole { MOST_WHOLE } else { MOST_SMALL })).collect();
+        // Whether a share is large is seen as well among a share of the combinations that is fixed beforehand.
+        let share = MOST_SMALL as f64 / rows as f64;
+        let ceiling = if share < 1.0 { (share * u64::MAX as f64) as u64 } else { u64::MAX };
+        let counts = |set| match set == whole {
+            true => Counts::new(MOST_WHOLE, u64::MAX),
+            false => Counts::new(2 * MOST_SMALL, ceiling),
+        };
+        let counts = (0..sets.len()).map(counts).collect();
         let mut order: Vec<usize> = (0..sets.len()).collect();
         order.sort_by_key(|set| &sets[*set]);
-        let hashes = vec![Hashes::default(); sets.last().map_or(0, Vec::len)];
-        Self { sets, counts, order, hashes, rows: 0 }
+        Self { sets, counts, order, rows: 0, uppers: Vec::new(), mixed: Vec::new() }
     }
 
-    /// Adds rows of the quasi-identifiers.
-    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.rows += batch.num_rows() as u64;
-        let mut columns = Vec::with_capacity(batch.num_columns());
-        for (hashes, column) in self.hashes.iter_mut().zip(batch.columns()) {
-            let mut hashes = hashes.of(column)?.hashes;
-            if let Some(nulls) = column.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
-                let missing = hashes.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row));
-                missing.for_each(|(_, hash)| *hash = NULL);
+    /// Whether these sets are among those that are counted.
+    pub(super) fn counts(&self, sets: &[Vec<usize>]) -> bool {
+        sets.last() == self.sets.last() && sets.iter().all(|set| self.sets.contains(set))
+    }
+
+    /// Adds rows by the hashes of their values in every column.
+    pub(super) fn add(&mut self, columns: &[&[u64]]) {
+        let rows = columns.first().map_or(0, |column| column.len());
+        self.rows += rows as u64;
+        for start in (0..rows).step_by(TOGETHER) {
+            let rows = start..rows.min(start + TOGETHER);
+            let columns: Vec<&[u64]> = columns.iter().map(|column| &column[rows.clone()]).collect();
+            self.add_together(&columns);
+        }
+    }
+
+    fn add_together(&mut self, columns: &[&[u64]]) {
+        self.uppers.resize(columns.len(), Vec::new());
+        for (number, (upper, column)) in self.uppers.iter_mut().zip(columns).enumerate() {
+            upper.clear();
+            let (factor, turn) = own_way(number);
+            let below = u64::BITS - u16::BITS - turn;
+            match factor {
+                1 => upper.extend(column.iter().map(|hash| (hash >> below) as u16)),
+                _ => upper.extend(column.iter().map(|hash| (hash.wrapping_mul(factor) >> below) as u16)),
             }
-            columns.push(hashes);
         }
         // What the first columns of a set give together is there already when the set before begins with them too.
-        let mut mixed: Vec<Vec<u64>> = vec![vec![SEED; batch.num_rows()]];
+        self.mixed.resize(columns.len(), Vec::new());
         let mut last: &[usize] = &[];
         for &number in &self.order {
             let set = &self.sets[number];
             let common = set.iter().zip(last).take_while(|(a, b)| a == b).count();
-            mixed.truncate(common + 1);
-            for column in &set[common..] {
-                let mix = |(hash, value): (&u64, &u64)| {
-                    let next = (hash ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                    next ^ (next >> 29)
-                };
-                let next = mixed[mixed.len() - 1].iter().zip(&columns[*column]).map(mix).collect();
-                mixed.push(next);
+            for (at, column) in set.iter().enumerate().skip(common) {
+                let upper = &self.uppers[*column];
+                let (before, next) = self.mixed.split_at_mut(at);
+                next[0].clear();
+                match before.last() {
+                    Some(before) => next[0].extend(before.iter().zip(upper).map(|(a, b)| a ^ b)),
+                    None => next[0].extend_from_slice(upper),
+                }
             }
-            self.counts[number].add_all(&mixed[set.len()]);
+            if let Some(at) = set.len().checked_sub(1) {
+                let hash = |row: usize| set.iter().fold(0, |hash, column| hash ^ own(*column, columns[*column][row]));
+                self.counts[number].add(&self.mixed[at], hash);
+            }
             last = set;
         }
-        Ok(())
     }
 
     pub(super) fn merge(&mut self, other: Self) {
@@ -186,27 +273,25 @@ impl Singling {
         self.counts.iter_mut().zip(other.counts).for_each(|(mine, theirs)| mine.merge(theirs));
     }
 
-    /// Who is alone on all columns, and on few.
-    pub(super) fn finish(self) -> Alone {
+    /// Who is alone on all columns, and on few: those of these sets.
+    pub(super) fn finish(self, sets: &[Vec<usize>]) -> Alone {
         let rows = self.rows.max(1) as f64;
-        let mut found: Vec<(Vec<usize>, f64, Option<u64>)> = self
-            .sets
-            .into_iter()
-            .zip(self.counts)
-            .map(|(set, counts)| {
+        let counted = self.sets.into_iter().zip(self.counts).filter(|(set, _)| sets.contains(set));
+        let mut found: Vec<Few> = counted
+            .map(|(columns, counts)| {
                 let (singles, counted) = counts.singles();
-                (set, (singles / rows).min(1.0), counted)
+                Few { columns, share: (singles / rows).min(1.0), counted }
             })
             .collect();
-        let (whole, counted) = found.pop().map_or((0.0, None), |(_, share, counted)| (share, counted));
-        let mut smallest: Vec<(Vec<usize>, f64)> = Vec::new();
-        for (set, share, _) in found {
-            let larger = smallest.iter().any(|(small, _)| small.iter().all(|column| set.contains(column)));
-            if share > SINGLING_SHARE && !larger {
-                smallest.push((set, share));
+        let (whole, counted) = found.pop().map_or((0.0, None), |whole| (whole.share, whole.counted));
+        let mut smallest: Vec<Few> = Vec::new();
+        for set in found {
+            let within = |small: &Few| small.columns.iter().all(|column| set.columns.contains(column));
+            if set.share > SINGLING_SHARE && !smallest.iter().any(within) {
+                smallest.push(set);
             }
         }
-        smallest.sort_by(|a, b| a.0.len().cmp(&b.0.len()).then(b.1.total_cmp(&a.1)));
+        smallest.sort_by(|a, b| a.columns.len().cmp(&b.columns.len()).then(b.share.total_cmp(&a.share)));
         Alone { whole, counted, smallest }
     }
 }
@@ -216,15 +301,19 @@ mod tests {
     use std::sync::Arc;
 
     use datafusion::arrow::array::{ArrayRef, Int32Array};
+    use datafusion::common::HashMap;
 
+    use super::super::hashes::Hashes;
     use super::*;
 
-    fn batch(columns: &[Vec<i32>]) -> RecordBatch {
-        let named = columns
-            .iter()
-            .enumerate()
-            .map(|(at, column)| (format!("c{at}"), Arc::new(Int32Array::from(column.clone())) as ArrayRef));
-        RecordBatch::try_from_iter(named).unwrap()
+    fn add(singling: &mut Singling, columns: &[&[i32]]) {
+        let hashes = columns.iter().map(|column| {
+            let mut hashes = Hashes::default();
+            hashes.add(&(Arc::new(Int32Array::from(column.to_vec())) as ArrayRef), false).unwrap();
+            hashes
+        });
+        let hashes: Vec<Hashes> = hashes.collect();
+        singling.add(&hashes.iter().map(Hashes::found).collect::<Vec<_>>());
     }
 
     #[test]
@@ -237,10 +326,13 @@ mod tests {
             vec![1; rows as usize],
         ];
         let sets = sets(&[100, 100, 1], rows as u64);
-        let mut singling = Singling::new(sets.clone());
-        singling.add(&batch(&columns)).unwrap();
-        let alone = singling.finish();
-        assert_eq!(alone, Alone { whole: 1.0, counted: None, smallest: vec![(vec![0, 1], 1.0)] });
+        let mut singling = Singling::new(sets.clone(), rows as u64);
+        add(&mut singling, &columns.each_ref().map(Vec::as_slice));
+        let alone = singling.finish(&sets);
+        assert_eq!(
+            alone,
+            Alone { whole: 1.0, counted: None, smallest: vec![Few { columns: vec![0, 1], share: 1.0, counted: None }] }
+        );
     }
 
     #[test]
@@ -250,13 +342,13 @@ mod tests {
         let mut times = HashMap::<i32, u32>::new();
         column.iter().for_each(|value| *times.entry(*value).or_default() += 1);
         let exact = times.values().filter(|times| **times == 1).count() as f64 / 400_000.0;
-        let mut one = Singling::new(vec![vec![0]]);
-        one.add(&batch(std::slice::from_ref(&column))).unwrap();
-        let (mut left, mut right) = (Singling::new(vec![vec![0]]), Singling::new(vec![vec![0]]));
-        right.add(&batch(&[column[100_000..].to_vec()])).unwrap();
-        left.add(&batch(&[column[..100_000].to_vec()])).unwrap();
+        let mut one = Singling::new(vec![vec![0]], 400_000);
+        add(&mut one, &[&column]);
+        let (mut left, mut right) = (Singling::new(vec![vec![0]], 400_000), Singling::new(vec![vec![0]], 400_000));
+        add(&mut right, &[&column[100_000..]]);
+        add(&mut left, &[&column[..100_000]]);
         right.merge(left);
-        let (one, two) = (one.finish(), right.finish());
+        let (one, two) = (one.finish(&[vec![0]]), right.finish(&[vec![0]]));
         assert_eq!(one, two);
         assert_eq!(one.counted, Some(MOST_WHOLE as u64));
         let one = one.whole;
@@ -269,5 +361,79 @@ mod tests {
         let found = sets(&[1000, 2, 3], 1000);
         assert_eq!(found.first(), Some(&vec![0]));
         assert_eq!(found.last(), Some(&vec![0, 1, 2]));
+    }
+
+    /// Four columns of a table that is large enough for estimates: the first two are alike, and the third and fourth
+    /// tell most rows apart together.
+    fn table(rows: usize) -> [Vec<i32>; 4] {
+        let mut rng = fastrand::Rng::with_seed(2);
+        let first: Vec<i32> = (0..rows).map(|_| rng.i32(0..50)).collect();
+        let [third, fourth] = [700, 900].map(|most| (0..rows).map(|_| rng.i32(0..most)).collect());
+        [first.clone(), first, third, fourth]
+    }
+
+    #[test]
+    fn shares_of_small_sets_are_near_the_truth() {
+        let rows = 300_000;
+        let columns = table(rows);
+        let sets = sets(&[50, 50, 700, 900], rows as u64);
+        let mut singling = Singling::new(sets.clone(), rows as u64);
+        add(&mut singling, &columns.each_ref().map(Vec::as_slice));
+        let found: Vec<(Vec<usize>, Counts)> = singling.sets.into_iter().zip(singling.counts).collect();
+        assert!(found.len() > 3);
+        for (set, counts) in found {
+            let mut times = HashMap::<Vec<i32>, u32>::new();
+            (0..rows).for_each(|row| *times.entry(set.iter().map(|c| columns[*c][row]).collect()).or_default() += 1);
+            let exact = times.values().filter(|times| **times == 1).count() as f64 / rows as f64;
+            let (singles, counted) = counts.singles();
+            let share = singles / rows as f64;
+            // Four deviations of the number of singles among the combinations that are counted.
+            let allowed = match counted {
+                Some(_) => 4.0 * (exact.max(1e-5) / MOST_SMALL as f64).sqrt(),
+                None => 0.0,
+            };
+            assert!((share - exact).abs() <= allowed, "{set:?}: {share} is not within {allowed} of {exact}");
+        }
+    }
+
+    #[test]
+    fn any_number_of_parts_finds_the_same() {
+        let rows = 200_000;
+        let columns = table(rows);
+        let sets = sets(&[50, 50, 700, 900], rows as u64);
+        let part = |rows: std::ops::Range<usize>| {
+            let mut part = Singling::new(sets.clone(), 200_000);
+            // Batches of any size, as readers make them.
+            for start in rows.clone().step_by(7001) {
+                add(&mut part, &columns.each_ref().map(|column| &column[start..rows.end.min(start + 7001)]));
+            }
+            part
+        };
+        let whole = part(0..rows).finish(&sets);
+        assert!(whole.counted.is_some() && !whole.smallest.is_empty());
+        for parts in [2, 3, 8] {
+            let mut merged = Singling::new(sets.clone(), rows as u64);
+            for number in (0..parts).rev() {
+                merged.merge(part(rows * number / parts..rows * (number + 1) / parts));
+            }
+            assert_eq!(merged.finish(&sets), whole, "{parts} parts");
+        }
+    }
+
+    #[test]
+    fn equal_columns_do_not_cancel_each_other_out() {
+        let mut rng = fastrand::Rng::with_seed(4);
+        let values: Vec<u64> = (0..10_000).map(|_| rng.u64(..)).collect();
+        for (a, b) in [(0, 1), (0, 49), (3, 52), (10, 108)] {
+            let mut mixed: Vec<u64> = values.iter().map(|value| own(a, *value) ^ own(b, *value)).collect();
+            mixed.sort_unstable();
+            mixed.dedup();
+            assert_eq!(mixed.len(), values.len(), "{a} and {b}");
+        }
+        for column in 0..150 {
+            let (factor, turn) = own_way(column);
+            let bits = (values[0].wrapping_mul(factor) >> (48 - turn)) as u16;
+            assert_eq!(upper(own(column, values[0])), bits, "{column}");
+        }
     }
 }

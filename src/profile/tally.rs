@@ -1,18 +1,19 @@
-//! Scan 1: what there is to know of every column. Mergeable, bounded, and the same for any order of rows.
+//! What there is to know of every column. Mergeable, bounded, and the same for any order of rows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringViewArray};
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::HashMap;
+use datafusion::arrow::array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, RecordBatch};
+use datafusion::arrow::datatypes::{ArrowNumericType, DataType, Schema};
+use datafusion::arrow::downcast_primitive_array;
 
 use super::guess::{is_nested, is_text};
-use super::hashes::{Hashed, Hashes};
-use crate::encode::{is_number, is_time, positions};
+use super::hashes::{Hashes, Seen};
+use super::values::Values;
+use crate::encode::{is_number, is_time, positions, text};
 use crate::error::Result;
-use crate::survey::HashSketch;
 
-/// What scan 1 has found of a column.
+/// What was found of a column.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Facts {
     pub rows: u64,
@@ -23,7 +24,7 @@ pub(super) struct Facts {
     pub estimated: bool,
     /// Smallest and largest position of numbers and points in time.
     pub ends: Option<(f64, f64)>,
-    /// Whether all positions are whole numbers.
+    /// Whether all numbers are whole.
     pub whole: bool,
     /// How often each value occurs, commonest first, with its text if the column is text; empty when there are too many.
     pub counts: Vec<(u64, Option<String>)>,
@@ -33,17 +34,8 @@ pub(super) struct Facts {
     pub lengths: Option<(usize, usize)>,
 }
 
-/// Distinct values that are counted one by one.
-pub(super) const MOST_COUNTED: usize = 4096;
-
 /// Values of a text column whose shape is looked at.
 const SAMPLED: usize = 512;
-
-/// Slots for values seen lately.
-const LATELY: usize = 1 << 12;
-
-/// No entry: the value is not counted.
-const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone)]
 struct Tally {
@@ -51,12 +43,11 @@ struct Tally {
     rows: u64,
     nulls: u64,
     hashes: Hashes,
-    distinct: HashSketch,
-    /// Hashes seen lately and their entries: most columns repeat a few values over and over.
-    lately: Vec<(u64, u32)>,
-    counts: Option<Counts>,
-    sample: BTreeMap<u64, String>,
-    lengths: Option<(usize, usize)>,
+    /// Whether the hash of every row is asked for.
+    watched: bool,
+    values: Values,
+    seen: Seen,
+    looks: Looks,
     ends: Option<(f64, f64)>,
     whole: bool,
 }
@@ -67,28 +58,6 @@ enum Kind {
     Line,
     Other,
     Nested,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Counts {
-    index: HashMap<u64, u32>,
-    entries: Vec<(u64, u64, Option<String>)>,
-}
-
-impl Counts {
-    /// The entry of a value, made when it is new; none when there are too many.
-    fn entry(&mut self, hash: u64, value: impl FnOnce() -> Option<String>) -> Option<u32> {
-        if let Some(entry) = self.index.get(&hash) {
-            return Some(*entry);
-        }
-        if self.entries.len() == MOST_COUNTED {
-            return None;
-        }
-        let entry = self.entries.len() as u32;
-        self.index.insert(hash, entry);
-        self.entries.push((hash, 0, value()));
-        Some(entry)
-    }
 }
 
 impl Tally {
@@ -104,119 +73,163 @@ impl Tally {
             rows: 0,
             nulls: 0,
             hashes: Hashes::default(),
-            distinct: HashSketch::default(),
-            lately: vec![(0, NONE); LATELY],
-            counts: Some(Counts::default()),
-            sample: BTreeMap::new(),
-            lengths: None,
+            watched: false,
+            values: Values::default(),
+            seen: Seen::default(),
+            looks: Looks::default(),
             ends: None,
             whole: true,
         }
     }
 
     fn add(&mut self, array: &ArrayRef) -> Result<()> {
+        let nulls = array.logical_null_count();
         self.rows += array.len() as u64;
-        let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
-        self.nulls += nulls.as_ref().map_or(0, |nulls| nulls.null_count()) as u64;
+        self.nulls += nulls as u64;
         if self.kind == Kind::Nested {
             return Ok(());
         }
-        if self.kind == Kind::Line {
-            self.measure(&positions(array)?, array.data_type().is_integer());
+        let Self { hashes, values, seen, looks, .. } = self;
+        let few = matches!(values, Values::Few(_));
+        if self.kind == Kind::Text && !few && !self.watched {
+            let words = text(array)?;
+            let fresh = seen.fresh(&words);
+            hashes.add_rows(&words, &fresh);
+            values.add(hashes.found(), |at, hash| looks.see(hash, words.value(fresh[at])));
+            looks.measure(fresh.iter().map(|row| &words.views()[*row]));
+            return Ok(());
         }
-        let Hashed { hashes, words } = self.hashes.of(array)?;
-        for (row, hash) in hashes.into_iter().enumerate() {
-            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                continue;
-            }
-            let slot = (hash >> (u64::BITS - LATELY.ilog2())) as usize;
-            let (seen, entry) = self.lately[slot];
-            if seen == hash {
-                if let Some(counts) = self.counts.as_mut().filter(|_| entry != NONE) {
-                    counts.entries[entry as usize].1 += 1;
+        let mut fresh = !few;
+        match hashes.add(array, few)? {
+            Some(words) => {
+                values.add(hashes.found(), |row, hash| looks.see(hash, words.value(row)));
+                if matches!(values, Values::Many(_)) {
+                    let nulls = words.nulls().filter(|nulls| nulls.null_count() > 0);
+                    match nulls {
+                        None => looks.measure(words.views().iter()),
+                        Some(nulls) => looks.measure(nulls.valid_indices().map(|row| &words.views()[row])),
+                    }
                 }
-                continue;
             }
-            let entry = self.fresh(hash, words.as_ref(), row);
-            self.lately[slot] = (hash, entry);
+            None => values.add(hashes.found(), |_, _| {
+                fresh = true;
+                None
+            }),
+        }
+        // Few values lie where they lay when they came first.
+        if self.kind == Kind::Line && fresh && nulls < array.len() {
+            self.measure(array)?;
         }
         Ok(())
     }
 
     /// Where the values lie.
-    fn measure(&mut self, positions: &[f64], whole: bool) {
+    fn measure(&mut self, array: &ArrayRef) -> Result<()> {
+        let positions_of_ends = positions(&ends(array))?;
         let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
-        for &position in positions.iter().filter(|position| position.is_finite()) {
+        for &position in positions_of_ends.iter().filter(|position| position.is_finite()) {
             least = least.min(position);
             most = most.max(position);
         }
         if least <= most {
             self.ends = wider(self.ends, Some((least, most)), f64::min, f64::max);
         }
-        let fraction = |position: &f64| position.is_finite() && position.fract() != 0.0;
-        self.whole = self.whole && (whole || !positions.iter().any(fraction));
-    }
-
-    /// A value that was not seen lately.
-    fn fresh(&mut self, hash: u64, words: Option<&StringViewArray>, row: usize) -> u32 {
-        self.distinct.add(hash);
-        if let Some(words) = words {
-            let word = words.value(row);
-            self.lengths = wider(self.lengths, Some((word.len(), word.len())), usize::min, usize::max);
-            if self.sample.len() < SAMPLED || self.sample.last_key_value().is_some_and(|(last, _)| hash < *last) {
-                self.sample.entry(hash).or_insert_with(|| word.to_owned());
-                if self.sample.len() > SAMPLED {
-                    self.sample.pop_last();
-                }
-            }
+        let data_type = array.data_type();
+        if self.whole && is_number(data_type) && !data_type.is_integer() {
+            let fraction = |position: &f64| position.is_finite() && position.fract() != 0.0;
+            self.whole = !positions(array)?.iter().any(fraction);
         }
-        let Some(counts) = &mut self.counts else { return NONE };
-        match counts.entry(hash, || words.map(|words| words.value(row).to_owned())) {
-            Some(entry) => {
-                counts.entries[entry as usize].1 += 1;
-                entry
-            }
-            None => {
-                self.counts = None;
-                NONE
-            }
-        }
+        Ok(())
     }
 
     fn merge(&mut self, other: Self) {
         self.rows += other.rows;
         self.nulls += other.nulls;
-        self.distinct.merge(other.distinct);
-        self.whole &= other.whole;
+        self.values.merge(other.values);
+        self.looks.merge(other.looks);
         self.ends = wider(self.ends, other.ends, f64::min, f64::max);
+        self.whole &= other.whole;
+    }
+
+    fn finish(self) -> Facts {
+        let (distinct, estimated) = self.values.distinct();
+        Facts {
+            rows: self.rows,
+            nulls: self.nulls,
+            distinct,
+            estimated,
+            ends: self.ends,
+            whole: self.whole,
+            counts: self.values.counts(),
+            sample: self.looks.sample.into_values().collect(),
+            lengths: self.looks.lengths,
+        }
+    }
+}
+
+/// The smallest and the largest value of a column, as a column, or all of them where that takes more than their order.
+fn ends(array: &ArrayRef) -> ArrayRef {
+    fn ends_of<T: ArrowNumericType>(array: &PrimitiveArray<T>) -> ArrayRef {
+        let wider = |[least, most]: [T::Native; 2], value: T::Native| {
+            [if value.is_lt(least) { value } else { least }, if value.is_gt(most) { value } else { most }]
+        };
+        let values = array.values();
+        let ends = match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => values.first().map(|first| values.iter().copied().fold([*first; 2], wider)),
+            Some(nulls) => {
+                let mut valid = nulls.valid_indices().map(|row| values[row]);
+                valid.next().map(|first| valid.fold([first; 2], wider))
+            }
+        };
+        let ends = ends.into_iter().flatten();
+        Arc::new(PrimitiveArray::<T>::from_iter_values(ends).with_data_type(array.data_type().clone()))
+    }
+    let values = array.as_ref();
+    match array.data_type() {
+        // Those that are no numbers, or infinite, have no position.
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => Arc::clone(array),
+        _ => downcast_primitive_array!(values => ends_of(values), _ => Arc::clone(array)),
+    }
+}
+
+/// What the texts of a column look like.
+#[derive(Debug, Clone, Default)]
+struct Looks {
+    /// Those with the smallest hashes.
+    sample: BTreeMap<u64, String>,
+    lengths: Option<(usize, usize)>,
+}
+
+impl Looks {
+    /// Looks at a text that may be new, and gives it to keep.
+    fn see(&mut self, hash: u64, word: &str) -> Option<String> {
+        self.lengths = wider(self.lengths, Some((word.len(), word.len())), usize::min, usize::max);
+        if self.sample.len() < SAMPLED || self.sample.last_key_value().is_some_and(|(last, _)| hash < *last) {
+            self.sample.entry(hash).or_insert_with(|| word.to_owned());
+            if self.sample.len() > SAMPLED {
+                self.sample.pop_last();
+            }
+        }
+        Some(word.to_owned())
+    }
+
+    /// The lengths of texts, which are in the lowest bits of their views.
+    fn measure<'a>(&mut self, views: impl Iterator<Item = &'a u128>) {
+        let (mut shortest, mut longest) = (u32::MAX, 0);
+        for view in views {
+            shortest = shortest.min(*view as u32);
+            longest = longest.max(*view as u32);
+        }
+        if shortest <= longest {
+            self.lengths = wider(self.lengths, Some((shortest as usize, longest as usize)), usize::min, usize::max);
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
         self.lengths = wider(self.lengths, other.lengths, usize::min, usize::max);
         self.sample.extend(other.sample);
         while self.sample.len() > SAMPLED {
             self.sample.pop_last();
-        }
-        let counts = self.counts.take().zip(other.counts);
-        self.counts = counts.and_then(|(mut counts, others)| {
-            for (hash, count, value) in others.entries {
-                let entry = counts.entry(hash, || value)?;
-                counts.entries[entry as usize].1 += count;
-            }
-            Some(counts)
-        });
-    }
-
-    fn finish(self) -> Facts {
-        let mut counts: Vec<(u64, u64, Option<String>)> = self.counts.map(|counts| counts.entries).unwrap_or_default();
-        counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.2.cmp(&b.2)).then(a.0.cmp(&b.0)));
-        Facts {
-            rows: self.rows,
-            nulls: self.nulls,
-            estimated: !self.distinct.is_whole(),
-            distinct: self.distinct.distinct(),
-            ends: self.ends,
-            whole: self.whole,
-            counts: counts.into_iter().map(|(_, count, value)| (count, value)).collect(),
-            sample: self.sample.into_values().collect(),
-            lengths: self.lengths,
         }
     }
 }
@@ -234,12 +247,22 @@ fn wider<T: Copy>(a: Option<(T, T)>, b: Option<(T, T)>, min: fn(T, T) -> T, max:
 pub(super) struct Tallies(Vec<Tally>);
 
 impl Tallies {
-    pub(super) fn new(schema: &SchemaRef) -> Self {
+    pub(super) fn new(schema: &Schema) -> Self {
         Self(schema.fields().iter().map(|field| Tally::new(field.data_type())).collect())
     }
 
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         self.0.iter_mut().zip(batch.columns()).try_for_each(|(tally, array)| tally.add(array))
+    }
+
+    /// Makes the hashes of a column's values known.
+    pub(super) fn watch(&mut self, column: usize) {
+        self.0[column].watched = true;
+    }
+
+    /// The hashes of a watched column's values in the batch that was added last.
+    pub(super) fn hashes(&self, column: usize) -> &[u64] {
+        self.0[column].hashes.found()
     }
 
     pub(super) fn merge(&mut self, other: Self) {

@@ -29,7 +29,6 @@ pub use facts::Facts;
 #[cfg(feature = "cluster")]
 pub(crate) use sample::first_ceiling;
 pub use sample::{SAMPLE_ROWS, Sample};
-pub(crate) use sketch::HashSketch;
 #[cfg(feature = "cluster")]
 pub(crate) use state::{Merged, merge_pieces};
 

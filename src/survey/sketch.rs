@@ -42,11 +42,6 @@ impl HashSketch {
         self.kept.retain(|hash| *hash < ceiling);
     }
 
-    /// Whether every hash that was seen is kept, so that they can be counted.
-    pub fn is_whole(&self) -> bool {
-        self.ceiling == u64::MAX && self.kept.len() <= MOST_CODES
-    }
-
     /// Number of distinct hashes seen, estimated when they were too many to keep.
     pub fn distinct(mut self) -> u64 {
         // Beyond the bound the estimate always rests on the same number of smallest hashes, however they came.
