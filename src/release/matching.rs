@@ -225,7 +225,7 @@ mod tests {
             1 => Just(Some((None, None))),
             1 => Just(None),
         ];
-        let label = |labels: &str| prop::option::weighted(0.8, prop_oneof![labels, Just("*".to_owned())]);
+        let label = |labels: &'static str| prop::option::weighted(0.8, prop_oneof![labels, Just("*".to_owned())]);
         let labels = (
             label("[abc]|\\{[ab], [bc]\\}|\\{a, b, c\\}|a, b"),
             label("[a-f]|[xyz]"),
