@@ -50,7 +50,7 @@ impl Matching {
     /// Matches a public table, given its quasi-identifiers as the source has them, with the classes of a release.
     pub async fn new(published: &DataFrame, public: &DataFrame, quasi: &[Expr], treatment: &Treatment) -> Result<Self> {
         let keys = treatment.class_columns().iter().map(ident).collect();
-        let classes = published.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
+        let classes = published.clone().aggregate(keys, vec![count(lit(1)).alias("__rows")])?;
         let schema = Arc::new(classes.schema().as_arrow().clone());
         let classes = concat_batches(&schema, &classes.collect().await?)?;
         let sizes = classes.column(classes.num_columns() - 1).as_primitive::<Int64Type>();
