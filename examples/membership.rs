@@ -90,6 +90,12 @@ impl Adult {
         (0..self.levels.len()).map(|axis| top(axis).unwrap_or(self.levels[axis].height())).collect()
     }
 
+    /// What stands for the values of a row at a node.
+    fn raised(&self, row: u32, node: &[u8]) -> Vec<u32> {
+        let codes = self.trees.row(row).iter().zip(node);
+        codes.zip(&self.levels).map(|((&code, &level), levels)| levels.raise(code, level)).collect()
+    }
+
     fn members(&self, rows: &[u32]) -> u64 {
         rows.iter().filter(|&&row| self.trees.is_member(row)).count() as u64
     }
@@ -159,10 +165,10 @@ fn mondrian(table: &Table, k: usize, on_public: bool) -> Vec<Vec<u32>> {
     Mondrian { strict: true }.group(&table, &Rules::k(k), 0).iter().map(<[u32]>::to_vec).collect()
 }
 
-fn mpalm(adult: &Adult, min: f64, max: f64) -> Vec<Vec<u32>> {
+fn mpalm(table: &Table, min: f64, max: f64) -> Vec<Vec<u32>> {
     let rules = Rules { k: 1, others: vec![Arc::new(Presence::new(min, max))] };
     let method = Mpalm { bounds: Bounds::new(min, max), reading: Reading::Binary };
-    method.group(&adult.lines, &rules, 0).iter().map(<[u32]>::to_vec).collect()
+    method.group(table, &rules, 0).iter().map(<[u32]>::to_vec).collect()
 }
 
 /// Algorithm 6 over a given partition.
@@ -190,7 +196,10 @@ fn certain(adult: &Adult, found: &Combination) -> f64 {
 }
 
 /// Draws of members by which shares are told apart from chance.
-const DRAWS: u64 = 100;
+const DRAWS: u64 = 1000;
+
+/// People of a public table of which the members are so many that bucketisation would make 94 % of them certain.
+const FEWER: usize = 2800;
 
 /// What the nine attributes can tell at all: who is alone with them in P, and in T, over many draws of T.
 fn uniqueness(adult: &Adult) {
@@ -203,24 +212,42 @@ fn uniqueness(adult: &Adult) {
         percent(alone, rows),
         in_public.len()
     );
-    let (mut certain, mut unique, mut distinct) = (Vec::new(), Vec::new(), Vec::new());
+    let mut readings: [(&str, Vec<f64>); 6] = [
+        ("members whom bucketisation makes certain", Vec::new()),
+        ("members who are alone with their values in T", Vec::new()),
+        ("different rows among the members", Vec::new()),
+        ("others whom bucketisation rules out", Vec::new()),
+        ("people who are certain, or ruled out", Vec::new()),
+        ("members who are certain with a P of 2,800 people", Vec::new()),
+    ];
     for seed in 0..DRAWS {
         let mut order: Vec<u32> = (0..rows as u32).collect();
         fastrand::Rng::with_seed(seed).shuffle(&mut order);
-        let mut in_private: HashMap<&[Code], u64> = HashMap::new();
-        order[..MEMBERS].iter().for_each(|&row| *in_private.entry(adult.trees.row(row)).or_default() += 1);
+        let among = |rows: &[u32]| {
+            let mut among: HashMap<&[Code], u64> = HashMap::new();
+            rows.iter().for_each(|&row| *among.entry(adult.trees.row(row)).or_default() += 1);
+            among
+        };
+        let (in_private, in_fewer) = (among(&order[..MEMBERS]), among(&order[..FEWER]));
         // All who have these values are members: every world holds them.
-        let sure: u64 =
-            in_private.iter().filter(|(values, members)| in_public[*values] == **members).map(|(_, n)| n).sum();
-        certain.push(percent(sure as usize, MEMBERS));
-        unique.push(percent(in_private.values().filter(|&&members| members == 1).count(), MEMBERS));
-        distinct.push(percent(in_private.len(), MEMBERS));
+        let sure = |public: &HashMap<&[Code], u64>| {
+            let alone = in_private.iter().filter(|(values, members)| public[*values] == **members);
+            alone.map(|(_, members)| members).sum::<u64>() as usize
+        };
+        let absent = in_public.iter().filter(|(values, _)| !in_private.contains_key(*values));
+        let absent = absent.map(|(_, people)| people).sum::<u64>() as usize;
+        let unique = in_private.values().filter(|&&members| members == 1).count();
+        let shares = [
+            percent(sure(&in_public), MEMBERS),
+            percent(unique, MEMBERS),
+            percent(in_private.len(), MEMBERS),
+            percent(absent, rows - MEMBERS),
+            percent(absent + sure(&in_public), rows),
+            percent(sure(&in_fewer), MEMBERS),
+        ];
+        readings.iter_mut().zip(shares).for_each(|((_, all), share)| all.push(share));
     }
-    for (what, mut shares) in [
-        ("members whom bucketisation makes certain", certain),
-        ("members who are alone with their values in T", unique),
-        ("different rows among the members", distinct),
-    ] {
+    for (what, shares) in &mut readings {
         shares.sort_by(f64::total_cmp);
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         println!("{what}, {DRAWS} draws: {mean:.2} % ({:.2} to {:.2})", shares[0], shares[shares.len() - 1]);
@@ -244,7 +271,7 @@ fn experiment_1(adult: &Adult) {
             format!("{:.2}..{:.2}", least * 100.0, most * 100.0)
         }
     };
-    let mpalm = generalised(adult, &mpalm(adult, 0.0, 0.9));
+    let mpalm = generalised(adult, &mpalm(&adult.lines, 0.0, 0.9));
     for on_public in [true, false] {
         println!("\nk counts rows of {}", if on_public { "P" } else { "T" });
         println!("k | bucketisation | slicing | one column each | K-Mondrian | Algorithm 6 (failed buckets) | MPALM");
@@ -272,12 +299,46 @@ fn experiment_1(adult: &Adult) {
     }
 }
 
+/// What one partition costs when its buckets are generalised: DM, AG when what is published covers all public rows of a
+/// bucket, AG when it covers the members alone (as the thesis prints algorithm 2), and the share of members who are then
+/// certain.
+fn cost(adult: &Adult, buckets: &[Vec<u32>]) -> (u64, u64, u64, f64) {
+    let (mut dm, mut whole, mut tight) = (0, 0, 0);
+    // Rows published under each label: levels, then what stands for the values.
+    let mut published: HashMap<Vec<u8>, HashMap<Vec<u32>, u64>> = HashMap::new();
+    for rows in buckets {
+        let members: Vec<u32> = rows.iter().copied().filter(|&row| adult.trees.is_member(row)).collect();
+        let Some(&first) = members.first() else { continue };
+        let count = members.len() as u64;
+        let node = adult.top(&members);
+        dm += count.pow(2);
+        whole += height(&adult.top(rows)) * count;
+        tight += height(&node) * count;
+        let label = adult.raised(first, &node);
+        *published.entry(node).or_default().entry(label).or_default() += count;
+    }
+    let mut certain = 0;
+    for (node, labels) in &published {
+        let mut fitting: HashMap<Vec<u32>, u64> = HashMap::new();
+        (0..adult.trees.rows() as u32).for_each(|row| *fitting.entry(adult.raised(row, node)).or_default() += 1);
+        certain +=
+            labels.iter().filter(|(label, count)| fitting[*label] == **count).map(|(_, count)| count).sum::<u64>();
+    }
+    (dm, whole, tight, percent(certain as usize, MEMBERS))
+}
+
+fn height(node: &[u8]) -> u64 {
+    node.iter().map(|&level| u64::from(level)).sum()
+}
+
 fn experiment_2(adult: &Adult) {
     println!("\nExperiment 2: Algorithm 6 over K-Mondrian (k on P) with the least k that works, against MPALM");
-    println!("bounds | least k | DM of Algorithm 6 | DM of MPALM | AG of Algorithm 6 | AG of MPALM");
+    println!("AG (members): what is published covers the members of a bucket alone, and so many per cent are certain");
+    println!(
+        "bounds | least k | Algorithm 6: DM, AG | MPALM, cut in two: DM, AG, AG (members) | by hierarchy: the same"
+    );
     for max in [0.5, 0.6, 0.7, 0.8, 0.9] {
         let bounds = Bounds::new(0.0, max);
-        let square = |rows: &[u32]| adult.members(rows).pow(2);
         let fits = |k: &usize| {
             let share = |rows: &Vec<u32>| bounds.allow(&Share::from((adult.members(rows), rows.len() as u64)));
             // At its top a bucket has the share of its members: when all tops pass, every bucket has a node.
@@ -286,27 +347,28 @@ fn experiment_2(adult: &Adult) {
         let Some(k) = (1..=64).find(fits) else { continue };
         let found = combine(adult, &mondrian(&adult.lines, k, true), &bounds);
         assert!(found.failed.is_empty());
-        let height = |node: &[u8]| node.iter().map(|&level| u64::from(level)).sum::<u64>();
         let (dm, ag) = found.buckets.iter().fold((0, 0), |(dm, ag), bucket| {
-            (dm + square(&bucket.rows), ag + height(&bucket.node) * adult.members(&bucket.rows))
+            let members = adult.members(&bucket.rows);
+            (dm + members.pow(2), ag + height(&bucket.node) * members)
         });
-        let groups = mpalm(adult, 0.0, max);
-        let (own_dm, own_ag) = groups
-            .iter()
-            .fold((0, 0), |(dm, ag), rows| (dm + square(rows), ag + height(&adult.top(rows)) * adult.members(rows)));
-        println!("(0, {max}) | {k} | {dm} | {own_dm} | {ag} | {own_ag}");
+        let of_mpalm = [&adult.lines, &adult.trees].map(|table| {
+            let (dm, whole, tight, certain) = cost(adult, &mpalm(table, 0.0, max));
+            format!("{dm}, {whole}, {tight} ({certain:.1} %)")
+        });
+        println!("(0, {max}) | {k} | {dm}, {ag} | {} | {}", of_mpalm[0], of_mpalm[1]);
     }
 }
 
 fn experiment_3(adult: &Adult) {
     println!("\nExperiment 3: Algorithm 6 over K-Mondrian (k on P) with growing k, bounds (0, 0.9)");
+    let (_, whole, tight, _) = cost(adult, &mpalm(&adult.lines, 0.0, 0.9));
+    println!("AG of MPALM, whatever k: {whole}; by the members of its buckets alone: {tight}");
     println!("k | buckets | failed | AG of Algorithm 6 | seconds");
     let bounds = Bounds::new(0.0, 0.9);
     for k in [4, 8, 16, 32, 64] {
         let started = Instant::now();
         let buckets = mondrian(&adult.lines, k, true);
         let found = combine(adult, &buckets, &bounds);
-        let height = |node: &[u8]| node.iter().map(|&level| u64::from(level)).sum::<u64>();
         let ag: u64 = found.buckets.iter().map(|bucket| height(&bucket.node) * adult.members(&bucket.rows)).sum();
         let failed = buckets.len() - found.buckets.len();
         println!("{k} | {} | {failed} | {ag} | {:.1}", buckets.len(), started.elapsed().as_secs_f64());

@@ -81,6 +81,14 @@ fn text(found: &Attack) -> String {
         text.push('\n');
     }
     text += &format!("{}\n", risks(found));
+    if let Some(inferred) = &found.inference {
+        text += &format!(
+            "\nto a reader who knows the dependencies: {} classes, the smallest of {} rows, {} rows in classes below k\n",
+            number(inferred.classes),
+            number(inferred.smallest),
+            number(inferred.exposed_rows)
+        );
+    }
     for (name, disclosure) in &found.sensitive {
         let mut levels = table(&["sureness", "people by value", "people by range"]);
         for (at, level) in LEVELS.iter().enumerate() {

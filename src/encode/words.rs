@@ -76,14 +76,14 @@ impl Words {
 
 /// Maps every value of a text column through `code`, which is asked only once for runs of the same value: equal views
 /// of one array are equal values, and a small direct-mapped memory of them catches nearly all.
-pub fn map_text(
+pub fn map_text<T: Copy>(
     array: &StringViewArray,
-    null: Code,
-    mut code: impl FnMut(&str) -> Code,
-    mut put: impl FnMut(usize, Code),
+    null: T,
+    mut code: impl FnMut(&str) -> T,
+    mut put: impl FnMut(usize, T),
 ) {
     const SLOTS: usize = 1 << 12;
-    let mut memory: Vec<(u128, Code)> = vec![(u128::MAX, 0); SLOTS];
+    let mut memory: Vec<(u128, T)> = vec![(u128::MAX, null); SLOTS];
     for (row, &view) in array.views().iter().enumerate() {
         if array.is_null(row) {
             put(row, null);

@@ -27,6 +27,11 @@ pub struct Presence {
     /// The largest chance that anybody may seem to have.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max: f64,
+    /// Fewest people of the public table who fit any published class, whether they are in the source or not: k-map, or
+    /// weak k-anonymity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub people: Option<u32>,
     /// Columns of both tables that tell people apart: every person of the source must be in the public table. When
     /// absent, the quasi-identifiers of the source must occur there often enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -34,7 +39,7 @@ pub struct Presence {
 }
 
 pub(super) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
-    let Some(Presence { public, min, max, key }) = &job.privacy.presence else { return };
+    let Some(Presence { public, min, max, people, key }) = &job.privacy.presence else { return };
     problems.extend(outside_share("privacy.presence.min", *min));
     problems.extend(outside_share("privacy.presence.max", *max));
     if min > max {
@@ -43,6 +48,9 @@ pub(super) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>
     } else if *min <= 0.0 && *max >= 1.0 {
         let message = "0 to 1 allows everything to be told";
         problems.push(Problem::warning("privacy.presence", message).help("lower max, or raise min"));
+    }
+    if *people == Some(0) {
+        problems.push(Problem::error("privacy.presence.people", "must be at least 1"));
     }
     problems.extend(check_location("privacy.presence.public", public));
     if let Some(path) = local_path(base, public)
@@ -103,6 +111,7 @@ mod tests {
         assert!(errors("{ public = \"s3://b/voters\", min = 0.1, max = 0.9, key = [\"id\"] }", age).is_empty());
         assert_eq!(errors("{ public = \"s3://b/voters\", min = 0.9, max = 0.1 }", age), ["privacy.presence.min"]);
         assert_eq!(errors("{ public = \"s3://b/voters\", max = 1.5 }", age)[0], "privacy.presence.max");
+        assert_eq!(errors("{ public = \"s3://b/v\", max = 0.5, people = 0 }", age), ["privacy.presence.people"]);
         assert_eq!(errors("{ public = \"s3://a/out/p\", max = 0.9 }", age), ["privacy.presence.public"]);
         assert_eq!(errors("{ public = \"nowhere\", max = 0.9 }", age), ["privacy.presence.public"]);
         let centroid = "age = { role = \"quasi\", publish = \"centroid\" }";

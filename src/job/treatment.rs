@@ -448,6 +448,7 @@ impl Treatment {
         }
         if let Some(rule) = &privacy.presence {
             text += &format!(", presence={}..{}", rule.min, rule.max);
+            text += &rule.people.map_or(String::new(), |people| format!(" among {people} people"));
         }
         for listed in privacy.rules() {
             if !["range-diversity", "l-diversity"].contains(&listed.name.as_str()) {

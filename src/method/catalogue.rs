@@ -248,9 +248,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::domain::{Grouping, Region};
     use crate::method::options::{Kind, Value};
     use crate::method::{by_column, fixtures, settle};
     use crate::privacy::GroupView;
+    use crate::privacy::presence::Presence;
 
     /// Something that may be written for an option.
     fn value(key: &'static Key, rng: &mut fastrand::Rng) -> Value {
@@ -306,7 +308,12 @@ mod tests {
     }
 
     /// Groups rows by a method, and asserts that none is lost, that settled groups meet every rule, and that it is so again.
-    fn assert_sound(entry: &Entry, setting: &Setting<'_>, table: &Table, rules: &Rules) -> Result<(), TestCaseError> {
+    fn assert_sound(
+        entry: &Entry,
+        setting: &Setting<'_>,
+        table: &Table,
+        rules: &Rules,
+    ) -> Result<Grouping, TestCaseError> {
         let method = (entry.make)(setting);
         let grouped = method.group(table, rules, 1);
         let mut seen: Vec<u32> = grouped.rows().iter().chain(&grouped.left_over).copied().collect();
@@ -320,8 +327,8 @@ mod tests {
         if rules.only_rows(table) && table.rows() >= rules.k {
             prop_assert!(settled.left_over.is_empty(), "k alone never needs suppression");
         }
-        prop_assert_eq!(settled, settle(table, method.group(table, rules, 1), rules));
-        Ok(())
+        prop_assert_eq!(&settled, &settle(table, method.group(table, rules, 1), rules));
+        Ok(settled)
     }
 
     fn with_rules(options: &Options, k: usize) -> Setting<'_> {
@@ -364,6 +371,41 @@ mod tests {
                     let rules = Rules { k, others: vec![rule] };
                     let sound = assert_sound(entry, &with_rules(&options, k), &table, &rules);
                     prop_assert!(sound.is_ok(), "{} under {kind}: {sound:?}", entry.name);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        /// Every method with public rows to hide among, under presence and any other rules: everybody's share is within the
+        /// bounds, and no published value covers people of two groups.
+        #[test]
+        fn every_method_hides_members_beside_every_rule(
+            table in fixtures::public_tables(),
+            mut rules in settle::tests::policies(),
+            (min, max) in prop_oneof![Just((0.0, 0.9)), Just((0.05, 0.95)), Just((0.2, 0.8))],
+            seed in any::<u64>(),
+        ) {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let presence = Presence::new(min, max);
+            rules.others.push(Arc::new(presence.clone()));
+            for entry in METHODS.iter().chain(&[by_column::ENTRY]) {
+                let mut options = Options::default();
+                for key in entry.options {
+                    if rng.bool() {
+                        options.set(key, value(key, &mut rng));
+                    }
+                }
+                let mut setting = with_rules(&options, rules.k);
+                setting.presence = Some(presence.bounds.clone());
+                let settled = assert_sound(entry, &setting, &table, &rules)?;
+                let region = |group: &[u32]| Region::of(&table.axes, &table.cover(group));
+                let regions: Vec<Region> = settled.iter().map(region).collect();
+                for (at, group) in settled.iter().enumerate() {
+                    let view = GroupView::new(&table, group);
+                    prop_assert!(presence.bounds.allow_counts(view.members() as u64, group.len() as u64));
+                    prop_assert!(regions[..at].iter().all(|other| !other.meets(&regions[at])), "{}", entry.name);
                 }
             }
         }

@@ -360,7 +360,14 @@ mod tests {
             if grouping.len() > 1 {
                 let regions: Vec<Region> = grouping.iter().map(|group| Region::of(&table.axes, &table.cover(group))).collect();
                 for (at, group) in grouping.iter().enumerate() {
-                    prop_assert!(rules.hold(&GroupView::new(&table, group)));
+                    let view = GroupView::new(&table, group);
+                    prop_assert!(rules.hold(&view));
+                    // A reader sees one value for all of them, and may try every subset of so many.
+                    if group.len() <= 12 {
+                        let shown = |rows: usize| vec![[0_u32]; rows];
+                        let (_, shares) = enumerate(&Bucket::new(&shown(group.len()), &shown(view.members()))).unwrap();
+                        prop_assert!(shares.iter().all(|share| method.bounds.allow(share)));
+                    }
                     prop_assert!(regions[..at].iter().all(|other| !other.meets(&regions[at])));
                 }
             }

@@ -16,6 +16,7 @@ pub mod delta_disclosure;
 pub(crate) mod evenness;
 pub mod guarding;
 pub mod k_e;
+pub mod k_map;
 pub mod l_diversity;
 pub mod max_loss;
 pub mod p_sensitive;

@@ -12,6 +12,7 @@ use futures::TryStreamExt;
 use serde::Serialize;
 
 use super::judge::{domain_of, last_class};
+use super::manifest::Inferred;
 use super::verify::{class, count_classes, fingerprint};
 use crate::attack::disclosure::Disclosure;
 use crate::attack::linkage::Linkage;
@@ -40,6 +41,9 @@ pub struct Attack {
     pub membership: Option<Membership>,
     /// The chance to pick the right record of a person.
     pub linkage: Risks,
+    /// The classes to a reader who knows the dependencies of the policy, when it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inference: Option<Inferred>,
     /// How surely sensitive values are known, by column.
     pub sensitive: BTreeMap<String, Disclosure>,
     /// Estimates for a population without a public table.

@@ -1,106 +1,165 @@
-//! A tree of bounding boxes: which of many boxes hold a point?
+//! Which of many boxes hold a point?
+//!
+//! A tree of cuts: boxes below a cut, boxes above it, and boxes across it are trees of their own. A point goes down one
+//! side, and through those across. Boxes that lie apart because space was cut into them have a cut without any across at
+//! every step, so that a point meets one leaf.
+
+use std::num::NonZeroU32;
 
 /// Boxes in one leaf.
-const LEAF: usize = 8;
+const LEAF: usize = 4;
+
+/// The share of boxes that a cut must take off each part of the tree: one in so many.
+const PROGRESS: usize = 16;
 
 /// Boxes over any number of axes, ends included.
 #[derive(Debug)]
 pub(super) struct Boxes {
     axes: usize,
-    /// Ends of every box, axis by axis, box after box.
-    ends: Vec<(f64, f64)>,
     /// Boxes by number, leaf after leaf.
     order: Vec<u32>,
+    /// Ends of every box in that order, axis by axis.
+    ends: Vec<(f64, f64)>,
     nodes: Vec<Node>,
 }
 
-/// A part of the order; a leaf when it has no children.
-#[derive(Debug)]
-struct Node {
-    bound: Vec<(f64, f64)>,
-    start: usize,
-    end: usize,
-    children: Option<[usize; 2]>,
+#[derive(Debug, Clone, Copy)]
+enum Node {
+    /// A part of the order.
+    Leaf { start: u32, end: u32 },
+    /// Where it is cut, and the trees of the boxes that end below, of those that begin there or above, and of the others.
+    Cut { axis: u32, at: f64, below: u32, above: u32, across: Option<NonZeroU32> },
+}
+
+/// A part of the boxes: their numbers by lower and by upper ends, on every axis.
+type Sorted = Vec<[Vec<u32>; 2]>;
+
+/// On which side of a cut a box lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Below,
+    Above,
+    Across,
 }
 
 impl Boxes {
-    /// The tree of `count` boxes, given by axis.
+    /// The tree of `count` boxes, given by axis. A box whose ends are no numbers, or in the wrong order, holds nothing.
     pub(super) fn new(extents: Vec<&[(f64, f64)]>, count: usize) -> Self {
         let axes = extents.len();
-        let ends = (0..count).flat_map(|number| extents.iter().map(move |axis| axis[number])).collect();
-        let mut boxes = Self { axes, ends, order: (0..count as u32).collect(), nodes: Vec::new() };
-        if count > 0 {
-            boxes.build(0, count);
+        let hold = |number: &u32| extents.iter().all(|axis| axis[*number as usize].0 <= axis[*number as usize].1);
+        let boxes: Vec<u32> = (0..count as u32).filter(hold).collect();
+        let sorted = |axis: &&[(f64, f64)]| {
+            let [mut by_low, mut by_high] = [boxes.clone(), boxes.clone()];
+            by_low.sort_by(|&a, &b| axis[a as usize].0.total_cmp(&axis[b as usize].0));
+            by_high.sort_by(|&a, &b| axis[a as usize].1.total_cmp(&axis[b as usize].1));
+            [by_low, by_high]
+        };
+        let mut tree = Self { axes, order: Vec::with_capacity(boxes.len()), ends: Vec::new(), nodes: Vec::new() };
+        if axes > 0 {
+            let sorted = extents.iter().map(sorted).collect();
+            tree.build(&extents, sorted, &mut vec![Side::Below; count]);
+        } else {
+            tree.leaf(&boxes);
         }
-        boxes
+        tree.ends =
+            tree.order.iter().flat_map(|&number| extents.iter().map(move |axis| axis[number as usize])).collect();
+        tree
     }
 
-    fn of(&self, number: u32) -> &[(f64, f64)] {
-        &self.ends[number as usize * self.axes..][..self.axes]
+    fn leaf(&mut self, boxes: &[u32]) {
+        let start = self.order.len() as u32;
+        self.order.extend(boxes);
+        self.nodes.push(Node::Leaf { start, end: self.order.len() as u32 });
     }
 
-    fn build(&mut self, start: usize, end: usize) -> usize {
-        let mut bound = vec![(f64::INFINITY, f64::NEG_INFINITY); self.axes];
-        for &number in &self.order[start..end] {
-            for (bound, (low, high)) in bound.iter_mut().zip(self.of(number)) {
-                *bound = (bound.0.min(*low), bound.1.max(*high));
-            }
+    /// Builds the tree of some boxes, and returns its place among the nodes. `sides` has room for every box.
+    fn build(&mut self, extents: &[&[(f64, f64)]], mut boxes: Sorted, sides: &mut [Side]) -> u32 {
+        let node = self.nodes.len() as u32;
+        let count = boxes[0][0].len();
+        let Some((axis, at)) = (count > LEAF).then(|| best_cut(extents, &boxes)).flatten() else {
+            self.leaf(&boxes[0][0]);
+            return node;
+        };
+        for &number in &boxes[axis][0] {
+            let (low, high) = extents[axis][number as usize];
+            sides[number as usize] = match (high < at, low >= at) {
+                (true, _) => Side::Below,
+                (_, true) => Side::Above,
+                _ => Side::Across,
+            };
         }
-        let at = self.nodes.len();
-        self.nodes.push(Node { bound, start, end, children: None });
-        if end - start > LEAF
-            && let Some(middle) = self.halve(start, end)
-        {
-            let left = self.build(start, middle);
-            let right = self.build(middle, end);
-            self.nodes[at].children = Some([left, right]);
-        }
-        at
-    }
-
-    /// Halves a part at the median of the axis on which fewest boxes lie on both sides.
-    fn halve(&mut self, start: usize, end: usize) -> Option<usize> {
-        let middle = (start + end) / 2;
-        let mut best: Option<(usize, usize)> = None;
-        for axis in 0..self.axes {
-            let low = |number: u32| self.of(number)[axis].0;
-            let mut lows: Vec<f64> = self.order[start..end].iter().map(|&number| low(number)).collect();
-            let cut = *lows.select_nth_unstable_by(middle - start, f64::total_cmp).1;
-            let crossing =
-                self.order[start..end].iter().filter(|&&number| low(number) < cut && self.of(number)[axis].1 >= cut);
-            let right = self.order[start..end].iter().filter(|&&number| low(number) >= cut).count();
-            // Boxes that begin at one place cannot be told apart there.
-            let cost = crossing.count() + if right == end - start { end - start } else { 0 };
-            if best.is_none_or(|(least, _)| cost < least) {
-                best = Some((cost, axis));
-            }
-        }
-        let (_, axis) = best?;
-        let (axes, ends) = (self.axes, &self.ends);
-        self.order[start..end].sort_by(|&a, &b| {
-            ends[a as usize * axes + axis].0.total_cmp(&ends[b as usize * axes + axis].0).then(a.cmp(&b))
-        });
-        Some(middle)
+        let mut take = |side: Side, sides: &[Side]| -> Sorted {
+            let of = |numbers: &mut Vec<u32>| {
+                numbers.extract_if(.., |number| sides[*number as usize] == side).collect::<Vec<u32>>()
+            };
+            boxes.iter_mut().map(|orders| orders.each_mut().map(of)).collect()
+        };
+        let [below, above] = [Side::Below, Side::Above].map(|side| take(side, sides));
+        let across = boxes;
+        self.nodes.push(Node::Leaf { start: 0, end: 0 });
+        let below = self.build(extents, below, sides);
+        let above = self.build(extents, above, sides);
+        let across = (!across[0][0].is_empty()).then(|| self.build(extents, across, sides));
+        let across = across.and_then(NonZeroU32::new);
+        self.nodes[node as usize] = Node::Cut { axis: axis as u32, at, below, above, across };
+        node
     }
 
     /// Names every box that holds a point. A coordinate that is no number lies nowhere.
     pub(super) fn holding(&self, point: &[f64], mut each: impl FnMut(u32)) {
-        let inside = |ends: &[(f64, f64)]| ends.iter().zip(point).all(|((low, high), at)| low <= at && at <= high);
-        let mut open = if self.nodes.is_empty() { Vec::new() } else { vec![0] };
-        while let Some(node) = open.pop() {
-            let node = &self.nodes[node];
-            if !inside(&node.bound) {
-                continue;
-            }
-            match node.children {
-                Some(children) => open.extend(children),
-                None => self.order[node.start..node.end]
-                    .iter()
-                    .filter(|&&number| inside(self.of(number)))
-                    .for_each(|&number| each(number)),
+        self.visit(0, point, &mut each);
+    }
+
+    fn visit(&self, mut node: u32, point: &[f64], each: &mut impl FnMut(u32)) {
+        loop {
+            match self.nodes[node as usize] {
+                Node::Cut { axis, at, below, above, across } => {
+                    if let Some(across) = across {
+                        self.visit(across.get(), point, each);
+                    }
+                    node = if point[axis as usize] < at { below } else { above };
+                }
+                Node::Leaf { start, end } => {
+                    for place in start as usize..end as usize {
+                        let ends = &self.ends[place * self.axes..][..self.axes];
+                        if ends.iter().zip(point).all(|((low, high), at)| low <= at && at <= high) {
+                            each(self.order[place]);
+                        }
+                    }
+                    return;
+                }
             }
         }
     }
+}
+
+/// The axis and place at which a point has least to look through: few boxes across, and sides of like size. None when no
+/// cut gets on.
+fn best_cut(extents: &[&[(f64, f64)]], boxes: &Sorted) -> Option<(usize, f64)> {
+    let count = boxes[0][0].len();
+    let most = count - (count / PROGRESS).max(1);
+    // What a point looks through grows slower than the boxes, but across and a side add up.
+    let cost = |boxes: usize| (boxes as f64).sqrt();
+    let mut best: Option<(f64, usize, f64)> = None;
+    for (axis, [by_low, by_high]) in boxes.iter().enumerate() {
+        let low = |place: usize| extents[axis][by_low[place] as usize].0;
+        let mut below = 0;
+        for place in 1..count {
+            let at = low(place);
+            if low(place - 1) == at {
+                continue;
+            }
+            while extents[axis][by_high[below] as usize].1 < at {
+                below += 1;
+            }
+            let (across, above) = (place - below, count - place);
+            let cost = cost(across) + cost(below.max(above));
+            if below.max(above).max(across) <= most && best.is_none_or(|(least, ..)| cost < least) {
+                best = Some((cost, axis, at));
+            }
+        }
+    }
+    best.map(|(_, axis, at)| (axis, at))
 }
 
 #[cfg(test)]

@@ -20,8 +20,7 @@ use futures::TryStreamExt;
 
 use super::anatomy::Tables;
 use super::boxes::Boxes;
-use super::cover::Original;
-use super::places::Column;
+use super::places::{Column, Values};
 use super::verify::Finding;
 use crate::attack::joint::Crowd;
 use crate::attack::linkage::Linkage;
@@ -73,12 +72,12 @@ impl Shown {
 }
 
 /// The buckets of a release.
-pub(super) struct Buckets<'a> {
+pub(super) struct Buckets {
     /// Published rows of every bucket.
     pub(super) sizes: Vec<u64>,
-    slices: Vec<Slice<'a>>,
+    slices: Vec<Slice>,
     /// The quasi-identifiers by which boxes are looked up: their place among the columns looked up, and where values lie.
-    axes: Vec<(usize, Column<'a>)>,
+    axes: Vec<(usize, Column)>,
     boxes: Boxes,
     /// The exact slice with the most combinations: the buckets that hold each.
     index: Option<(usize, HashMap<u64, Vec<u32>>)>,
@@ -87,21 +86,21 @@ pub(super) struct Buckets<'a> {
 }
 
 /// What a slice shows in every bucket.
-struct Slice<'a> {
+struct Slice {
     /// Where the combinations of every bucket begin, and where the last one's end.
     starts: Vec<usize>,
     /// How often each combination is published.
     counts: Vec<u64>,
-    values: Values<'a>,
+    values: Shows,
     /// Places among the columns that are looked up.
     columns: Vec<usize>,
 }
 
-enum Values<'a> {
+enum Shows {
     /// Hashes of the values, ascending inside a bucket.
     Exact(Vec<u64>),
     /// Generalised values of a single column.
-    Raised(Column<'a>),
+    Raised(Column),
 }
 
 /// How a person stands to a slice of a bucket.
@@ -122,11 +121,11 @@ pub(super) struct Fits {
     muddled: HashSet<u32>,
 }
 
-impl<'a> Buckets<'a> {
+impl Buckets {
     /// Reads the buckets of a release; `people` has the columns of the input that are looked at, by name.
     pub(super) async fn read(
         shown: &Shown,
-        treatment: &'a Treatment,
+        treatment: &Treatment,
         slices: &Slices,
         look: Look,
         people: &DataFrame,
@@ -177,7 +176,7 @@ impl<'a> Buckets<'a> {
                 let Some(quasi) = treatment.quasi.iter().find(|quasi| quasi.index == column) else { continue };
                 let mut axis = match raised {
                     Some(quasi) => Column::read(quasi, values, people).await?,
-                    None => Column::exact(quasi, &values[place], people).await?,
+                    None => Column::plain(quasi, &values[place], people).await?,
                 };
                 extents.push(starts.windows(2).map(|ends| union(&axis.extents[ends[0]..ends[1]])).collect());
                 axis.extents = Vec::new();
@@ -185,14 +184,14 @@ impl<'a> Buckets<'a> {
             }
             let mut counts: Vec<u64> = sizes.values().iter().map(|&size| size as u64).collect();
             let values = match raised {
-                Some(quasi) => Values::Raised(Column::read(quasi, values, people).await?),
+                Some(quasi) => Shows::Raised(Column::read(quasi, values, people).await?),
                 None => {
                     let hashes = row_hashes(values, entries.num_rows(), 0)?;
                     let mut sorted: Vec<(u64, u64)> = hashes.into_iter().zip(counts).collect();
                     starts.windows(2).for_each(|ends| sorted[ends[0]..ends[1]].sort_unstable());
                     let hashes: Vec<u64>;
                     (hashes, counts) = sorted.into_iter().unzip();
-                    Values::Exact(hashes)
+                    Shows::Exact(hashes)
                 }
             };
             let columns = (first..first + columns.len()).collect();
@@ -206,7 +205,7 @@ impl<'a> Buckets<'a> {
     fn index_of_slices(&self) -> Option<(usize, HashMap<u64, Vec<u32>>)> {
         let mut best: Option<(usize, HashMap<u64, Vec<u32>>)> = None;
         for (number, slice) in self.slices.iter().enumerate() {
-            let Values::Exact(hashes) = &slice.values else { continue };
+            let Shows::Exact(hashes) = &slice.values else { continue };
             let mut index: HashMap<u64, Vec<u32>> = HashMap::new();
             for (bucket, ends) in slice.starts.windows(2).enumerate() {
                 hashes[ends[0]..ends[1]].iter().for_each(|hash| index.entry(*hash).or_default().push(bucket as u32));
@@ -243,19 +242,18 @@ impl<'a> Buckets<'a> {
     fn fit_batch(&self, batch: &RecordBatch, crowds: &mut HashMap<Vec<u32>, u64>, fits: &mut Fits) -> Result<()> {
         let people = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
         let mut hashes: Vec<Vec<u64>> = Vec::with_capacity(self.slices.len());
-        let mut originals: Vec<Option<Original>> = Vec::with_capacity(self.slices.len());
+        let mut raised: Vec<Option<Values>> = Vec::with_capacity(self.slices.len());
         for slice in &self.slices {
             let columns: Vec<ArrayRef> = slice.columns.iter().map(|&column| Arc::clone(batch.column(column))).collect();
-            originals.push(match &slice.values {
-                Values::Exact(_) => None,
-                Values::Raised(column) => Some(Original::read(column.quasi, &columns[0])?),
+            raised.push(match &slice.values {
+                Shows::Exact(_) => None,
+                Shows::Raised(column) => Some(column.values(&columns[0])?),
             });
             hashes.push(row_hashes(&columns, batch.num_rows(), 0)?);
         }
         let mut places = Vec::with_capacity(self.axes.len());
         for (column, axis) in &self.axes {
-            let array = batch.column(*column);
-            places.push(axis.places(array, &Original::read(axis.quasi, array)?)?);
+            places.push(axis.values(batch.column(*column))?.at);
         }
         let mut at = vec![0.0; places.len()];
         let mut candidates: Vec<u32> = Vec::new();
@@ -277,8 +275,8 @@ impl<'a> Buckets<'a> {
             for &bucket in &candidates {
                 let before = fitting.len();
                 fitting.push(bucket);
-                for (slice, (hashes, original)) in self.slices.iter().zip(hashes.iter().zip(&originals)) {
-                    match slice.find(bucket, hashes[row], original.as_ref(), row) {
+                for (slice, (hashes, raised)) in self.slices.iter().zip(hashes.iter().zip(&raised)) {
+                    match slice.find(bucket, hashes[row], raised.as_ref(), row) {
                         Found::Nothing => {
                             fitting.truncate(before);
                             break;
@@ -303,7 +301,7 @@ impl<'a> Buckets<'a> {
 
     /// How often every combination is published in a bucket, slice by slice.
     fn published(&self, bucket: usize) -> Vec<BTreeMap<u32, u64>> {
-        let of = |slice: &Slice<'_>| {
+        let of = |slice: &Slice| {
             let entries = slice.starts[bucket]..slice.starts[bucket + 1];
             entries.map(|entry| (entry as u32, slice.counts[entry])).collect()
         };
@@ -341,14 +339,19 @@ impl<'a> Buckets<'a> {
         tally
     }
 
-    /// Risks of linking published rows with public people.
-    pub(super) fn linkage(&self, fits: &Fits) -> Linkage {
+    /// People who fit each bucket.
+    pub(super) fn people(&self, fits: &Fits) -> Vec<u64> {
         let mut fitting = vec![0; self.sizes.len()];
         for crowd in &fits.crowds {
             crowd.fits.iter().for_each(|(bucket, _)| fitting[*bucket] += crowd.people);
         }
+        fitting
+    }
+
+    /// Risks of linking published rows with public people.
+    pub(super) fn linkage(&self, fits: &Fits) -> Linkage {
         let mut linkage = Linkage::default();
-        self.sizes.iter().zip(fitting).for_each(|(&rows, people)| linkage.add(rows, people));
+        self.sizes.iter().zip(self.people(fits)).for_each(|(&rows, people)| linkage.add(rows, people));
         linkage
     }
 
@@ -397,19 +400,19 @@ impl Fits {
     }
 }
 
-impl Slice<'_> {
-    fn find(&self, bucket: u32, hash: u64, original: Option<&Original>, row: usize) -> Found {
+impl Slice {
+    fn find(&self, bucket: u32, hash: u64, raised: Option<&Values>, row: usize) -> Found {
         let (from, to) = (self.starts[bucket as usize], self.starts[bucket as usize + 1]);
-        match (&self.values, original) {
-            (Values::Raised(column), Some(original)) => {
-                let mut covering = (from..to).filter(|&entry| column.published.covers(entry, original, row));
+        match (&self.values, raised) {
+            (Shows::Raised(column), Some(values)) => {
+                let mut covering = (from..to).filter(|&entry| column.holds(entry, values, row));
                 match (covering.next(), covering.next()) {
                     (None, _) => Found::Nothing,
                     (Some(entry), None) => Found::One(entry as u32),
                     _ => Found::Several,
                 }
             }
-            (Values::Exact(hashes), _) => {
+            (Shows::Exact(hashes), _) => {
                 hashes[from..to].binary_search(&hash).map_or(Found::Nothing, |at| Found::One((from + at) as u32))
             }
             _ => Found::Nothing,

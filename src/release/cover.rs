@@ -1,5 +1,7 @@
 //! Whether a published value covers an original one: read from the published value alone, as a reader would.
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringViewArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
@@ -10,27 +12,29 @@ use crate::hierarchy::{Bucket, Hierarchy, Period, TOP};
 use crate::job::{Publish, QuasiColumn};
 
 /// The published values of one quasi-identifier in one batch.
-pub(crate) enum Published<'a> {
+#[derive(Debug)]
+pub(crate) enum Published {
     /// Intervals: ends by row (NaN where there is none), and which rows are null.
     Intervals { low: Vec<f64>, high: Vec<f64>, null: Vec<bool> },
     /// Labels of text, and the hierarchy they come from.
-    Labels(StringViewArray, Option<&'a Hierarchy>),
+    Labels(StringViewArray, Option<Arc<Hierarchy>>),
     /// Labels of numbers and points in time, the hierarchy they come from, and the positions of those labels that are
     /// single values.
-    Steps(StringViewArray, Option<&'a Hierarchy>, Vec<f64>),
+    Steps(StringViewArray, Option<Arc<Hierarchy>>, Vec<f64>),
     /// A representative value covers nothing but itself: there is nothing to check.
     Representative,
 }
 
-/// The original values of one quasi-identifier in one batch.
+/// The original values of one quasi-identifier in one batch; what is no number is missing.
+#[derive(Debug)]
 pub(super) enum Original {
     Positions(Vec<f64>, Vec<bool>),
     Text(StringViewArray),
 }
 
-impl<'a> Published<'a> {
+impl Published {
     /// Reads the published columns of a quasi-identifier.
-    pub(crate) fn read(quasi: &'a QuasiColumn, columns: &[ArrayRef]) -> Result<Self> {
+    pub(crate) fn read(quasi: &QuasiColumn, columns: &[ArrayRef]) -> Result<Self> {
         Ok(match quasi.publish {
             Publish::Centroid => Self::Representative,
             Publish::Bounds => Self::Intervals {
@@ -49,9 +53,9 @@ impl<'a> Published<'a> {
             Publish::Label if quasi.on_a_line() => {
                 // What is no value of the type is null after the cast: an interval or a unit of the calendar.
                 let singles = cast(&cast(&columns[0], &DataType::Utf8)?, &quasi.data_type)?;
-                Self::Steps(text(&columns[0])?, quasi.hierarchy.as_deref(), positions(&singles)?)
+                Self::Steps(text(&columns[0])?, quasi.hierarchy.clone(), positions(&singles)?)
             }
-            Publish::Label => Self::Labels(text(&columns[0])?, quasi.hierarchy.as_deref()),
+            Publish::Label => Self::Labels(text(&columns[0])?, quasi.hierarchy.clone()),
         })
     }
 
@@ -71,17 +75,17 @@ impl<'a> Published<'a> {
                 if labels.is_null(row) || missing[other] {
                     return labels.is_null(row) == missing[other] || labels.value(row) == TOP;
                 }
-                singles[row] == at[other] || step_covers(labels.value(row), *hierarchy, at[other])
+                singles[row] == at[other] || step_covers(labels.value(row), hierarchy.as_deref(), at[other])
             }
             (Self::Labels(labels, hierarchy), Original::Text(values)) => {
                 if labels.is_null(row) || values.is_null(other) {
-                    let root = matches!(hierarchy, Some(Hierarchy::Levels(levels)) if !labels.is_null(row) && labels.value(row) == levels.root());
+                    let root = matches!(hierarchy.as_deref(), Some(Hierarchy::Levels(levels)) if !labels.is_null(row) && labels.value(row) == levels.root());
                     return (labels.is_null(row) == values.is_null(other))
                         || root
                         || (!labels.is_null(row) && labels.value(row) == TOP);
                 }
                 let (label, value) = (labels.value(row), values.value(other));
-                match hierarchy {
+                match hierarchy.as_deref() {
                     Some(Hierarchy::Levels(levels)) => levels.covers(label, value),
                     Some(Hierarchy::Mask(mask)) => mask.covers(label, value),
                     _ => set_covers(label, value),
@@ -97,8 +101,9 @@ impl Original {
     /// Reads the original column of a quasi-identifier.
     pub(super) fn read(quasi: &QuasiColumn, column: &ArrayRef) -> Result<Self> {
         if quasi.on_a_line() {
-            let missing = (0..column.len()).map(|row| column.is_null(row)).collect();
-            return Ok(Self::Positions(positions(column)?, missing));
+            let at = positions(column)?;
+            let missing = at.iter().map(|at| at.is_nan()).collect();
+            return Ok(Self::Positions(at, missing));
         }
         Ok(Self::Text(text(column)?))
     }
@@ -106,17 +111,19 @@ impl Original {
 
 /// An interval of a ladder, or a unit of the calendar.
 fn step_covers(label: &str, hierarchy: Option<&Hierarchy>, at: f64) -> bool {
-    if label == TOP {
-        return true;
-    }
+    label == TOP || step(label, hierarchy).is_some_and(|(lower, upper)| lower <= at && at < upper)
+}
+
+/// The ends of an interval of a ladder, or of a unit of the calendar; the upper one lies outside.
+pub(super) fn step(label: &str, hierarchy: Option<&Hierarchy>) -> Option<(f64, f64)> {
     if matches!(hierarchy, Some(Hierarchy::Calendar(_))) {
-        return Period::parse(label).is_some_and(|period| period.contains(at));
+        return Period::parse(label).map(|period| (period.start as f64, period.end as f64));
     }
-    Bucket::parse(label).is_some_and(|bucket| bucket.contains(at))
+    Bucket::parse(label).map(|bucket| (bucket.lower, bucket.upper))
 }
 
 /// `{a, b}` holds a and b; any other label is the value itself.
-fn set_covers(label: &str, value: &str) -> bool {
+pub(super) fn set_covers(label: &str, value: &str) -> bool {
     if label == TOP || label == value {
         return true;
     }
@@ -128,7 +135,7 @@ fn set_covers(label: &str, value: &str) -> bool {
 }
 
 /// `[30, 40]`, `30` or `*` back to ends.
-fn line_labels(labels: &StringViewArray, data_type: &DataType) -> Result<Published<'static>> {
+fn line_labels(labels: &StringViewArray, data_type: &DataType) -> Result<Published> {
     let ends = |row: usize| -> (Option<String>, Option<String>) {
         if labels.is_null(row) || labels.value(row) == TOP {
             return (None, None);

@@ -6,11 +6,11 @@
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::DataType;
 
-use super::cover::Published;
+use super::cover::{Published, step};
 use crate::attack::chase::Known;
 use crate::encode::row_hashes;
 use crate::error::Result;
-use crate::hierarchy::{Bucket, Hierarchy, LevelTree, Mask, Period, TOP};
+use crate::hierarchy::{Hierarchy, LevelTree, Mask, Period, TOP};
 use crate::job::QuasiColumn;
 
 /// What the published columns of a quasi-identifier tell of every row.
@@ -38,7 +38,7 @@ pub(super) fn known(quasi: &QuasiColumn, columns: &[ArrayRef]) -> Result<Vec<Kno
                 // The day of a timestamp reads as its midnight, too.
                 let day = matches!(quasi.data_type, DataType::Timestamp(..)) && Period::parse(label).is_some();
                 if singles[row].is_nan() || day {
-                    return step(label, hierarchy);
+                    return interval(label, hierarchy.as_deref());
                 }
                 Known::Between(ordered(singles[row]), ordered(singles[row]))
             })
@@ -48,7 +48,7 @@ pub(super) fn known(quasi: &QuasiColumn, columns: &[ArrayRef]) -> Result<Vec<Kno
                 if labels.is_null(row) {
                     return Known::Null;
                 }
-                match hierarchy {
+                match hierarchy.as_deref() {
                     Some(Hierarchy::Levels(levels)) => node(labels.value(row), levels),
                     Some(Hierarchy::Mask(mask)) => masked(labels.value(row), mask),
                     _ => set(labels.value(row)),
@@ -69,14 +69,9 @@ fn ordered(position: f64) -> u64 {
     if bits >> 63 == 0 { bits | (1 << 63) } else { !bits }
 }
 
-fn step(label: &str, hierarchy: Option<&Hierarchy>) -> Known {
-    let ends = if matches!(hierarchy, Some(Hierarchy::Calendar(_))) {
-        Period::parse(label).map(|period| (period.start as f64, period.end as f64))
-    } else {
-        Bucket::parse(label).map(|bucket| (bucket.lower, bucket.upper))
-    };
+fn interval(label: &str, hierarchy: Option<&Hierarchy>) -> Known {
     // The upper end lies outside.
-    ends.map_or(Known::Anything, |(lower, upper)| Known::Between(ordered(lower), ordered(upper) - 1))
+    step(label, hierarchy).map_or(Known::Anything, |(lower, upper)| Known::Between(ordered(lower), ordered(upper) - 1))
 }
 
 fn node(label: &str, levels: &LevelTree) -> Known {
@@ -117,7 +112,7 @@ mod tests {
     fn labels_are_read_as_a_reader_would() {
         assert_eq!(set("{a, b}").meet(&set("{b, c}")), set("b"));
         assert_eq!(set("*"), Known::Anything);
-        let step = |label| step(label, None);
+        let step = |label| interval(label, None);
         assert_eq!(step("[20, 30)").meet(&step("[20, 25)")), step("[20, 25)"));
         assert_eq!(step("[20, 30)").meet(&step("[30, 40)")), Known::Nothing);
         assert_eq!(step(">= 30").meet(&step("[30, 40)")), step("[30, 40)"));

@@ -46,6 +46,7 @@ mod stores;
 mod trial;
 mod upload;
 mod verify;
+mod vocabulary;
 mod write;
 
 pub use attack::{Attack, Membership, Population, Risks};

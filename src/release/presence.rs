@@ -36,13 +36,15 @@ pub(super) async fn verify(
         fits.crowds.iter().zip(&beliefs).for_each(|(crowd, belief)| tested.add(&bounds, belief, crowd.people));
         tested.add(&bounds, &Belief::Exact(Share::none()), fits.outside);
         tested.more = strangers;
+        tested.few = few(rule, &buckets.people(&fits));
         buckets.linkage(&fits)
     } else {
         let matching = matching(published, public, context, treatment).await?;
-        matching.beliefs().iter().for_each(|(_, people, belief)| tested.add(&bounds, belief, *people));
-        for (rows, people) in matching.rows.iter().zip(matching.people_of_class()) {
-            tested.more += rows.saturating_sub(people);
-        }
+        matching.beliefs().iter().for_each(|(people, belief)| tested.add(&bounds, belief, *people));
+        tested.add(&bounds, &Belief::Exact(Share::none()), matching.outside);
+        let people = matching.people_of_class();
+        tested.more = matching.rows.iter().zip(&people).map(|(rows, people)| rows.saturating_sub(*people)).sum();
+        tested.few = few(rule, &people);
         matching.linkage()
     };
     Ok((tested.findings(rule), linkage))
@@ -56,6 +58,8 @@ struct Tested {
     unsure: u64,
     /// Published rows that fit nobody.
     more: u64,
+    /// Classes that too few people fit.
+    few: u64,
 }
 
 impl Tested {
@@ -81,11 +85,20 @@ impl Tested {
                 "public people fit several classes, so their chances cannot be told to be within".into(),
             ),
             finding(self.more, "published rows fit nobody of the public table".into()),
+            finding(
+                self.few,
+                format!("classes fit fewer people of the public table than people = {}", rule.people.unwrap_or(0)),
+            ),
         ]
         .into_iter()
         .flatten()
         .collect()
     }
+}
+
+/// Classes that fewer people fit than the rule asks for.
+fn few(rule: &Presence, people: &[u64]) -> u64 {
+    people.iter().filter(|&&people| people < rule.people.map_or(0, u64::from)).count() as u64
 }
 
 /// The quasi-identifiers of the public table, as the source has them.

@@ -24,11 +24,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::DataFrame;
 
-use super::cover::Published;
+use super::cover::{Published, step};
 use crate::domain::Code;
 use crate::encode::Coder;
 use crate::error::{Error, Result};
-use crate::hierarchy::{Bucket, Hierarchy, Period, TOP};
+use crate::hierarchy::{Hierarchy, TOP};
 use crate::job::{Form, published_fields};
 use crate::measure::workload::{self, Query, QueryError};
 use crate::operator::Blueprint;
@@ -195,32 +195,28 @@ fn covered(coder: &Coder, columns: &[ArrayRef]) -> Result<Vec<Runs>> {
             })
             .collect(),
         Published::Steps(labels, hierarchy, singles) => {
-            let ends = |label: &str| match hierarchy {
-                Some(Hierarchy::Calendar(_)) => {
-                    Period::parse(label).map(|period| (period.start as f64, period.end as f64))
-                }
-                _ => Bucket::parse(label).map(|bucket| (bucket.lower, bucket.upper)),
-            };
-            let step = |row: usize, label: &str| match ends(label) {
+            let step = |row: usize, label: &str| match step(label, hierarchy.as_deref()) {
                 Some((lower, upper)) => coder.codes_between(lower, upper).into_iter().collect(),
                 None if singles[row].is_nan() => all.clone(),
                 None => vec![(at(singles[row]), at(singles[row]))],
             };
             each(&labels, &missing, step)
         }
-        Published::Labels(labels, hierarchy) => each(&labels, &missing, |_, label| match (hierarchy, coder.words()) {
-            (Some(Hierarchy::Levels(levels)), _) => match levels.span_of(label) {
-                Some((first, last)) if label != levels.root() => vec![(first as Code, last as Code)],
-                _ => all.clone(),
-            },
-            _ if label == TOP => all.clone(),
-            (Some(Hierarchy::Mask(mask)), Some(list)) => {
-                let words = list.words.iter().enumerate().filter(|(_, word)| mask.covers(label, word));
-                joined(words.map(|(code, _)| code as Code).collect())
-            }
-            (_, Some(list)) => joined(members(label).map(|member| list.code(member, None)).collect()),
-            (_, None) => all.clone(),
-        }),
+        Published::Labels(labels, hierarchy) => {
+            each(&labels, &missing, |_, label| match (hierarchy.as_deref(), coder.words()) {
+                (Some(Hierarchy::Levels(levels)), _) => match levels.span_of(label) {
+                    Some((first, last)) if label != levels.root() => vec![(first as Code, last as Code)],
+                    _ => all.clone(),
+                },
+                _ if label == TOP => all.clone(),
+                (Some(Hierarchy::Mask(mask)), Some(list)) => {
+                    let words = list.words.iter().enumerate().filter(|(_, word)| mask.covers(label, word));
+                    joined(words.map(|(code, _)| code as Code).collect())
+                }
+                (_, Some(list)) => joined(members(label).map(|member| list.code(member, None)).collect()),
+                (_, None) => all.clone(),
+            })
+        }
     })
 }
 

@@ -400,7 +400,7 @@ async fn uncovered(
     let names: Vec<String> = treatment.quasi.iter().map(|quasi| quasi.name.clone()).collect();
     let mut keys = vec![ident("class_a"), ident("class_b")];
     keys.extend(names.iter().map(ident));
-    let distinct = chosen(source, names)?.aggregate(keys, vec![count(lit(1)).alias("size")])?;
+    let distinct = chosen(source, names)?.aggregate(keys, vec![count(lit(1)).alias("__rows")])?;
     let mut originals: Vec<Vec<Original>> = Vec::new();
     let mut at: HashMap<Key, Vec<(u32, u32, u64)>> = HashMap::new();
     for (number, batch) in distinct.collect().await?.iter().enumerate() {
@@ -415,7 +415,7 @@ async fn uncovered(
     let class_columns = treatment.class_columns();
     let mut keys = vec![ident("class_a"), ident("class_b")];
     keys.extend(class_columns.iter().map(ident));
-    let classes = chosen(published, class_columns)?.aggregate(keys, vec![count(lit(1)).alias("size")])?;
+    let classes = chosen(published, class_columns)?.aggregate(keys, vec![count(lit(1)).alias("__rows")])?;
     let mut outside = 0;
     let mut stream = classes.execute_stream().await?;
     while let Some(batch) = stream.try_next().await? {

@@ -66,7 +66,7 @@ fn intervals(column: &QuasiColumn, batch: &RecordBatch) -> Result<Vec<(f64, f64,
         Published::Steps(labels, hierarchy, singles) => (0..batch.num_rows())
             .map(|row| {
                 let label = if labels.is_null(row) { TOP } else { labels.value(row) };
-                let (low, high) = match hierarchy {
+                let (low, high) = match hierarchy.as_deref() {
                     _ if !singles[row].is_nan() => (singles[row], singles[row]),
                     Some(Hierarchy::Calendar(_)) => Period::parse(label)
                         .map_or((f64::NAN, f64::NAN), |period| (period.start as f64, period.end as f64)),

@@ -11,6 +11,7 @@ use crate::method::Method;
 use crate::method::catalogue::Setting;
 use crate::permutation::Slices;
 use crate::privacy::beside::Beside;
+use crate::privacy::k_map::KMap;
 use crate::privacy::max_loss::MaxLoss;
 use crate::privacy::presence::Presence;
 use crate::privacy::{OnColumn, Rule, Rules};
@@ -29,6 +30,9 @@ pub(crate) fn rules(treatment: &Treatment, slices: &Slices) -> Rules {
         others.push(if axes.is_empty() { rule } else { Arc::new(Beside { rule, axes }) });
     }
     others.extend(presence(treatment).map(|rule| Arc::new(rule) as Arc<dyn Rule>));
+    if let Some(people) = privacy.presence.as_ref().and_then(|rule| rule.people) {
+        others.push(Arc::new(KMap { people: people as usize }));
+    }
     Rules { k: privacy.k as usize, others }
 }
 

@@ -63,6 +63,11 @@ fn gorla_r2_is_released_with_a_warning() {
     assert_eq!((of(1, "instances"), of(1, "loss")), (2.0, 0.0));
     let verified = desk.throng("verify", &[]).ok();
     assert!(verified.err.contains("4 classes with 4 rows"), "{}", verified.err);
+    let attacked = desk.throng("attack", &["--json"]).ok();
+    let found: serde_json::Value = serde_json::from_str(&attacked.out).unwrap();
+    assert_eq!(&found["inference"], inferred);
+    let told = desk.throng("attack", &[]).ok().out;
+    assert!(told.contains("6 classes, the smallest of 1 rows, 4 rows in classes below k"), "{told}");
 }
 
 #[test]

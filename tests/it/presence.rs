@@ -107,17 +107,41 @@ fn other_methods_meet_the_rule_too() {
     }
 }
 
+/// Weak k-anonymity: enough public people for every class, and a table that has lost some of them is noticed.
+#[test]
+fn enough_public_people_fit_every_class() {
+    for method in ["mpalm", "spalm", "auto", "combined"] {
+        let desk = desk("min = 0.05, max = 0.9, people = 40", method);
+        desk.run(&[]).ok();
+        desk.throng("verify", &[]).ok();
+        let k_map = |desk: &Desk| manifest(&desk.path("out"))["population"]["k_map"].as_u64().unwrap();
+        assert!(k_map(&desk) >= 40, "{method}");
+        if method == "mpalm" {
+            assert!(counted(&desk).0.iter().all(|(_, people)| *people >= 40));
+            desk.job(&job("min = 0.05, max = 0.9", method));
+            desk.run(&["--run-id", "without"]).ok();
+            assert!(k_map(&desk) < 40, "the bounds alone allow less");
+            desk.job(&job("min = 0.05, max = 0.9, people = 40", method));
+            let found = desk.throng("verify", &[]);
+            found.refused(5, &["presence: ", "classes fit fewer people of the public table than people = 40"]);
+        }
+    }
+}
+
 #[test]
 fn several_cells_and_any_engine_give_the_same_release() {
-    let mut before: Option<Vec<String>> = None;
-    for engine in [["--partitions", "1", "--batch-rows", "8192"], ["--partitions", "3", "--batch-rows", "97"]] {
-        let desk = desk("min = 0.05, max = 0.7", "mpalm");
-        desk.run(&[&engine[..], &["--cell-rows", "500"]].concat()).ok();
-        assert!(manifest(&desk.path("out"))["cells"].as_u64().unwrap() > 1);
-        counted(&desk);
-        let rows = multiset(&desk.released());
-        assert!(before.is_none_or(|before| before == rows));
-        before = Some(rows);
+    for method in ["mpalm", "spalm", "mondrian"] {
+        let mut before: Option<Vec<String>> = None;
+        for engine in [["--partitions", "1", "--batch-rows", "8192"], ["--partitions", "5", "--batch-rows", "97"]] {
+            let desk = desk("min = 0.05, max = 0.7", method);
+            desk.run(&[&engine[..], &["--cell-rows", "500"]].concat()).ok();
+            desk.throng("verify", &engine[..2]).ok();
+            assert!(manifest(&desk.path("out"))["cells"].as_u64().unwrap() > 1);
+            counted(&desk);
+            let rows = multiset(&desk.released());
+            assert!(before.is_none_or(|before| before == rows), "{method} depends on partitions or batches");
+            before = Some(rows);
+        }
     }
 }
 
@@ -262,7 +286,7 @@ fn every_kind_of_column_hides_members() {
     write_parquet(&desk.path("in.parquet"), &chosen(&all, is_member));
     let hierarchies = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/hierarchies");
     fs::copy(hierarchies.join("marital_status.csv"), desk.path("marital_status.csv")).unwrap();
-    for method in ["mpalm", "mondrian"] {
+    for method in ["mpalm", "spalm", "mondrian"] {
         desk.job(&format!(
             "privacy = {{ k = 3, presence = {{ public = \"public.parquet\", min = 0.05, max = 0.9 }} }}\nmethod.name = \"{method}\"\n\
              defaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\nsex.role = \"quasi\"\n\
@@ -270,7 +294,16 @@ fn every_kind_of_column_hides_members() {
              arrival = {{ role = \"quasi\", hierarchy.calendar = [\"month\", \"year\", \"decade\"] }}\n\
              marital_status = {{ role = \"quasi\", hierarchy = \"marital_status.csv\" }}\nincome.role = \"sensitive\"\n"
         ));
-        desk.run(&["--run-id", method]).ok();
+        let mut before: Option<Vec<String>> = None;
+        for engine in [["--partitions", "1", "--batch-rows", "8192"], ["--partitions", "5", "--batch-rows", "100"]] {
+            let run = format!("{method}-{}", engine[1]);
+            desk.run(&[&engine[..], &["--run-id", &run]].concat()).ok();
+            let rows = multiset(&desk.released());
+            assert!(before.is_none_or(|before| before == rows), "{method} depends on partitions or batches");
+            before = Some(rows);
+        }
+        let method = format!("{method}-5");
+        let method = method.as_str();
         desk.throng("verify", &["--run-id", method]).ok();
         let attacked = desk.throng("attack", &["--run-id", method, "--json"]).ok();
         let found: Value = serde_json::from_str(&attacked.out).unwrap();

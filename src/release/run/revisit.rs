@@ -128,6 +128,7 @@ impl Run {
             }
             None => None,
         };
+        let chased = inference::chase(&published, &treatment).await?;
         let mut sensitive = BTreeMap::new();
         for column in &treatment.sensitive {
             let by = classes_beside(&treatment, &slices, column);
@@ -148,6 +149,7 @@ impl Run {
             classes: classes.classes(),
             membership: tally.map(Membership::new),
             linkage: Risks::new(&classes, linkage.as_ref()),
+            inference: chased.map(|chased| inference::report(&chased, &treatment)),
             sensitive,
             population,
         })
