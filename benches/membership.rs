@@ -23,6 +23,7 @@ fn main() {
     let (people, members) = (number(0, 1_000_000), number(1, 100_000));
     let memory: ByteSize = arguments.get(2).map_or(ByteSize::gib(2), |size| size.parse().expect("MEMORY is a size"));
     let session = SessionOptions { memory_limit: Some(memory.0 as usize), ..SessionOptions::default() };
+    let options = || RunOptions { session: session.clone(), ..RunOptions::default() };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let public = census::data(people);
     let source = runtime.block_on(part(&public, people, members));
@@ -40,7 +41,7 @@ fn main() {
     let mondrian = sink("mondrian");
     let more = "method.name = \"mondrian\"\n";
     let (ran, cpu, wall) =
-        timed(|| runtime.block_on(census::run(&session, &public, &mondrian, 10, &census::QUASI, more)));
+        timed(|| runtime.block_on(census::run(options(), &public, &mondrian, 10, &census::QUASI, more)));
     let yardstick = (cpu, wall);
     line("mondrian on P", yardstick, yardstick, Some(&ran));
     std::fs::remove_dir_all(&mondrian).ok();
@@ -55,12 +56,11 @@ fn main() {
         share * 5.0
     );
     let (ran, cpu, wall) =
-        timed(|| runtime.block_on(census::run(&session, &source, &mpalm, 10, &census::QUASI, &more)));
+        timed(|| runtime.block_on(census::run(options(), &source, &mpalm, 10, &census::QUASI, &more)));
     line("mpalm on P and T", (cpu, wall), yardstick, Some(&ran));
 
     let job = census::job(&source, &mpalm, 10, &census::QUASI, &more);
-    let options = RunOptions { session: session.clone(), ..RunOptions::default() };
-    let attacker = Run::new(job, Path::new("."), options).expect("a run");
+    let attacker = Run::new(job, Path::new("."), options()).expect("a run");
     let (found, cpu, wall) = timed(|| runtime.block_on(attacker.attack(None, None, None)).expect("an attack"));
     line("attack on the release", (cpu, wall), yardstick, None);
     println!("    {} rows in {} classes", found.rows, found.classes);
