@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use datafusion::prelude::ParquetReadOptions;
 use support::{census, peak_memory, timed};
-use throng::release::{Manifest, Phase, Run, RunOptions, SessionOptions};
+use throng::release::{Run, RunOptions, SessionOptions};
 
 fn main() {
     throng::cli::allocator::set_up();
@@ -71,7 +71,7 @@ fn line(
     name: &str,
     (cpu, wall): (Duration, Duration),
     yardstick: (Duration, Duration),
-    ran: Option<&(Box<Manifest>, Vec<(Phase, Duration)>)>,
+    ran: Option<&census::Released>,
 ) {
     println!(
         "{name:<28} {:>8.1} {:>8.1} {:>7.2} {:>7.2} {:>9}",

@@ -55,20 +55,16 @@ pub fn job(data: &Path, sink: &Path, k: u32, quasi: &[&str], more: &str) -> Job 
     Job::parse(&text, Path::new("bench.toml")).expect("a job")
 }
 
+/// What a run has published, and what its phases took.
+pub type Released = (Box<Manifest>, Vec<(Phase, Duration)>);
+
 /// One run, from Parquet to a verified release.
-pub async fn run(
-    options: RunOptions,
-    data: &Path,
-    sink: &Path,
-    k: u32,
-    quasi: &[&str],
-    more: &str,
-) -> (Box<Manifest>, Vec<(Phase, Duration)>) {
+pub async fn run(options: RunOptions, data: &Path, sink: &Path, k: u32, quasi: &[&str], more: &str) -> Released {
     release(job(data, sink, k, quasi, more), options).await
 }
 
 /// One run of a job into a new sink.
-pub async fn release(job: Job, options: RunOptions) -> (Box<Manifest>, Vec<(Phase, Duration)>) {
+pub async fn release(job: Job, options: RunOptions) -> Released {
     let run = Run::new(job, Path::new("."), options).expect("a run");
     match run.execute(&|_, _, _| {}).await.expect("a release") {
         Outcome::Released(manifest, times) => (manifest, times),

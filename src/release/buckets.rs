@@ -100,7 +100,7 @@ enum Shows {
     /// Hashes of the values, ascending inside a bucket.
     Exact(Vec<u64>),
     /// Generalised values of a single column.
-    Raised(Column),
+    Raised(Box<Column>),
 }
 
 /// How a person stands to a slice of a bucket.
@@ -184,7 +184,7 @@ impl Buckets {
             }
             let mut counts: Vec<u64> = sizes.values().iter().map(|&size| size as u64).collect();
             let values = match raised {
-                Some(quasi) => Shows::Raised(Column::read(quasi, values, people).await?),
+                Some(quasi) => Shows::Raised(Box::new(Column::read(quasi, values, people).await?)),
                 None => {
                     let hashes = row_hashes(values, entries.num_rows(), 0)?;
                     let mut sorted: Vec<(u64, u64)> = hashes.into_iter().zip(counts).collect();
