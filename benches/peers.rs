@@ -76,7 +76,7 @@ fn main() {
     let sets: String = job.lines().map(|line| without_hierarchy(line) + "\n").collect();
 
     let path = pipelines.join("data/adult.parquet");
-    let adult = read(&[path.clone()]);
+    let adult = read(std::slice::from_ref(&path));
     heading("UCI Adult, k = 10", adult.num_rows());
     for (name, classes, published, within) in ON_ADULT {
         println!("{name:<40} {classes:>8} {published:>10} {within:>9}");
