@@ -13,7 +13,7 @@
 //! The thesis works on the whole table; this works on a cell, or on subspaces of `least` rows, which nearest draws
 //! (an option for the thesis' "arbitrary record") need to stay at a cost of n times `least`. Line 15 and 19 of its
 //! algorithm 2 are repaired: the loop ends when no row is left over, and buckets are published once. A left-over row asks
-//! the buckets that lose least, up to [`ASKED`] of them, so the cost grows with the rows.
+//! the buckets that lose least, up to 4,096 of them, so the cost grows with the rows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
