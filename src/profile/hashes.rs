@@ -5,7 +5,7 @@
 //! once in a while instead of once a row.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
-use datafusion::arrow::buffer::Buffer;
+use datafusion::arrow::buffer::{Buffer, NullBuffer};
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 
 use super::guess::is_text;
@@ -23,29 +23,34 @@ const LATELY: usize = 1 << 10;
 /// Hashes the values of one column, batch after batch.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Hashes {
-    /// Views seen lately, the batches that they were seen in, and their hashes.
-    lately: Vec<(u128, u64, u64)>,
-    batch: u64,
+    lately: Vec<Lately>,
     found: Vec<u64>,
 }
 
+/// A view that was seen lately in the same batch: that of a long text points into its own batch.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lately {
+    view: u128,
+    hash: u64,
+    /// The first row that holds it, and how many do; none, when it is of another batch.
+    first: u32,
+    rows: u32,
+}
+
 impl Hashes {
-    /// Hashes a batch of the column, and gives its values when they are texts. It helps to know whether few of them are
-    /// repeated over and over.
-    pub(super) fn add(&mut self, array: &ArrayRef, few: bool) -> Result<Option<StringViewArray>> {
+    /// Hashes a batch of the column. It helps to know of texts whether few of them are repeated over and over.
+    pub(super) fn add(&mut self, array: &ArrayRef, few: bool) -> Result<()> {
         self.found.clear();
-        let mut words = None;
         let data_type = array.data_type();
         let width = data_type.primitive_width();
         match data_type {
             _ if is_text(data_type) => {
-                let views = text(array)?;
-                if few {
-                    self.add_few_words(&views)
-                } else {
-                    self.add_words(&views)
+                let words = text(array)?;
+                match few {
+                    true => self.count_few(&words, true, |_, _, _| {}),
+                    false => self.add_words(&words),
                 }
-                words = Some(views);
+                return Ok(());
             }
             // Adding zero makes one zero of two: -0.0 and 0.0 are the same value.
             DataType::Float32 => {
@@ -69,10 +74,15 @@ impl Hashes {
             }
             _ => self.found = row_hashes(std::slice::from_ref(array), array.len(), SEED)?,
         }
-        if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+        self.mask(array.logical_nulls());
+        Ok(())
+    }
+
+    /// Null has a hash of its own, whatever stands in its place.
+    fn mask(&mut self, nulls: Option<NullBuffer>) {
+        if let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) {
             (!nulls.inner()).set_indices().for_each(|row| self.found[row] = NULL);
         }
-        Ok(words)
     }
 
     /// The hashes that were added last: of every row's value, or of null.
@@ -90,24 +100,54 @@ impl Hashes {
         self.found.extend(rows.iter().map(|row| hash_word(words, *row, words.views()[*row])));
     }
 
-    fn add_words(&mut self, words: &StringViewArray) {
+    /// Hashes a batch of texts.
+    pub(super) fn add_words(&mut self, words: &StringViewArray) {
+        self.found.clear();
         let hash = |(row, view): (usize, &u128)| hash_word(words, row, *view);
         self.found.extend(words.views().iter().enumerate().map(hash));
+        self.mask(words.nulls().cloned());
     }
 
-    fn add_few_words(&mut self, words: &StringViewArray) {
-        self.lately.resize(LATELY, (0, 0, 0));
-        self.batch += 1;
-        let (lately, batch) = (&mut self.lately, self.batch);
-        self.found.extend(words.views().iter().enumerate().map(|(row, &view)| {
-            let mixed = (view as u64 ^ (view >> 64) as u64).wrapping_mul(GOLDEN);
-            let slot = &mut lately[(mixed >> (u64::BITS - LATELY.ilog2())) as usize];
-            // The view of a long text points into its own batch.
-            if slot.0 != view || slot.1 != batch {
-                *slot = (view, batch, hash_word(words, row, view));
+    /// Hashes a batch of texts of which few are repeated over and over, and tells every hash with its rows, once or a few
+    /// times, and the first of these rows. With `keep` the hash of every row is kept, too.
+    pub(super) fn count_few(&mut self, words: &StringViewArray, keep: bool, count: impl FnMut(u64, u32, usize)) {
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        match keep {
+            true => self.count_words(words, count, |hash| found.push(hash)),
+            false => self.count_words(words, count, |_| {}),
+        }
+        self.found = found;
+    }
+
+    #[inline]
+    fn count_words(
+        &mut self,
+        words: &StringViewArray,
+        mut count: impl FnMut(u64, u32, usize),
+        mut see: impl FnMut(u64),
+    ) {
+        self.lately.resize(LATELY, Lately::default());
+        let nulls = words.nulls().filter(|nulls| nulls.null_count() > 0);
+        for (row, &view) in words.views().iter().enumerate() {
+            if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+                see(NULL);
+                continue;
             }
-            slot.2
-        }));
+            let mixed = (view as u64 ^ (view >> 64) as u64).wrapping_mul(GOLDEN);
+            let slot = &mut self.lately[(mixed >> (u64::BITS - LATELY.ilog2())) as usize];
+            if slot.view != view || slot.rows == 0 {
+                if slot.rows > 0 {
+                    count(slot.hash, slot.rows, slot.first as usize);
+                }
+                *slot = Lately { view, hash: hash_word(words, row, view), first: row as u32, rows: 0 };
+            }
+            slot.rows += 1;
+            see(slot.hash);
+        }
+        for slot in self.lately.iter_mut().filter(|slot| slot.rows > 0) {
+            count(slot.hash, std::mem::take(&mut slot.rows), slot.first as usize);
+        }
     }
 }
 
@@ -207,7 +247,6 @@ mod tests {
     use datafusion::arrow::array::{
         BooleanArray, Decimal128Array, DictionaryArray, Float64Array, Int16Array, StringArray,
     };
-    use datafusion::arrow::buffer::NullBuffer;
     use datafusion::arrow::datatypes::Int32Type;
 
     use super::*;

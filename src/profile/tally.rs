@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, RecordBatch, StringViewArray};
 use datafusion::arrow::datatypes::{ArrowNumericType, DataType, Schema};
 use datafusion::arrow::downcast_primitive_array;
 
@@ -89,38 +89,45 @@ impl Tally {
         if self.kind == Kind::Nested {
             return Ok(());
         }
-        let Self { hashes, values, seen, looks, .. } = self;
-        let few = matches!(values, Values::Few(_));
-        if self.kind == Kind::Text && !few && !self.watched {
-            let words = text(array)?;
-            let fresh = seen.fresh(&words);
-            hashes.add_rows(&words, &fresh);
-            values.add(hashes.found(), |at, hash| looks.see(hash, words.value(fresh[at])));
-            looks.measure(fresh.iter().map(|row| &words.views()[*row]));
+        if self.kind == Kind::Text {
+            self.add_text(&text(array)?);
             return Ok(());
         }
-        let mut fresh = !few;
-        match hashes.add(array, few)? {
-            Some(words) => {
-                values.add(hashes.found(), |row, hash| looks.see(hash, words.value(row)));
-                if matches!(values, Values::Many(_)) {
-                    let nulls = words.nulls().filter(|nulls| nulls.null_count() > 0);
-                    match nulls {
-                        None => looks.measure(words.views().iter()),
-                        Some(nulls) => looks.measure(nulls.valid_indices().map(|row| &words.views()[row])),
-                    }
-                }
-            }
-            None => values.add(hashes.found(), |_, _| {
-                fresh = true;
-                None
-            }),
-        }
+        let mut fresh = matches!(self.values, Values::Many(_));
+        self.hashes.add(array, !fresh)?;
+        self.values.add(self.hashes.found(), |_, _| {
+            fresh = true;
+            None
+        });
         // Few values lie where they lay when they came first.
         if self.kind == Kind::Line && fresh && nulls < array.len() {
             self.measure(array)?;
         }
         Ok(())
+    }
+
+    fn add_text(&mut self, words: &StringViewArray) {
+        let Self { hashes, values, seen, looks, .. } = self;
+        if matches!(values, Values::Few(_)) {
+            hashes.count_few(words, self.watched, |hash, rows, first| {
+                values.count(hash, u64::from(rows), || looks.see(hash, words.value(first)));
+            });
+        } else if self.watched {
+            hashes.add_words(words);
+            values.add(hashes.found(), |row, hash| looks.see(hash, words.value(row)));
+        } else {
+            let fresh = seen.fresh(words);
+            hashes.add_rows(words, &fresh);
+            values.add(hashes.found(), |at, hash| looks.see(hash, words.value(fresh[at])));
+            looks.measure(fresh.iter().map(|row| &words.views()[*row]));
+            return;
+        }
+        if matches!(values, Values::Many(_)) {
+            match words.nulls().filter(|nulls| nulls.null_count() > 0) {
+                None => looks.measure(words.views().iter()),
+                Some(nulls) => looks.measure(nulls.valid_indices().map(|row| &words.views()[row])),
+            }
+        }
     }
 
     /// Where the values lie.

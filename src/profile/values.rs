@@ -41,6 +41,22 @@ impl Values {
         }
     }
 
+    /// Adds so many rows of a value that is not null. If it may be new, `text` gives the value to keep with the counts.
+    #[inline]
+    pub(super) fn count(&mut self, hash: u64, rows: u64, mut text: impl FnMut() -> Option<String>) {
+        if let Self::Few(few) = self {
+            if few.count(hash, rows, &mut text) {
+                return;
+            }
+            *self = Self::Many(std::mem::take(few).into_many());
+        }
+        if let Self::Many(many) = self {
+            many.add(&[hash], |_, _| {
+                text();
+            });
+        }
+    }
+
     /// Adds the values of another part of the column.
     pub(super) fn merge(&mut self, other: Self) {
         if let (Self::Few(mine), Self::Few(theirs)) = (&mut *self, &other)
