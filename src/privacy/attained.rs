@@ -104,6 +104,31 @@ impl Attained {
         }
     }
 
+    /// Adds the classes of another part of the table, compared with the same whole.
+    pub fn merge(&mut self, other: Self) {
+        if self.classes == 0 || other.classes == 0 {
+            if self.classes == 0 {
+                *self = other;
+            }
+            return;
+        }
+        self.classes += other.classes;
+        self.distinct = self.distinct.min(other.distinct);
+        self.entropy = self.entropy.min(other.entropy);
+        self.ratios.truncate(other.ratios.len());
+        self.ratios.iter_mut().zip(other.ratios).for_each(|(mine, theirs)| *mine = mine.max(theirs));
+        self.alpha = self.alpha.max(other.alpha);
+        let less = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.min(b.1));
+        self.numbers = self.numbers.zip(other.numbers).map(|(mine, theirs)| less(mine, theirs));
+        self.table = self.table.zip(other.table).map(|(mine, theirs)| Table {
+            t: mine.t.max(theirs.t),
+            tree: mine.tree.zip(theirs.tree).map(|(mine, theirs)| mine.max(theirs)),
+            beta: mine.beta.max(theirs.beta),
+            enhanced: mine.enhanced.max(theirs.enhanced),
+            delta: mine.delta.max(theirs.delta),
+        });
+    }
+
     /// The figures; none without classes.
     pub fn figures(&self) -> Option<Figures> {
         (self.classes > 0).then(|| Figures {
@@ -166,6 +191,14 @@ mod tests {
             let rows: Vec<u32> = (0..table.rows() as u32).collect();
             let mut attained = Attained::default();
             rows.chunks(size).for_each(|group| attained.add(&GroupView::new(&table, group).histogram(column), column));
+            let parts = rows.chunks(size).map(|group| {
+                let mut part = Attained::default();
+                part.add(&GroupView::new(&table, group).histogram(column), column);
+                part
+            });
+            let mut merged = Attained::default();
+            parts.rev().for_each(|part| merged.merge(part));
+            prop_assert_eq!(&merged, &attained);
             let figures = attained.figures().unwrap();
             for group in rows.chunks(size) {
                 let histogram = GroupView::new(&table, group).histogram(column);

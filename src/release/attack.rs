@@ -2,26 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::compute::concat_batches;
-use datafusion::arrow::datatypes::Int64Type;
-use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::{ident, lit};
 use datafusion::prelude::DataFrame;
-use futures::TryStreamExt;
 use serde::Serialize;
 
-use super::judge::{domain_of, last_class};
+use super::classes::fold_classes;
+use super::judge::domain_of;
 use super::manifest::Inferred;
-use super::verify::{class, count_classes, fingerprint};
+use super::verify::count_classes;
 use crate::attack::disclosure::Disclosure;
 use crate::attack::linkage::Linkage;
 use crate::attack::population::{SampleClasses, Uniques};
 use crate::attack::tally::Tally;
-use crate::encode::{SensitiveDomain, encode_sensitive};
+use crate::domain::Sensitive;
 use crate::error::Result;
 use crate::job::{Form, Ranges, SensitiveColumn, Treatment};
 use crate::measure::Classes;
+use crate::privacy::Histogram;
 use crate::privacy::range_diversity::range_diversity;
 
 /// The figures of an attack.
@@ -125,9 +121,6 @@ pub(super) async fn population(
     Ok(Population { people, source: uniques(&raw), release: uniques(release) })
 }
 
-/// Classes and values that are looked at together.
-const CHUNK_ROWS: usize = 1 << 16;
-
 /// How surely the values of a sensitive column are known from the class that a person is in.
 pub(super) async fn disclosure(
     rows: &DataFrame,
@@ -135,36 +128,10 @@ pub(super) async fn disclosure(
     column: &SensitiveColumn,
 ) -> Result<Disclosure> {
     let domain = domain_of(rows, column).await?;
-    let mut keys = fingerprint(class_columns);
-    keys.push(ident(&column.name).alias("value"));
-    let histogram = rows.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
-    let sorted = histogram.sort(vec![ident("class_a").sort(true, true), ident("class_b").sort(true, true)])?;
-    let schema = std::sync::Arc::new(sorted.schema().as_arrow().clone());
-    let mut stream = sorted.execute_stream().await?;
-    let mut found = Disclosure::default();
-    let mut waiting = RecordBatch::new_empty(std::sync::Arc::clone(&schema));
-    while let Some(batch) = stream.try_next().await? {
-        waiting = concat_batches(&schema, [&waiting, &batch])?;
-        let complete = last_class(&waiting);
-        if waiting.num_rows() >= CHUNK_ROWS && complete > 0 {
-            add(&mut found, &waiting.slice(0, complete), column, &domain)?;
-            waiting = waiting.slice(complete, waiting.num_rows() - complete);
-        }
-    }
-    add(&mut found, &waiting, column, &domain)?;
-    Ok(found)
-}
-
-fn add(found: &mut Disclosure, chunk: &RecordBatch, column: &SensitiveColumn, domain: &SensitiveDomain) -> Result<()> {
-    let sensitive = encode_sensitive(column, domain, chunk.column(2))?;
-    let sizes = chunk.column(3).as_primitive::<Int64Type>();
-    let rows: Vec<usize> = (0..chunk.num_rows()).collect();
-    for run in rows.chunk_by(|&a, &b| class(chunk, a) == class(chunk, b)) {
-        let mut histogram: Vec<(u32, u32)> =
-            run.iter().map(|&row| (sensitive.codes[row], sizes.value(row) as u32)).collect();
-        histogram.sort_unstable();
-        let range = (column.ranges != Ranges::Identity).then(|| range_diversity(&histogram, &sensitive));
-        found.add(&histogram, range);
-    }
-    Ok(())
+    let ranged = column.ranges != Ranges::Identity;
+    let add = move |found: &mut Disclosure, histogram: Histogram<'_>, sensitive: &Sensitive| {
+        found.add(histogram, ranged.then(|| range_diversity(histogram, sensitive)));
+    };
+    let merge = |found: &mut Disclosure, other: Disclosure| found.merge(&other);
+    fold_classes(rows, class_columns, (column, &domain), Disclosure::default(), add, merge, &|_| {}).await
 }

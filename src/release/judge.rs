@@ -1,24 +1,24 @@
-//! The rules about sensitive columns, asked of every class of the published rows: how often each value occurs in each
-//! class is counted by a query, and the rules are asked of these counts.
+//! The rules about sensitive columns, asked of every class of the published rows.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::functions_aggregate::expr_fn::{count, max, min, sum};
 use datafusion::logical_expr::{ident, lit};
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
-use super::verify::{Finding, class, fingerprint};
-use crate::encode::{Reference, SensitiveDomain, encode_sensitive, is_number, is_time, positions};
+use super::classes::fold_classes;
+use super::verify::{Finding, Watch, fingerprint};
+use crate::domain::Sensitive;
+use crate::encode::{Reference, SensitiveDomain, is_number, is_time, positions};
 use crate::error::{Error, Result};
 use crate::job::{Listed, SensitiveColumn, Treatment};
+use crate::measure::Classes;
 use crate::measure::classification::Minority;
 use crate::permutation::Slices;
-use crate::privacy::{Attained, Figures};
+use crate::privacy::{Attained, Figures, Histogram};
 
 /// Which sensitive columns are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,17 @@ pub(super) enum Look {
     All,
 }
 
+/// What the classes tell of their sensitive columns.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    /// The rules that are broken.
+    pub(super) findings: Vec<Finding>,
+    /// How well each column is protected.
+    pub(super) figures: BTreeMap<String, Figures>,
+    /// The sizes of the classes, when a column was looked at by them: they need not be counted once more.
+    pub(super) classes: Option<Classes>,
+}
+
 /// Asks every class for every rule. `domains` are those of the source where they are known, else those of the published
 /// rows are taken. What rules compare with the whole table they compare with the published table.
 pub(super) async fn judge(
@@ -37,9 +48,10 @@ pub(super) async fn judge(
     slices: &Slices,
     domains: Option<&[SensitiveDomain]>,
     look: Look,
-) -> Result<(Vec<Finding>, BTreeMap<String, Figures>)> {
+    watch: &Watch<'_>,
+) -> Result<Judged> {
     let all = treatment.rules(false);
-    let (mut findings, mut figures) = (Vec::new(), BTreeMap::new());
+    let mut judged = Judged::default();
     for (index, column) in treatment.sensitive.iter().enumerate() {
         let rules: Vec<&Listed> = all.iter().filter(|listed| listed.rule.column() == column.name).collect();
         // Lists, structs and the like cannot be guarded, nor looked at.
@@ -51,15 +63,20 @@ pub(super) async fn judge(
             None => domain_of(rows, column).await?,
         };
         domain.reference = if column.compared || look == Look::All { reference_of(rows, column).await? } else { None };
-        let (broken, attained) =
-            count_broken(rows, &classes_beside(treatment, slices, column), column, &domain, &rules).await?;
-        for (listed, count) in rules.iter().zip(broken).filter(|(_, count)| *count > 0) {
+        let beside = classes_beside(treatment, slices, column);
+        let unwatched: &Watch<'_> = &|_| {};
+        let watch = if judged.classes.is_none() { watch } else { unwatched };
+        let counted = count_broken(rows, &beside, (column, &domain), &rules, watch).await?;
+        for (listed, count) in rules.iter().zip(counted.broken).filter(|(_, count)| *count > 0) {
             let message = format!("{count} classes {}", listed.rule.breach());
-            findings.push(Finding::new(listed.name.clone(), count, message));
+            judged.findings.push(Finding::new(listed.name.clone(), count, message));
         }
-        figures.extend(attained.figures().map(|figures| (column.name.clone(), figures)));
+        judged.figures.extend(counted.attained.figures().map(|figures| (column.name.clone(), figures)));
+        if beside == treatment.class_columns() {
+            judged.classes = Some(counted.classes);
+        }
     }
-    Ok((findings, figures))
+    Ok(judged)
 }
 
 /// Smallest and largest value of a sensitive column, as published.
@@ -127,77 +144,39 @@ pub(super) async fn classification(
     Ok(minority.cm(suppressed))
 }
 
-/// Rows of (class, value, count) that are looked at together.
-const CHUNK_ROWS: usize = 1 << 16;
+/// What all classes tell of one sensitive column.
+#[derive(Debug, Clone)]
+struct Counted {
+    /// How many classes break each rule.
+    broken: Vec<u64>,
+    attained: Attained,
+    classes: Classes,
+}
 
-/// How many classes break each rule of one sensitive column, and what all classes attain.
+impl Counted {
+    fn merge(&mut self, other: Self) {
+        self.broken.iter_mut().zip(other.broken).for_each(|(mine, theirs)| *mine += theirs);
+        self.attained.merge(other.attained);
+        self.classes.merge(&other.classes);
+    }
+}
+
+/// Asks the rules of one sensitive column of every class.
 async fn count_broken(
     rows: &DataFrame,
     class_columns: &[String],
-    column: &SensitiveColumn,
-    domain: &SensitiveDomain,
+    of: (&SensitiveColumn, &SensitiveDomain),
     rules: &[&Listed],
-) -> Result<(Vec<u64>, Attained)> {
-    let mut keys = fingerprint(class_columns);
-    keys.push(ident(&column.name).alias("value"));
-    let histogram = rows.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
-    let sorted = histogram.sort(vec![ident("class_a").sort(true, true), ident("class_b").sort(true, true)])?;
-    let schema = Arc::new(sorted.schema().as_arrow().clone());
-    let mut stream = sorted.execute_stream().await?;
-    let (mut broken, mut attained) = (vec![0_u64; rules.len()], Attained::default());
-    let mut waiting: Option<RecordBatch> = None;
-    loop {
-        let next = stream.try_next().await?;
-        let ended = next.is_none();
-        let chunk = concat_batches(&schema, waiting.iter().chain(&next))?;
-        let cut = if ended { chunk.num_rows() } else { last_class(&chunk) };
-        if !ended && (cut == 0 || chunk.num_rows() < CHUNK_ROWS) {
-            waiting = Some(chunk);
-            continue;
+    watch: &Watch<'_>,
+) -> Result<Counted> {
+    let first = Counted { broken: vec![0; rules.len()], attained: Attained::default(), classes: Classes::default() };
+    let rules: Vec<Listed> = rules.iter().map(|&listed| listed.clone()).collect();
+    let ask = move |counted: &mut Counted, histogram: Histogram<'_>, sensitive: &Sensitive| {
+        for (listed, broken) in rules.iter().zip(&mut counted.broken) {
+            *broken += u64::from(!listed.rule.allows(histogram, sensitive));
         }
-        ask(&chunk.slice(0, cut), column, domain, rules, &mut broken, &mut attained)?;
-        waiting = Some(chunk.slice(cut, chunk.num_rows() - cut));
-        if ended {
-            return Ok((broken, attained));
-        }
-    }
-}
-
-/// Where the last class of a chunk begins: it may go on in the next one.
-pub(super) fn last_class(chunk: &RecordBatch) -> usize {
-    let Some(last) = chunk.num_rows().checked_sub(1) else { return 0 };
-    let of_last = class(chunk, last);
-    (0..=last).rev().take_while(|row| class(chunk, *row) == of_last).last().unwrap_or(0)
-}
-
-fn ask(
-    chunk: &RecordBatch,
-    column: &SensitiveColumn,
-    domain: &SensitiveDomain,
-    rules: &[&Listed],
-    broken: &mut [u64],
-    attained: &mut Attained,
-) -> Result<()> {
-    let sensitive = encode_sensitive(column, domain, chunk.column(2))?;
-    let sizes = chunk.column(3).as_primitive::<Int64Type>();
-    let mut from = 0;
-    while from < chunk.num_rows() {
-        let this = class(chunk, from);
-        let until = (from..chunk.num_rows()).find(|row| class(chunk, *row) != this).unwrap_or(chunk.num_rows());
-        let mut histogram: Vec<(u32, u32)> =
-            (from..until).map(|row| (sensitive.codes[row], sizes.value(row) as u32)).collect();
-        histogram.sort_unstable();
-        // Values that cannot be told apart count as one.
-        histogram.dedup_by(|later, earlier| {
-            let same = later.0 == earlier.0;
-            earlier.1 += if same { later.1 } else { 0 };
-            same
-        });
-        for (listed, broken) in rules.iter().zip(broken.iter_mut()) {
-            *broken += u64::from(!listed.rule.allows(&histogram, &sensitive));
-        }
-        attained.add(&histogram, &sensitive);
-        from = until;
-    }
-    Ok(())
+        counted.attained.add(histogram, sensitive);
+        counted.classes.add(histogram.iter().map(|(_, rows)| u64::from(*rows)).sum(), 1);
+    };
+    fold_classes(rows, class_columns, of, first, ask, Counted::merge, watch).await
 }

@@ -178,7 +178,11 @@ pub(super) async fn verify_rows(
     watch: &Watch<'_>,
 ) -> Result<Found> {
     let k = treatment.policy.privacy.k;
-    let classes = count_classes(rows, &treatment.class_columns(), watch).await?;
+    let judged = judge(rows, treatment, slices, domains, look, watch).await?;
+    let classes = match judged.classes {
+        Some(classes) => classes,
+        None => count_classes(rows, &treatment.class_columns(), watch).await?,
+    };
     let mut findings = Vec::new();
     findings.extend(row_count(classes.rows(), expected_rows));
     findings.extend(small_classes(&classes, k, "rows"));
@@ -187,9 +191,8 @@ pub(super) async fn verify_rows(
         let people = count_people(rows, treatment, treatment.input.field(person).name()).await?;
         findings.extend(small_classes(&people, k, "people"));
     }
-    let (broken, figures) = judge(rows, treatment, slices, domains, look).await?;
-    findings.extend(broken);
-    Ok(Found { classes, findings, figures })
+    findings.extend(judged.findings);
+    Ok(Found { classes, findings, figures: judged.figures })
 }
 
 /// Checks that the published classes are those in which people were counted, and that there were enough in each.

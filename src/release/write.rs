@@ -17,12 +17,9 @@ use datafusion::parquet::arrow::AsyncArrowWriter;
 use datafusion::parquet::basic::{Compression as Codec, GzipLevel, ZstdLevel};
 use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
@@ -113,29 +110,6 @@ struct Sink {
     file_size: u64,
     /// Columns whose values name folders, and are left out of the files.
     partition_by: Vec<String>,
-}
-
-/// Lays rows of the same folder one after the other. They are brought into one partition first, so that a folder is
-/// written by one writer and not in many small files, unless every partition must stay where it is.
-pub(super) fn by_folder(
-    rows: Arc<dyn ExecutionPlan>,
-    columns: &[String],
-    exchange: bool,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let schema = rows.schema();
-    let keys =
-        columns.iter().map(|name| Ok(Arc::new(Column::new_with_schema(name, &schema)?) as Arc<dyn PhysicalExpr>));
-    let keys = keys.collect::<DataFusionResult<Vec<_>>>()?;
-    let Some(order) = LexOrdering::new(keys.iter().map(|key| PhysicalSortExpr::new_default(Arc::clone(key)))) else {
-        return Ok(rows);
-    };
-    let partitions = rows.output_partitioning().partition_count();
-    let exchanged: Arc<dyn ExecutionPlan> = match partitions {
-        0 | 1 => rows,
-        _ if !exchange => rows,
-        _ => Arc::new(RepartitionExec::try_new(rows, Partitioning::Hash(keys, partitions))?),
-    };
-    Ok(Arc::new(SortExec::new(order, exchanged).with_preserve_partitioning(true)))
 }
 
 /// One written file.

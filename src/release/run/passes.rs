@@ -18,7 +18,8 @@ use crate::release::location::Location;
 use crate::release::phase::{Begun, Phase, known_rows, spilled_bytes};
 use crate::release::source::Source;
 use crate::release::upload::Uploads;
-use crate::release::write::{Target, WriteExec, Written, by_folder, gather};
+use crate::release::together::together;
+use crate::release::write::{Target, WriteExec, Written, gather};
 
 impl Run {
     /// Before methods that fill groups with different values begin: whether there are enough.
@@ -113,7 +114,7 @@ impl Run {
             grouped = in_part(grouped)?;
         }
         // Measures of a partition must be where its files are written: no exchange may come between.
-        let laid_out = by_folder(Arc::clone(&grouped), &target.output.partition_by, !self.engine.is_remote())?;
+        let laid_out = together(Arc::clone(&grouped), &target.output.partition_by, !self.engine.is_remote())?;
         let plan = Arc::new(WriteExec::new(laid_out, target, self.uploads.clone()));
         Ok((grouped, plan))
     }
