@@ -109,6 +109,10 @@ impl Engine for Cluster {
         true
     }
 
+    fn tries(&self) -> usize {
+        2
+    }
+
     fn configure(&self, _config: SessionConfig, places: &[Place]) -> Result<SessionConfig> {
         // One partition a task: memory is given out by the task, and a lost task is then one partition lost.
         let one = (BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK, 1);

@@ -22,6 +22,11 @@ pub trait Engine: fmt::Debug + Send + Sync {
     /// that is to be known must come back as rows.
     fn is_remote(&self) -> bool;
 
+    /// How often a pass is worked off that fails for a reason which may pass, as the loss of a process does.
+    fn tries(&self) -> usize {
+        1
+    }
+
     /// The settings that plans for this engine are made with, for a job that reads and writes these places.
     fn configure(&self, config: SessionConfig, _places: &[Place]) -> Result<SessionConfig> {
         Ok(config)

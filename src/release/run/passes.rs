@@ -17,8 +17,8 @@ use crate::release::feasibility::Report;
 use crate::release::location::Location;
 use crate::release::phase::{Begun, Phase, known_rows, spilled_bytes};
 use crate::release::source::Source;
-use crate::release::upload::Uploads;
 use crate::release::together::together;
+use crate::release::upload::Uploads;
 use crate::release::write::{Target, WriteExec, Written, gather};
 
 impl Run {
@@ -60,8 +60,21 @@ impl Run {
         let plan = DataFrame::new(self.context.state(), plan).create_physical_plan().await?;
         let (rows, cell_rows) = (known_rows(&plan), self.cell_rows(&treatment));
         let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Survey, Some(plan), rows);
-        let found = self.engine.survey(plan, &self.context, Arc::clone(&treatment), cell_rows, &watch).await?;
+        let survey = || self.engine.survey(Arc::clone(&plan), &self.context, Arc::clone(&treatment), cell_rows, &watch);
+        let found = self.tried(survey).await?;
         Blueprint::new(treatment, found).map(Arc::new)
+    }
+
+    /// Works off a pass, and does so again where it runs in other processes and one of them was lost.
+    async fn tried<T, F: Future<Output = Result<T>>>(&self, pass: impl Fn() -> F) -> Result<T> {
+        let mut left = self.engine.tries();
+        loop {
+            left = left.saturating_sub(1);
+            match pass().await {
+                Err(Error::Retry(why)) if left > 0 => tracing::warn!("trying once more: {why}"),
+                done => return done,
+            }
+        }
     }
 
     pub(super) async fn group(
@@ -75,19 +88,17 @@ impl Run {
         let (grouped, plan) = self.group_plan(input, blueprint, target).await?;
         let rows = blueprint.survey.rows;
         let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Group, Some(plan), rows);
-        let (files, told) = gather(&self.engine.collect(Arc::clone(&plan), rows, &self.context, &watch).await?)?;
-        phase.count("spilled_bytes", spilled_bytes(&plan));
-        let measures = told.or_else(|| measures(&grouped)).unwrap_or_else(|| blueprint.measures());
-        if self.engine.is_remote() {
-            // A cluster that has lost an executor may have lost what a task had told: then others do it again.
-            let told = measures.loss.rows() + measures.loss.suppressed();
-            let read = blueprint.survey.source_rows();
-            if told != read {
-                return Err(Error::Retry(format!(
-                    "the cluster has told of {told} rows out of {read}, as it may when an executor is lost; nothing was \
-                     published, run again"
-                )));
+        let work_off = || async {
+            let (files, told) = gather(&self.engine.collect(Arc::clone(&plan), rows, &self.context, &watch).await?)?;
+            let measures = told.or_else(|| measures(&grouped)).unwrap_or_else(|| blueprint.measures());
+            if self.engine.is_remote() {
+                all_told(&measures, blueprint.survey.source_rows())?;
             }
+            Ok((files, measures))
+        };
+        let (files, measures) = self.tried(work_off).await?;
+        phase.count("spilled_bytes", spilled_bytes(&plan));
+        if self.engine.is_remote() {
             blueprint.refuse(&measures)?;
         }
         phase.count("rows", measures.loss.rows());
@@ -155,6 +166,18 @@ pub async fn plan(run: &Run) -> Result<String> {
     let public_places = public.iter().flat_map(|public| public.source.locations());
     places.extend(public_places.map(|place| described("public", place)));
     Ok(source.mask(places + &described("sink", &sink) + &shown))
+}
+
+/// A cluster that has lost an executor may have lost what a task had told: then it is to be done again.
+fn all_told(measures: &Groups, read: u64) -> Result<()> {
+    let told = measures.loss.rows() + measures.loss.suppressed();
+    if told == read {
+        return Ok(());
+    }
+    Err(Error::Retry(format!(
+        "the cluster has told of {told} rows out of {read}, as it may when an executor is lost; nothing was published, run \
+         again"
+    )))
 }
 
 /// Measures of the anonymising node of a plan.

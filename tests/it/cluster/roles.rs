@@ -33,12 +33,9 @@ fn an_executor_that_is_told_to_stop_leaves_its_work_to_others() {
     let leaving = &mut fleet.executors[0].process;
     leaving.signal("-TERM");
     assert_eq!(leaving.end(), Some(0), "{}", leaving.said());
-    // What it had shuffled is made again by the other one; or the cluster cannot go on, and says so.
-    match run.end() {
-        Some(0) => assert_eq!(desk.released().num_rows(), ROWS),
-        Some(75) => assert!(desk.sink_files().is_empty(), "{}", run.said()),
-        other => panic!("exit code {other:?}: {}", run.said()),
-    }
+    // What it had shuffled is made again by the other one.
+    assert_eq!(run.end(), Some(0), "{}", run.said());
+    assert_eq!(desk.released().num_rows(), ROWS);
 }
 
 #[test]
