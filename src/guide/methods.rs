@@ -14,6 +14,7 @@
 //! | `k-members` | grows clusters of k, each row where it costs least | Byun, Kamra, Bertino, Li (2007) |
 //! | `k-members-p` | the same for protection alone: how safe groups could be at best | Loukides (2008), 4.1 and 6.4 |
 //! | `top-down` | halves by two rows far apart, down to groups of k | Xu, Wang, Pei, Wang, Shi, Fu (2006) |
+//! | `full-domain` | raises every column to one level, the cheapest combination of levels that meets the rules | Samarati (2001); LeFevre, DeWitt, Ramakrishnan (2005), Incognito |
 //! | `density` | the densest row becomes a centre and takes its nearest (DBCA) | Sun, Wang, Li |
 //! | `density-cm` | the same, with rows of one class together where that is cheap | Sun, Wang, Li |
 //! | `pair-enum` | merges clusters two by two so that dependencies between columns survive | Gorla (2019), algorithm 1, repaired |

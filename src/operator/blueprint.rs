@@ -96,6 +96,9 @@ impl Blueprint {
         let plain = laid.plain.into_iter().map(|(index, _)| index).collect();
         let slices = treatment.slices(&survey.slices);
         let method = method(&treatment, &survey.tuned, &dependencies, &slices);
+        if let Some(reason) = method.too_much(&axes) {
+            return Err(Error::Job(format!("method.name: `{}` gives up: {reason}", method.name())));
+        }
         let rules = rules(&treatment, &slices);
         let presence = presence_rule(&treatment.policy.privacy).filter(|_| treatment.form() == Form::Combined);
         let combined = presence.map(|rule| Raising::new(rule.bounds));

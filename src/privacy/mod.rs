@@ -102,6 +102,12 @@ pub trait Rule: fmt::Debug + Send + Sync {
     fn guards_the_absent(&self) -> bool {
         false
     }
+
+    /// Whether two groups that meet the rule always meet it together, so that a grouping which fails it cannot be mended
+    /// by dividing groups.
+    fn survives_merging(&self) -> bool {
+        false
+    }
 }
 
 /// The rules of a policy: the smallest group size and everything beyond it.

@@ -210,6 +210,7 @@ impl Surveyor {
             }
             None => CellTree::build(&table, &weights, share),
         };
+        refuse_several_cells(&tree, self.rows, cell_rows, treatment)?;
         let tuned = tune(treatment, &coders, &sensitive, &sample)?;
         let counts =
             if treatment.policy.dependencies.is_empty() { Vec::new() } else { frequencies(&table, &sample.counts) };
@@ -255,6 +256,20 @@ fn refuse_unusable(rows: u64, facts: &[Facts], treatment: &Treatment) -> Result<
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(Error::Input(problems.join("\n"))) }
+}
+
+/// Stops when a method that must see all rows at once would see them cell by cell.
+fn refuse_several_cells(tree: &CellTree, rows: u64, cell_rows: usize, treatment: &Treatment) -> Result<()> {
+    let method = treatment.policy.method.name;
+    if !method.entry().whole || tree.cells() == 1 {
+        return Ok(());
+    }
+    Err(Error::Resources(format!(
+        "method.name: `{}` must see all rows at once, and {rows} rows make {} cells of {cell_rows}; raise --cell-rows to \
+         {rows} (and --memory-limit with it), or choose another method",
+        method.as_str(),
+        tree.cells()
+    )))
 }
 
 /// Quantiles kept of a column: enough for ladders of hundreds of steps.
