@@ -151,8 +151,12 @@ impl Blueprint {
         let others = self.rules.others.iter().map(|rule| rule.name());
         let people = if self.treatment.person.is_some() { " people" } else { "" };
         let rules: Vec<String> = others.chain([format!("k = {}{people}", self.rules.k)]).collect();
+        let nulls = match self.survey.dropped {
+            0 => String::new(),
+            dropped => format!(" or were dropped ({dropped} for a null, as `nulls` says)"),
+        };
         Err(Error::Privacy(format!(
-            "{suppressed} of {rows} rows ({:.2} %) fit into no group that meets the rules ({}), and \
+            "{suppressed} of {rows} rows ({:.2} %) fit into no group that meets the rules ({}){nulls}, and \
              privacy.max-suppression allows {:.2} %; relax a rule (a lower k or l, a higher max-loss or p), or allow \
              more suppression",
             share * 100.0,
