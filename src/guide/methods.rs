@@ -58,7 +58,13 @@
 //! | `guarding` | below a node of the hierarchy few values only | Xiao, Tao (2006), personalised privacy |
 //! | `max-loss` | no more loss than U | Loukides (2008) |
 //! | `presence` | everybody's chance to be in the source within bounds | Nergiz, Atzori, Clifton (2007) |
+//! | `presence.people` | so many people of the public table: k-map, weak k-anonymity | Sweeney (2001); Atzori (2006) |
+//! | `presence.diversity` | no value for more than one in l people of the public table: weak l-diversity | Atzori (2006) |
 //! | `inference` | k also to a reader who knows the dependencies | Gorla (2019) |
+//!
+//! `k` counts published rows. To have it counted on the public table instead, set `k = 2`, the least there is, and
+//! `presence.people` to the k that is meant; `l-diversity` and `presence.diversity` differ in the same way. Counted on the
+//! public table, both rely on a reader who does not know who is in the source.
 //!
 //! # Measures
 //!

@@ -280,7 +280,7 @@ as_its_rule!(LDiversity);
 as_its_rule!(RangeDiversity);
 
 /// The problem with a rule about a column that is not a sensitive one.
-fn not_sensitive(job: &Job, column: &str, key: &str) -> Option<Problem> {
+pub(super) fn not_sensitive(job: &Job, column: &str, key: &str) -> Option<Problem> {
     let key = format!("{key}.column");
     match job.columns.get(column).map(|column| column.role) {
         Some(Role::Sensitive) => None,

@@ -19,7 +19,7 @@ use super::{Dependency, MeasureSpec, check, load};
 use crate::encode::{is_number, is_time};
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
-use crate::privacy::Setting;
+use crate::privacy::{Rule, Setting};
 use crate::recode::Key;
 
 /// Rules, columns and method of a job, with its hierarchies loaded.
@@ -454,6 +454,7 @@ impl Treatment {
         if let Some(rule) = &privacy.presence {
             text += &format!(", presence={}..{}", rule.min, rule.max);
             text += &rule.people.map_or(String::new(), |people| format!(" among {people} people"));
+            rule.diversity.iter().for_each(|rule| text += &format!(", {}", rule.name()));
         }
         for listed in privacy.rules() {
             if !["range-diversity", "l-diversity"].contains(&listed.name.as_str()) {

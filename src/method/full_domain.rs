@@ -264,6 +264,7 @@ mod tests {
     use crate::privacy::Rule;
     use crate::privacy::k_map::KMap;
     use crate::privacy::presence::Presence;
+    use crate::privacy::weak_diversity::WeakDiversity;
 
     fn search<'a>(cell: &'a Table, rules: &'a Rules, cost: Cost) -> Search<'a> {
         let levels = cell.axes.iter().map(Levels::of).collect();
@@ -339,8 +340,11 @@ mod tests {
             let side = |wanted: u8| (0..table.rows() as u32).filter(move |&row| sides[row as usize] == wanted);
             let (one, other): (Vec<u32>, Vec<u32>) = (side.clone()(0).collect(), side(1).collect());
             let both = [one.as_slice(), &other].concat();
-            let of_people: [(&str, Arc<dyn Rule>); 2] =
-                [("presence", Arc::new(Presence::new(0.3, 0.7))), ("k-map", Arc::new(KMap { people: 20 }))];
+            let of_people: [(&str, Arc<dyn Rule>); 3] = [
+                ("presence", Arc::new(Presence::new(0.3, 0.7))),
+                ("k-map", Arc::new(KMap { people: 20 })),
+                ("weak l-diversity", Arc::new(WeakDiversity { column: "s".into(), l: 6 })),
+            ];
             let rules = one_of_each().into_iter().chain(of_people);
             for (kind, rule) in rules.filter(|(_, rule)| rule.survives_merging()) {
                 let rules = Rules { k: 3, others: vec![rule] };

@@ -24,6 +24,7 @@ pub mod presence;
 pub mod range_diversity;
 mod sensitive_rule;
 pub mod t_closeness;
+pub mod weak_diversity;
 
 use std::fmt;
 use std::sync::Arc;
