@@ -5,7 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example prints, and stops when its data is not there")]
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -40,6 +40,11 @@ fn slices() -> Vec<Vec<usize>> {
     vec![vec![5, 2], vec![6, 7, 8], vec![0], vec![1], vec![3], vec![4]]
 }
 
+/// What stays together in bucketisation, in slicing, and when every column is permuted on its own.
+fn forms() -> [Vec<Vec<usize>>; 3] {
+    [vec![(0..9).collect()], slices(), (0..9).map(|column| vec![column]).collect()]
+}
+
 /// The table with hierarchies, and with the same codes on lines, which can be cut anywhere.
 struct Adult {
     trees: Table,
@@ -57,10 +62,7 @@ impl Adult {
             let Shape::Tree(tree) = &axis.shape else { return axis.clone() };
             Axis::new(axis.name.clone(), Shape::Line { span: tree.codes() as Code - 1 })
         };
-        let mut order: Vec<usize> = (0..rows).collect();
-        fastrand::Rng::with_seed(SEED).shuffle(&mut order);
-        let mut members = vec![false; rows];
-        order[..MEMBERS].iter().for_each(|&row| members[row] = true);
+        let members = drawn(rows, SEED);
         let table = |axes: Vec<Axis>| {
             let mut table = Table::new(axes, codes.clone());
             table.members = Some(members.clone());
@@ -73,10 +75,29 @@ impl Adult {
     }
 
     fn bucket(&self, rows: &[u32], columns: &[Vec<usize>]) -> Bucket {
-        let values = |row: &u32| self.trees.row(*row).iter().map(|&code| u32::from(code)).collect::<Vec<_>>();
-        let public: Vec<Vec<u32>> = rows.iter().map(values).collect();
-        let released: Vec<Vec<u32>> = rows.iter().filter(|&&row| self.trees.is_member(row)).map(values).collect();
+        let (public, released) = self.records(rows);
         Bucket::sliced(&public, &released, columns)
+    }
+
+    /// A bucket in which equal records are one.
+    fn bucket_of_sets(&self, rows: &[u32], columns: &[Vec<usize>]) -> Bucket {
+        let (public, released) = self.records(rows);
+        let set = |records: Vec<Vec<u32>>| Vec::from_iter(BTreeSet::from_iter(records));
+        Bucket::sliced(&set(public), &set(released), columns)
+    }
+
+    /// The values of all rows, and of those that are members.
+    fn records(&self, rows: &[u32]) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
+        let values = |row: &u32| self.trees.row(*row).iter().map(|&code| u32::from(code)).collect::<Vec<_>>();
+        let public = rows.iter().map(values).collect();
+        (public, rows.iter().filter(|&&row| self.trees.is_member(row)).map(values).collect())
+    }
+
+    /// The same people, other members.
+    fn draw(&mut self, seed: u64) {
+        let members = drawn(self.trees.rows(), seed);
+        self.trees.members = Some(members.clone());
+        self.lines.members = Some(members);
     }
 
     /// Levels at which some rows have one value per attribute.
@@ -99,6 +120,15 @@ impl Adult {
     fn members(&self, rows: &[u32]) -> u64 {
         rows.iter().filter(|&&row| self.trees.is_member(row)).count() as u64
     }
+}
+
+/// Which of so many rows are members.
+fn drawn(rows: usize, seed: u64) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..rows).collect();
+    fastrand::Rng::with_seed(seed).shuffle(&mut order);
+    let mut members = vec![false; rows];
+    order[..MEMBERS].iter().for_each(|&row| members[row] = true);
+    members
 }
 
 /// An attribute as a tree of codes: by its level file, or by widths of years, or all values below one root.
@@ -149,6 +179,15 @@ fn attack(adult: &Adult, buckets: &[Vec<u32>], columns: &[Vec<usize>]) -> (f64, 
         possible += found.rows(&bucket).zip(rows).filter(may_be).count();
     }
     (tally.reidentified(), possible as f64 / tally.released as f64)
+}
+
+/// Different rows that are certainly found when equal records are one, over all members.
+fn attack_sets(adult: &Adult, buckets: &[Vec<u32>], columns: &[Vec<usize>]) -> f64 {
+    let certain = |rows: &Vec<u32>| {
+        let bucket = adult.bucket_of_sets(rows, columns);
+        posterior(&bucket, BUDGET).unwrap().rows(&bucket).filter(|belief| belief.low().is_all()).count()
+    };
+    percent(buckets.iter().map(certain).sum(), MEMBERS)
 }
 
 /// Members in buckets whose public rows are all members: everybody known from a generalised bucket.
@@ -262,8 +301,7 @@ fn percent(part: usize, whole: usize) -> f64 {
 fn experiment_1(adult: &Adult) {
     println!("Experiment 1: members found with certainty, in per cent");
     println!("bounds of MPALM and Algorithm 6: (0, 0.9); `a..b`: some buckets too large to be counted");
-    let one_by_one: Vec<Vec<usize>> = (0..9).map(|column| vec![column]).collect();
-    let together = vec![(0..9).collect::<Vec<_>>()];
+    let [together, sliced, one_by_one] = forms();
     let show = |(least, most): (f64, f64)| {
         if least == most {
             format!("{:.2}", least * 100.0)
@@ -280,7 +318,7 @@ fn experiment_1(adult: &Adult) {
             let started = Instant::now();
             let buckets = mondrian(&adult.lines, k, on_public);
             let whole = attack(adult, &buckets, &together);
-            let sliced = attack(adult, &buckets, &slices());
+            let in_slices = attack(adult, &buckets, &sliced);
             let apart = attack(adult, &buckets, &one_by_one);
             let plain = generalised(adult, &buckets);
             let combined = combine(adult, &buckets, &Bounds::new(0.0, 0.9));
@@ -289,13 +327,46 @@ fn experiment_1(adult: &Adult) {
             println!(
                 "{k} | {} | {} | {} | {:.2} | {combined} | {:.2} | {:.1} s",
                 show(whole),
-                show(sliced),
+                show(in_slices),
                 show(apart),
                 plain * 100.0,
                 mpalm * 100.0,
                 started.elapsed().as_secs_f64()
             );
         }
+    }
+}
+
+/// Draws of members in the reading of sets.
+const SET_DRAWS: u64 = 20;
+
+/// Experiment 1 for the forms that permute, when equal records are one: of P, of T and of what is counted.
+fn experiment_1_of_sets(adult: &mut Adult) {
+    println!("\nExperiment 1 with equal records as one: different rows found with certainty, in per cent of |T|");
+    println!("for seed {SEED}, then the mean (least to largest) of {SET_DRAWS} draws with k on P");
+    println!("k | bucketisation | slicing | one column each");
+    for (on_public, k) in [2, 4, 8, 16, 32].map(|k| (true, k)).into_iter().chain([2, 4].map(|k| (false, k))) {
+        let buckets = mondrian(&adult.lines, k, on_public);
+        let once = forms().map(|columns| attack_sets(adult, &buckets, &columns));
+        let mut shown = once.map(|share| format!("{share:.2}"));
+        if on_public {
+            let mut shares: [Vec<f64>; 3] = Default::default();
+            for seed in 0..SET_DRAWS {
+                adult.draw(seed);
+                forms()
+                    .iter()
+                    .zip(&mut shares)
+                    .for_each(|(columns, shares)| shares.push(attack_sets(adult, &buckets, columns)));
+            }
+            adult.draw(SEED);
+            for (shown, shares) in shown.iter_mut().zip(&mut shares) {
+                shares.sort_by(f64::total_cmp);
+                let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+                *shown += &format!(", {mean:.2} ({:.2} to {:.2})", shares[0], shares[shares.len() - 1]);
+            }
+        }
+        let on = if on_public { "P" } else { "T" };
+        println!("{k} on {on} | {} | {} | {}", shown[0], shown[1], shown[2]);
     }
 }
 
@@ -377,10 +448,11 @@ fn experiment_3(adult: &Adult) {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let adult = Adult::new(&load().await);
+    let mut adult = Adult::new(&load().await);
     println!("P = {} people, T = {MEMBERS} of them, seed {SEED}\n", adult.trees.rows());
     uniqueness(&adult);
     experiment_1(&adult);
+    experiment_1_of_sets(&mut adult);
     experiment_2(&adult);
     experiment_3(&adult);
 }

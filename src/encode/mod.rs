@@ -6,6 +6,7 @@
 //! values with a hierarchy, places in a sorted word list for text without one.
 
 mod memory;
+mod nulls;
 mod position;
 mod quasi;
 mod reference;
@@ -13,6 +14,7 @@ mod sensitive;
 mod words;
 
 pub use memory::{batch_size, compact};
+pub use nulls::{present, without_nulls};
 pub use position::{is_number, is_time, positions};
 pub use quasi::{Coder, MOST_CODES};
 pub use reference::{MOST_VALUES, Reference};

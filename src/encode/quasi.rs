@@ -9,7 +9,7 @@ use super::words::{Words, map_text, text};
 use crate::domain::{Axis, Code, LINE_STEPS, NULL_ON_LINE, Shape};
 use crate::error::{Error, Result};
 use crate::hierarchy::{Hierarchy, Ladder, LevelTree};
-use crate::job::{QuasiColumn, Unknown};
+use crate::job::{Nulls, QuasiColumn, Unknown};
 use crate::survey::Facts;
 
 /// Turns the values of one quasi-identifier into codes on its [`Axis`].
@@ -167,7 +167,8 @@ impl Coder {
 
     /// Codes every value of an array; `put` receives row and code.
     pub fn encode(&self, array: &ArrayRef, mut put: impl FnMut(usize, Code)) -> Result<()> {
-        let null = self.axis.null;
+        // Rows whose nulls are dropped need a code on their way, and it does not matter which.
+        let null = self.axis.null.or((self.column.nulls == Nulls::Drop).then_some(0));
         // Codes of nulls and of unknown values exist when the survey has met some; that it has not, and one turns up
         // now, means that the input has changed under the run.
         let mut strangers = 0_u64;

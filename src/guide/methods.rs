@@ -14,6 +14,7 @@
 //! | `k-members` | grows clusters of k, each row where it costs least | Byun, Kamra, Bertino, Li (2007) |
 //! | `k-members-p` | the same for protection alone: how safe groups could be at best | Loukides (2008), 4.1 and 6.4 |
 //! | `top-down` | halves by two rows far apart, down to groups of k | Xu, Wang, Pei, Wang, Shi, Fu (2006) |
+//! | `full-domain` | raises every column to one level, the cheapest combination of levels that meets the rules | Samarati (2001); LeFevre, DeWitt, Ramakrishnan (2005), Incognito |
 //! | `density` | the densest row becomes a centre and takes its nearest (DBCA) | Sun, Wang, Li |
 //! | `density-cm` | the same, with rows of one class together where that is cheap | Sun, Wang, Li |
 //! | `pair-enum` | merges clusters two by two so that dependencies between columns survive | Gorla (2019), algorithm 1, repaired |
@@ -57,7 +58,13 @@
 //! | `guarding` | below a node of the hierarchy few values only | Xiao, Tao (2006), personalised privacy |
 //! | `max-loss` | no more loss than U | Loukides (2008) |
 //! | `presence` | everybody's chance to be in the source within bounds | Nergiz, Atzori, Clifton (2007) |
+//! | `presence.people` | so many people of the public table: k-map, weak k-anonymity | Sweeney (2001); Atzori (2006) |
+//! | `presence.diversity` | no value for more than one in l people of the public table: weak l-diversity | Atzori (2006) |
 //! | `inference` | k also to a reader who knows the dependencies | Gorla (2019) |
+//!
+//! `k` counts published rows. To have it counted on the public table instead, set `k = 2`, the least there is, and
+//! `presence.people` to the k that is meant; `l-diversity` and `presence.diversity` differ in the same way. Counted on the
+//! public table, both rely on a reader who does not know who is in the source.
 //!
 //! # Measures
 //!

@@ -30,7 +30,7 @@ pub(super) fn open_hierarchies(job: &Job, base: &Path, problems: &mut Vec<Proble
 
 /// Checks what shows without knowing the source.
 pub(super) fn check_options(job: &Job, problems: &mut Vec<Problem>) {
-    let quasi_by_default = job.defaults.as_ref().is_some_and(|defaults| defaults.role == Role::Quasi);
+    let quasi_by_default = job.defaults.as_ref().is_some_and(|defaults| defaults.role == Some(Role::Quasi));
     if !quasi_by_default && !job.columns.values().any(|column| column.role == Role::Quasi) {
         problems.push(
             Problem::error("columns", "no column is a quasi-identifier: there is nothing to anonymise")
@@ -45,10 +45,11 @@ pub(super) fn check_options(job: &Job, problems: &mut Vec<Problem>) {
 }
 
 fn check_column(key: &str, column: &Column, problems: &mut Vec<Problem>) {
-    let options: [(&str, bool, &[Role]); 8] = [
+    let options: [(&str, bool, &[Role]); 9] = [
         ("hierarchy", column.hierarchy.is_some(), &[Role::Quasi, Role::Sensitive]),
         ("unknown", column.unknown.is_some(), &[Role::Quasi, Role::Sensitive]),
         ("constant", column.constant.is_some(), &[Role::Quasi]),
+        ("nulls", column.nulls.is_some(), &[Role::Quasi]),
         ("publish", column.publish.is_some(), &[Role::Quasi]),
         ("priority", column.priority.is_some(), &[Role::Quasi]),
         ("withhold", column.withhold, &[Role::Quasi]),
@@ -228,7 +229,7 @@ impl Demands<'_> {
     /// Everything about a schema that does not meet the demands.
     pub fn check(&self, schema: &Schema) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let default = self.defaults.map(|defaults| defaults.role);
+        let default = self.defaults.and_then(|defaults| defaults.role);
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         for name in self.columns.keys().filter(|name| !names.contains(&name.as_str())) {
             let problem = Problem::error(format!("columns.{name}"), "the source has no such column");

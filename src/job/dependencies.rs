@@ -108,7 +108,7 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
                 if !seen.insert(column) {
                     problems.push(Problem::error(&key, format!("names column `{column}` a second time")));
                 }
-                let open = || job.defaults.as_ref().map(|defaults| Column::new(defaults.role));
+                let open = || job.defaults.as_ref().and_then(|defaults| defaults.role).map(Column::new);
                 let becomes = match job.columns.get(column).cloned().or_else(open).as_ref().and_then(Column::treat) {
                     Some(Treat::Drop) => "dropped",
                     Some(Treat::Constant(_)) => "replaced by a constant",

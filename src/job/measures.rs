@@ -90,7 +90,7 @@ pub(super) fn check_measures(job: &Job, problems: &mut Vec<Problem>) {
         problems.push(Problem::error("measures.population", "must be at least 1, is 0"));
     }
     if let Some(class) = &measures.class {
-        problems.extend(unfit_class(class, &job.columns, job.defaults.as_ref().map(|defaults| defaults.role)));
+        problems.extend(unfit_class(class, &job.columns, job.defaults.as_ref().and_then(|defaults| defaults.role)));
     }
 }
 

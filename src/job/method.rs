@@ -371,7 +371,7 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
         }
     }
     let named = |role: Role| {
-        let open = job.defaults.as_ref().is_some_and(|defaults| defaults.role == role);
+        let open = job.defaults.as_ref().is_some_and(|defaults| defaults.role == Some(role));
         let columns = job.columns.iter().filter(|(_, column)| column.role == role).map(|(name, _)| name.clone());
         (!open).then(|| columns.collect())
     };

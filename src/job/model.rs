@@ -32,7 +32,7 @@ pub struct Job {
     pub sink: Sink,
     /// What the release must satisfy.
     pub privacy: Privacy,
-    /// What holds for columns that `columns` does not name.
+    /// What holds where `columns` does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defaults: Option<Defaults>,
     /// Every column of the source by name.
@@ -204,12 +204,16 @@ pub enum Diversity {
     Recursive,
 }
 
-/// What holds for columns that the job does not name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What holds where the columns of a job do not say.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Defaults {
     /// Role of every column that `columns` does not name.
-    pub role: Role,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// What becomes of rows with a null in a quasi-identifier that does not say; `category` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nulls: Option<Nulls>,
 }
 
 /// What a column is to the anonymisation.
@@ -242,6 +246,9 @@ pub struct Column {
     /// What to do when a quasi-identifier holds the same value in every row; `error` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constant: Option<Constant>,
+    /// What becomes of rows with a null in a quasi-identifier; as `defaults` says when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nulls: Option<Nulls>,
     /// Published form of a quasi-identifier. When absent: `range` for numbers and dates without a hierarchy, else
     /// `label`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -268,6 +275,7 @@ impl Column {
             hierarchy: None,
             unknown: None,
             constant: None,
+            nulls: None,
             publish: None,
             priority: None,
             withhold: false,
@@ -379,6 +387,19 @@ pub enum Constant {
     Error,
     /// Go on.
     Allow,
+}
+
+/// What becomes of rows with a null in a quasi-identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Nulls {
+    /// A null is a value of its own, which matches nothing else.
+    #[default]
+    Category,
+    /// They are left out, and count as suppressed.
+    Drop,
+    /// Stop before anything is written.
+    Reject,
 }
 
 /// Published form of a quasi-identifier.

@@ -65,7 +65,7 @@ pub(super) fn check(job: &Job, problems: &mut Vec<Problem>) {
     if job.output.file_size.0 == 0 {
         problems.push(Problem::error("output.file-size", "must be at least 1 byte, is 0"));
     }
-    let default = job.defaults.as_ref().map(|defaults| defaults.role);
+    let default = job.defaults.as_ref().and_then(|defaults| defaults.role);
     for (place, name) in job.output.partition_by.iter().enumerate() {
         if job.output.partition_by[..place].contains(name) {
             problems.push(Problem::error("output.partition-by", format!("names `{name}` twice")));

@@ -7,9 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{check_location, outside_share};
+use super::forms::Several;
 use super::locate::{local_path, names};
 use super::model::{Job, Publish};
 use super::problem::Problem;
+use super::rules::not_sensitive;
+use crate::privacy::weak_diversity::WeakDiversity;
 
 /// delta-presence: from the release and a public table, nobody's chance to be in the source may be told better than
 /// between two bounds.
@@ -32,6 +35,10 @@ pub struct Presence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub people: Option<u32>,
+    /// Weak l-diversity of sensitive columns: no value is published for more than one in l of the people of the public
+    /// table who fit a class. One rule, or a list of rules.
+    #[serde(default, skip_serializing_if = "Several::is_empty")]
+    pub diversity: Several<WeakDiversity>,
     /// Columns of both tables that tell people apart: every person of the source must be in the public table. When
     /// absent, the quasi-identifiers of the source must occur there often enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +46,7 @@ pub struct Presence {
 }
 
 pub(super) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
-    let Some(Presence { public, min, max, people, key }) = &job.privacy.presence else { return };
+    let Some(Presence { public, min, max, people, diversity, key }) = &job.privacy.presence else { return };
     problems.extend(outside_share("privacy.presence.min", *min));
     problems.extend(outside_share("privacy.presence.max", *max));
     if min > max {
@@ -51,6 +58,14 @@ pub(super) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>
     }
     if *people == Some(0) {
         problems.push(Problem::error("privacy.presence.people", "must be at least 1"));
+    }
+    for (index, rule) in diversity.iter().enumerate() {
+        let place = if diversity.len() > 1 { format!("[{index}]") } else { String::new() };
+        let at = format!("privacy.presence.diversity{place}");
+        problems.extend(not_sensitive(job, &rule.column, &at));
+        if rule.l == 0 {
+            problems.push(Problem::error(format!("{at}.l"), "must be at least 1"));
+        }
     }
     problems.extend(check_location("privacy.presence.public", public));
     if let Some(path) = local_path(base, public)
@@ -112,6 +127,9 @@ mod tests {
         assert_eq!(errors("{ public = \"s3://b/voters\", min = 0.9, max = 0.1 }", age), ["privacy.presence.min"]);
         assert_eq!(errors("{ public = \"s3://b/voters\", max = 1.5 }", age)[0], "privacy.presence.max");
         assert_eq!(errors("{ public = \"s3://b/v\", max = 0.5, people = 0 }", age), ["privacy.presence.people"]);
+        let diverse = |rule: &str| errors(&format!("{{ public = \"s3://b/v\", max = 0.5, diversity = {rule} }}"), age);
+        assert_eq!(diverse("{ column = \"age\", l = 0 }").len(), 2);
+        assert_eq!(diverse("{ column = \"ill\", l = 2 }"), ["privacy.presence.diversity.column"]);
         assert_eq!(errors("{ public = \"s3://a/out/p\", max = 0.9 }", age), ["privacy.presence.public"]);
         assert_eq!(errors("{ public = \"nowhere\", max = 0.9 }", age), ["privacy.presence.public"]);
         let centroid = "age = { role = \"quasi\", publish = \"centroid\" }";

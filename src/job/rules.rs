@@ -70,7 +70,8 @@ fn check_rule(job: &Job, Listed { key, rule, .. }: &Listed, trees: &Trees, probl
 fn check_person(job: &Job, problems: &mut Vec<Problem>) {
     let Some(person) = job.privacy.person.as_deref() else { return };
     let key = "privacy.person";
-    match job.columns.get(person).map(|column| column.role).or(job.defaults.as_ref().map(|defaults| defaults.role)) {
+    match job.columns.get(person).map(|column| column.role).or(job.defaults.as_ref().and_then(|defaults| defaults.role))
+    {
         Some(Role::Identifier | Role::Sensitive) => {}
         Some(Role::Quasi) => problems.push(
             Problem::error(key, format!("`{person}` is a quasi-identifier, which is generalised"))
@@ -279,7 +280,7 @@ as_its_rule!(LDiversity);
 as_its_rule!(RangeDiversity);
 
 /// The problem with a rule about a column that is not a sensitive one.
-fn not_sensitive(job: &Job, column: &str, key: &str) -> Option<Problem> {
+pub(super) fn not_sensitive(job: &Job, column: &str, key: &str) -> Option<Problem> {
     let key = format!("{key}.column");
     match job.columns.get(column).map(|column| column.role) {
         Some(Role::Sensitive) => None,
@@ -287,7 +288,7 @@ fn not_sensitive(job: &Job, column: &str, key: &str) -> Option<Problem> {
             Problem::error(key, format!("`{column}` is not a sensitive column"))
                 .help(format!("set its role to \"sensitive\" in columns.{column}")),
         ),
-        None if job.defaults.as_ref().is_some_and(|defaults| defaults.role == Role::Sensitive) => None,
+        None if job.defaults.as_ref().is_some_and(|defaults| defaults.role == Some(Role::Sensitive)) => None,
         None => {
             let problem = Problem::error(key, format!("`{column}` is not among the columns"));
             Some(match nearest(column, job.columns.keys().map(String::as_str)) {

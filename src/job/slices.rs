@@ -115,7 +115,7 @@ fn check_slices(job: &Job, form: Form, problems: &mut Vec<Problem>) {
     let SliceSpec::Listed(listed) = slices else { return };
     let mut named: Vec<&String> = Vec::new();
     for name in listed.iter().flatten() {
-        let role = job.columns.get(name).map(|column| column.role).or(job.defaults.as_ref().map(|open| open.role));
+        let role = job.columns.get(name).map(|column| column.role).or(job.defaults.as_ref().and_then(|open| open.role));
         let message = match role {
             _ if named.contains(&name) => Some(format!("names `{name}` a second time")),
             Some(Role::Identifier) => Some(format!("names `{name}`, an identifier")),

@@ -12,13 +12,14 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use super::identifier::{self, Treat};
 use super::method::{COUNT, GROUP};
 use super::model::{
-    Column, Constant, Defaults, Form, HierarchySpec, Job, Listed, MethodSpec, Privacy, Publish, Ranges, Role, Unknown,
+    Column, Constant, Defaults, Form, HierarchySpec, Job, Listed, MethodSpec, Nulls, Privacy, Publish, Ranges, Role,
+    Unknown,
 };
 use super::{Dependency, MeasureSpec, check, load};
 use crate::encode::{is_number, is_time};
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
-use crate::privacy::Setting;
+use crate::privacy::{Rule, Setting};
 use crate::recode::Key;
 
 /// Rules, columns and method of a job, with its hierarchies loaded.
@@ -26,7 +27,7 @@ use crate::recode::Key;
 pub struct Policy {
     /// What the release must satisfy.
     pub privacy: Privacy,
-    /// Role of columns that are not named.
+    /// What holds where the columns do not say.
     pub defaults: Option<Defaults>,
     /// Columns by name.
     pub columns: BTreeMap<String, Column>,
@@ -66,6 +67,8 @@ pub struct QuasiColumn {
     pub unknown: Unknown,
     /// What to do when every row holds the same value.
     pub constant: Constant,
+    /// What becomes of rows with a null in it.
+    pub nulls: Nulls,
     /// Published form.
     pub publish: Publish,
     /// Weight in the search.
@@ -365,15 +368,16 @@ impl Treatment {
     }
 
     fn column(&self, name: &str) -> Result<Column> {
-        match (self.policy.columns.get(name), &self.policy.defaults) {
+        match (self.policy.columns.get(name), self.policy.defaults.as_ref().and_then(|defaults| defaults.role)) {
             (Some(column), _) => Ok(column.clone()),
-            (None, Some(defaults)) => Ok(Column::new(defaults.role)),
+            (None, Some(role)) => Ok(Column::new(role)),
             (None, None) => Err(Error::Job(format!("column `{name}` has no role"))),
         }
     }
 
     fn quasi_column(&self, index: usize, field: &Field, column: &Column) -> QuasiColumn {
         let hierarchy = self.policy.hierarchies.get(field.name()).cloned();
+        let default_nulls = self.policy.defaults.as_ref().and_then(|defaults| defaults.nulls);
         let ordered = is_number(field.data_type()) || is_time(field.data_type());
         let quantiles = match &column.hierarchy {
             Some(HierarchySpec::Quantiles { quantiles }) => Some(quantiles.clone()),
@@ -389,6 +393,7 @@ impl Treatment {
             quantiles,
             unknown: column.unknown.unwrap_or_default(),
             constant: column.constant.unwrap_or_default(),
+            nulls: column.nulls.or(default_nulls).unwrap_or_default(),
             publish: column.publish.unwrap_or(default),
             weight: column.priority.unwrap_or(1.0),
             withheld: column.withhold,
@@ -449,6 +454,7 @@ impl Treatment {
         if let Some(rule) = &privacy.presence {
             text += &format!(", presence={}..{}", rule.min, rule.max);
             text += &rule.people.map_or(String::new(), |people| format!(" among {people} people"));
+            rule.diversity.iter().for_each(|rule| text += &format!(", {}", rule.name()));
         }
         for listed in privacy.rules() {
             if !["range-diversity", "l-diversity"].contains(&listed.name.as_str()) {

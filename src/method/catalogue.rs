@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::options::{Key, Options};
 use super::tune::Tuned;
 use super::{Method, anatomy, auto, density, g_anatomy, k_assemble, k_members, k_members_p, kl_redinfo, l_mondrian};
-use super::{combined, mondrian, mpalm, pair_enum, slicing, spalm, toc, top_down, upc};
+use super::{combined, full_domain, mondrian, mpalm, pair_enum, slicing, spalm, toc, top_down, upc};
 use crate::attack::Bounds;
 use crate::domain::Table;
 use crate::measure::dependency::Dependencies;
@@ -26,6 +26,7 @@ pub static METHODS: &[Entry] = &[
     k_members::ENTRY,
     k_members_p::ENTRY,
     top_down::ENTRY,
+    full_domain::ENTRY,
     density::DENSITY,
     density::DENSITY_CM,
     pair_enum::ENTRY,
@@ -68,6 +69,8 @@ pub struct Entry {
     pub buckets: bool,
     /// Whether it preserves the dependencies of the job, so that there must be some.
     pub preserves: bool,
+    /// Whether its groups mean something for a whole table only, so that the table must fit one cell.
+    pub whole: bool,
     /// Makes the method for a policy.
     pub make: fn(&Setting<'_>) -> Arc<dyn Method>,
     /// What is wrong, or worth knowing, about a policy with this method.
@@ -88,6 +91,7 @@ impl Entry {
             form: Form::Generalise,
             buckets: false,
             preserves: false,
+            whole: false,
             make,
             check: |_| Vec::new(),
             open: |_| false,
@@ -118,6 +122,11 @@ impl Entry {
     /// That preserves the dependencies of the job.
     pub const fn of_dependencies(self) -> Self {
         Self { preserves: true, ..self }
+    }
+
+    /// That must see all rows at once.
+    pub const fn of_whole_tables(self) -> Self {
+        Self { whole: true, ..self }
     }
 
     /// With another published form.

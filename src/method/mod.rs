@@ -13,6 +13,7 @@ pub mod catalogue;
 pub mod combined;
 pub mod density;
 pub mod distortion;
+pub mod full_domain;
 pub mod g_anatomy;
 pub mod k_assemble;
 pub mod k_members;
@@ -41,7 +42,7 @@ mod reach;
 
 use std::fmt;
 
-use crate::domain::{Grouping, Table};
+use crate::domain::{Axis, Grouping, Table};
 use crate::partition::{Split, subspaces};
 use crate::privacy::Rules;
 
@@ -55,6 +56,11 @@ pub trait Method: fmt::Debug + Send + Sync {
     /// Groups the rows of one cell. `seed` is derived from the job's seed and the cell, so the result depends on the
     /// content of the cell alone. Rows come in canonical (random) order.
     fn group(&self, cell: &Table, rules: &Rules, seed: u64) -> Grouping;
+
+    /// Why a table with such quasi-identifiers would be too much work, and what to do, when the method can tell.
+    fn too_much(&self, _axes: &[Axis]) -> Option<String> {
+        None
+    }
 }
 
 /// Cuts a cell into subspaces of at least `least` rows and hands out the rows of each, in the order of the tree.

@@ -11,7 +11,9 @@ use tokio::sync::OnceCell;
 
 use super::Blueprint;
 use crate::domain::Code;
+use crate::encode::present;
 use crate::error::Error;
+use crate::job::Nulls;
 
 /// Name of the function.
 pub(crate) const ASSIGN_CELL: &str = "assign_cell";
@@ -79,8 +81,15 @@ impl ScalarUDFImpl for AssignCell {
             column.resize(args.number_rows, 0);
             blueprint.coders[axis].encode(&array, |row, code| column[row] = code).map_err(Error::into_datafusion)?;
         }
-        let cells =
-            UInt32Array::from_iter_values((0..args.number_rows).map(|row| tree.assign_by(|axis| codes[axis][row])));
+        // Rows that are to be dropped are the same to every cell, so they are spread over all of them.
+        let dropping = blueprint.treatment.quasi.iter().zip(&args.args).filter(|(quasi, _)| quasi.nulls == Nulls::Drop);
+        let dropping = dropping.map(|(_, array)| array.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
+        let present = present(&dropping);
+        let cell = |row: usize| match &present {
+            Some(present) if present.is_null(row) => (row % tree.cells()) as u32,
+            _ => tree.assign_by(|axis| codes[axis][row]),
+        };
+        let cells = UInt32Array::from_iter_values((0..args.number_rows).map(cell));
         Ok(ColumnarValue::Array(Arc::new(cells)))
     }
 }

@@ -96,6 +96,9 @@ impl Blueprint {
         let plain = laid.plain.into_iter().map(|(index, _)| index).collect();
         let slices = treatment.slices(&survey.slices);
         let method = method(&treatment, &survey.tuned, &dependencies, &slices);
+        if let Some(reason) = method.too_much(&axes) {
+            return Err(Error::Job(format!("method.name: `{}` gives up: {reason}", method.name())));
+        }
         let rules = rules(&treatment, &slices);
         let presence = presence_rule(&treatment.policy.privacy).filter(|_| treatment.form() == Form::Combined);
         let combined = presence.map(|rule| Raising::new(rule.bounds));
@@ -148,8 +151,12 @@ impl Blueprint {
         let others = self.rules.others.iter().map(|rule| rule.name());
         let people = if self.treatment.person.is_some() { " people" } else { "" };
         let rules: Vec<String> = others.chain([format!("k = {}{people}", self.rules.k)]).collect();
+        let nulls = match self.survey.dropped {
+            0 => String::new(),
+            dropped => format!(" or were dropped ({dropped} for a null, as `nulls` says)"),
+        };
         Err(Error::Privacy(format!(
-            "{suppressed} of {rows} rows ({:.2} %) fit into no group that meets the rules ({}), and \
+            "{suppressed} of {rows} rows ({:.2} %) fit into no group that meets the rules ({}){nulls}, and \
              privacy.max-suppression allows {:.2} %; relax a rule (a lower k or l, a higher max-loss or p), or allow \
              more suppression",
             share * 100.0,

@@ -12,9 +12,9 @@ use datafusion::arrow::compute::{filter, take};
 
 use super::{Blueprint, members};
 use crate::domain::{Grouping, Table};
-use crate::encode::{class_hashes, encode_sensitive, row_hashes};
+use crate::encode::{class_hashes, encode_sensitive, row_hashes, without_nulls};
 use crate::error::Result;
-use crate::job::Role;
+use crate::job::{Nulls, Role};
 use crate::measure::dependency::Preserved;
 use crate::measure::{Cells, Groups as Measures, People};
 use crate::method::combined::Raised;
@@ -39,12 +39,30 @@ pub struct Cell {
     pub recoding: Duration,
 }
 
+impl Cell {
+    /// A cell of which nothing is left but how many of its rows were dropped.
+    fn of_nothing(blueprint: &Blueprint, dropped: u64, encoding: Duration) -> Self {
+        let mut measures = blueprint.measures();
+        measures.loss.add_suppressed(dropped);
+        let rows = RecordBatch::new_empty(std::sync::Arc::clone(&blueprint.treatment.output));
+        Self { rows, measures, encoding, grouping: Duration::ZERO, recoding: Duration::ZERO }
+    }
+}
+
 /// Anonymises the rows of one cell.
 pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result<Cell> {
     let started = Instant::now();
+    let treatment = &blueprint.treatment;
+    let dropping = treatment.quasi.iter().filter(|quasi| quasi.nulls == Nulls::Drop);
+    let dropping = dropping.map(|quasi| rows.column(quasi.index));
+    let (rows, dropped) = without_nulls(rows, dropping, treatment.member.map(|member| rows.column(member)))?;
+    let rows = &rows;
+    if rows.num_rows() == 0 {
+        return Ok(Cell::of_nothing(blueprint, dropped, started.elapsed()));
+    }
     let (order, salt) = canonical_order(blueprint, rows)?;
     let table = encode(blueprint, rows, &order)?;
-    let (table, order) = match blueprint.treatment.member {
+    let (table, order) = match treatment.member {
         Some(_) => members::without_doubles(table, order)?,
         None => (table, order),
     };
@@ -61,6 +79,7 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
         (published, losses) = publish(blueprint, cell, rows, &groups, None, salt)?;
     }
     let mut measures = measure(blueprint, &table, &groups, &losses, raised.as_ref());
+    measures.loss.add_suppressed(dropped);
     measures.people = people(blueprint, rows, &groups, &published)?;
     measures.cells = Cells::one(rows.num_rows() as u64);
     Ok(Cell {

@@ -90,6 +90,7 @@ fn named_policy(arguments: &[FunctionArg]) -> Result<Policy> {
                 }
             }
             "others" => _ = defaults.insert("role".into(), value),
+            "nulls" => _ = defaults.insert(name, value),
             "k" | "max_suppression" | "max_loss" => _ = privacy.insert(name.replace('_', "-"), value),
             "method" => _ = method.insert("name".into(), value),
             "seed" | "form" => _ = method.insert(name, value),
@@ -99,7 +100,7 @@ fn named_policy(arguments: &[FunctionArg]) -> Result<Policy> {
             _ => {
                 let options: Vec<String> = options.iter().map(|key| key.name.replace('-', "_")).collect();
                 return plan_err!(
-                    "anonymize: unknown argument {name}; there are k, quasi, sensitive, kept, identifier, others, \
+                    "anonymize: unknown argument {name}; there are k, quasi, sensitive, kept, identifier, others, nulls, \
                      max_suppression, max_loss, method, seed, form, and the options of methods: {}",
                     options.join(", ")
                 );

@@ -49,6 +49,10 @@ impl SensitiveRule for AlphaK {
         Flaw::no_share("alpha", self.alpha).into_iter().collect()
     }
 
+    fn survives_merging(&self) -> bool {
+        true
+    }
+
     fn ready(&self, _setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
         Arc::new(self.clone())
     }

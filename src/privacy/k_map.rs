@@ -19,6 +19,10 @@ impl Rule for KMap {
     fn holds(&self, group: &GroupView<'_>) -> bool {
         group.table.members.is_some() && group.rows.len() >= self.people
     }
+
+    fn survives_merging(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

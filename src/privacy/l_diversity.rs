@@ -98,6 +98,10 @@ impl SensitiveRule for LDiversity {
         self.kind.holds(histogram)
     }
 
+    fn survives_merging(&self) -> bool {
+        true
+    }
+
     fn ready(&self, _setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
         Arc::new(self.clone())
     }

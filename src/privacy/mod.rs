@@ -24,6 +24,7 @@ pub mod presence;
 pub mod range_diversity;
 mod sensitive_rule;
 pub mod t_closeness;
+pub mod weak_diversity;
 
 use std::fmt;
 use std::sync::Arc;
@@ -100,6 +101,12 @@ pub trait Rule: fmt::Debug + Send + Sync {
 
     /// Whether the rule is also about groups of public rows of which nothing is published.
     fn guards_the_absent(&self) -> bool {
+        false
+    }
+
+    /// Whether two groups that meet the rule always meet it together, so that a grouping which fails it cannot be mended
+    /// by dividing groups.
+    fn survives_merging(&self) -> bool {
         false
     }
 }

@@ -41,6 +41,10 @@ impl SensitiveRule for PSensitive {
         Flaw::not_above("p", f64::from(self.p), 1.0).into_iter().collect()
     }
 
+    fn survives_merging(&self) -> bool {
+        true
+    }
+
     fn ready(&self, _setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
         Arc::new(self.clone())
     }

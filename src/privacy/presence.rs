@@ -36,6 +36,10 @@ impl Rule for Presence {
     fn guards_the_absent(&self) -> bool {
         true
     }
+
+    fn survives_merging(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

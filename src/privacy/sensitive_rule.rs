@@ -27,6 +27,11 @@ pub trait SensitiveRule: fmt::Debug + Send + Sync {
     /// Whether a group in which each value occurs so often meets the rule.
     fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool;
 
+    /// Whether two groups that meet the rule always meet it together.
+    fn survives_merging(&self) -> bool {
+        false
+    }
+
     /// What the rule needs of its column.
     fn needs(&self) -> Needs {
         Needs::default()
@@ -107,6 +112,10 @@ impl<R: SensitiveRule> Rule for R {
     fn holds(&self, group: &GroupView<'_>) -> bool {
         holds(self, group)
     }
+
+    fn survives_merging(&self) -> bool {
+        SensitiveRule::survives_merging(self)
+    }
 }
 
 /// A rule of the job's list as groups are asked it.
@@ -125,6 +134,10 @@ impl Rule for OnColumn {
 
     fn holds(&self, group: &GroupView<'_>) -> bool {
         holds(self.rule.as_ref(), group)
+    }
+
+    fn survives_merging(&self) -> bool {
+        self.rule.survives_merging()
     }
 }
 

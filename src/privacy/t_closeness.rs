@@ -174,6 +174,10 @@ impl SensitiveRule for TCloseness {
         Flaw::no_share("t", self.t).into_iter().collect()
     }
 
+    fn survives_merging(&self) -> bool {
+        true
+    }
+
     fn ready(&self, setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
         let kept = if setting.reserve { 1.0 - RESERVE } else { 1.0 };
         Arc::new(Self { t: self.t * kept, ..self.clone() })

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{DataType, Int64Type, UInt64Type};
 use datafusion::functions_aggregate::expr_fn::count;
@@ -27,7 +27,7 @@ use crate::attack::linkage::Linkage;
 use crate::attack::overlap::{self, Effort};
 use crate::attack::tally::Tally;
 use crate::attack::{Belief, Share};
-use crate::encode::row_hashes;
+use crate::encode::{class_hashes, row_hashes};
 use crate::error::{Error, Result};
 use crate::job::{GROUP, Role, Treatment, published_fields};
 use crate::permutation::Slices;
@@ -73,6 +73,8 @@ impl Shown {
 
 /// The buckets of a release.
 pub(super) struct Buckets {
+    /// Number of every bucket, ascending.
+    numbers: Vec<u64>,
     /// Published rows of every bucket.
     pub(super) sizes: Vec<u64>,
     slices: Vec<Slice>,
@@ -132,6 +134,7 @@ impl Buckets {
     ) -> Result<Self> {
         let exact = treatment.form().is_exact();
         let mut found = Self {
+            numbers: Vec::new(),
             sizes: Vec::new(),
             slices: Vec::new(),
             axes: Vec::new(),
@@ -198,6 +201,7 @@ impl Buckets {
             found.slices.push(Slice { starts, counts, values, columns });
         }
         found.boxes = Boxes::new(extents.iter().map(Vec::as_slice).collect(), numbers.len());
+        found.numbers = numbers;
         found.index = found.index_of_slices();
         Ok(found)
     }
@@ -346,6 +350,12 @@ impl Buckets {
             crowd.fits.iter().for_each(|(bucket, _)| fitting[*bucket] += crowd.people);
         }
         fitting
+    }
+
+    /// What tells every bucket from the others: the hashes of its number.
+    pub(super) fn names(&self) -> Result<Vec<(u64, u64)>> {
+        let numbers: ArrayRef = Arc::new(UInt64Array::from(self.numbers.clone()));
+        Ok(class_hashes(&[numbers], self.numbers.len())?)
     }
 
     /// Risks of linking published rows with public people.

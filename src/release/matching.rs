@@ -24,12 +24,15 @@ use super::places::{Column, Values};
 use crate::attack::linkage::Linkage;
 use crate::attack::tally::Tally;
 use crate::attack::{Belief, Share};
+use crate::encode::class_hashes;
 use crate::error::{Error, Result};
 use crate::job::{Treatment, published_fields};
 
 /// People of a public table by the classes that they fit.
 #[derive(Debug, Default)]
 pub struct Matching {
+    /// What tells every class from the others: the hashes of its published values.
+    pub names: Vec<(u64, u64)>,
     /// Published rows of every class.
     pub rows: Vec<u64>,
     /// People who fit no class.
@@ -53,7 +56,9 @@ impl Matching {
         let classes = published.clone().aggregate(keys, vec![count(lit(1)).alias("__rows")])?;
         let schema = Arc::new(classes.schema().as_arrow().clone());
         let classes = concat_batches(&schema, &classes.collect().await?)?;
-        let sizes = classes.column(classes.num_columns() - 1).as_primitive::<Int64Type>();
+        let width = classes.num_columns() - 1;
+        let names = class_hashes(&classes.columns()[..width], classes.num_rows())?;
+        let sizes = classes.column(width).as_primitive::<Int64Type>();
         let rows: Vec<u64> = sizes.values().iter().map(|&size| size as u64).collect();
 
         let public = public.clone().select(quasi.to_vec())?;
@@ -79,7 +84,7 @@ impl Matching {
                 Ok::<_, Error>(part)
             });
         }
-        let mut whole = Self { rows, alone: none, ..Self::default() };
+        let mut whole = Self { names, rows, alone: none, ..Self::default() };
         while let Some(part) = tasks.join_next().await {
             whole.merge(part.map_err(|error| Error::Internal(format!("a task of the matching failed: {error}")))??);
         }

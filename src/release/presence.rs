@@ -1,12 +1,18 @@
 //! Whether a release keeps everybody's chance to be in the source within the bounds: from the written files and the public
 //! table alone, by counting who fits what.
 
+use std::collections::HashMap;
+
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::functions_aggregate::expr_fn::{count, max};
+use datafusion::logical_expr::{ident, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::buckets::{Buckets, Look, Shown};
 use super::matching::Matching;
 use super::public::Public;
-use super::verify::Finding;
+use super::verify::{Finding, class, fingerprint};
 use crate::attack::linkage::Linkage;
 use crate::attack::overlap::Effort;
 use crate::attack::{Belief, Bounds, Share};
@@ -36,7 +42,9 @@ pub(super) async fn verify(
         fits.crowds.iter().zip(&beliefs).for_each(|(crowd, belief)| tested.add(&bounds, belief, crowd.people));
         tested.add(&bounds, &Belief::Exact(Share::none()), fits.outside);
         tested.more = strangers;
-        tested.few = few(rule, &buckets.people(&fits));
+        let people = buckets.people(&fits);
+        tested.few = few(rule, &people);
+        tested.alike = alike(published, treatment, rule, &buckets.names()?, &people).await?;
         buckets.linkage(&fits)
     } else {
         let matching = matching(published, public, context, treatment).await?;
@@ -45,6 +53,7 @@ pub(super) async fn verify(
         let people = matching.people_of_class();
         tested.more = matching.rows.iter().zip(&people).map(|(rows, people)| rows.saturating_sub(*people)).sum();
         tested.few = few(rule, &people);
+        tested.alike = alike(published, treatment, rule, &matching.names, &people).await?;
         matching.linkage()
     };
     Ok((tested.findings(rule), linkage))
@@ -60,6 +69,8 @@ struct Tested {
     more: u64,
     /// Classes that too few people fit.
     few: u64,
+    /// Classes that too few people fit for their commonest sensitive value, by rule.
+    alike: Vec<u64>,
 }
 
 impl Tested {
@@ -77,7 +88,7 @@ impl Tested {
         let finding = |count: u64, message: String| {
             (count > 0).then(|| Finding { rule: "presence".into(), count, message: format!("{count} {message}") })
         };
-        [
+        let bounds = [
             finding(self.low, format!("public people are in the source with a chance below min = {}", rule.min)),
             finding(self.high, format!("public people are in the source with a chance above max = {}", rule.max)),
             finding(
@@ -89,16 +100,51 @@ impl Tested {
                 self.few,
                 format!("classes fit fewer people of the public table than people = {}", rule.people.unwrap_or(0)),
             ),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        ];
+        let alike = rule.diversity.iter().zip(&self.alike).map(|(rule, &count)| {
+            let message = format!(
+                "classes tell one value of `{}` of more than 1 in l = {} people of the public table who fit them",
+                rule.column, rule.l
+            );
+            finding(count, message)
+        });
+        bounds.into_iter().chain(alike).flatten().collect()
     }
 }
 
 /// Classes that fewer people fit than the rule asks for.
 fn few(rule: &Presence, people: &[u64]) -> u64 {
     people.iter().filter(|&&people| people < rule.people.map_or(0, u64::from)).count() as u64
+}
+
+/// Classes whose commonest sensitive value is that of too many of the people who fit, for every rule that asks.
+async fn alike(
+    published: &DataFrame,
+    treatment: &Treatment,
+    rule: &Presence,
+    names: &[(u64, u64)],
+    people: &[u64],
+) -> Result<Vec<u64>> {
+    let mut found = Vec::new();
+    for rule in &rule.diversity {
+        let mut keys = fingerprint(&treatment.class_columns());
+        keys.push(ident(&rule.column).alias("value"));
+        let commonest = published
+            .clone()
+            .aggregate(keys, vec![count(lit(1)).alias("size")])?
+            .aggregate(vec![ident("class_a"), ident("class_b")], vec![max(ident("size"))])?;
+        let mut most: HashMap<(u64, u64), u64> = HashMap::new();
+        for batch in commonest.collect().await? {
+            let sizes = batch.column(2).as_primitive::<Int64Type>();
+            (0..batch.num_rows()).for_each(|row| _ = most.insert(class(&batch, row), sizes.value(row) as u64));
+        }
+        // A class that cannot be found again is none that can be told to be diverse.
+        let too_many = |(name, people): &(&(u64, u64), &u64)| {
+            most.get(*name).is_none_or(|&commonest| !rule.allows(commonest, **people))
+        };
+        found.push(names.iter().zip(people).filter(too_many).count() as u64);
+    }
+    Ok(found)
 }
 
 /// The quasi-identifiers of the public table, as the source has them.

@@ -33,6 +33,8 @@ pub(crate) fn rules(treatment: &Treatment, slices: &Slices) -> Rules {
     if let Some(people) = privacy.presence.as_ref().and_then(|rule| rule.people) {
         others.push(Arc::new(KMap { people: people as usize }));
     }
+    let diverse = privacy.presence.iter().flat_map(|rule| &rule.diversity);
+    others.extend(diverse.map(|rule| Arc::new(rule.clone()) as Arc<dyn Rule>));
     Rules { k: privacy.k as usize, others }
 }
 

@@ -33,9 +33,9 @@ pub use sample::{SAMPLE_ROWS, Sample};
 pub(crate) use state::{Merged, merge_pieces};
 
 use crate::domain::Table;
-use crate::encode::{Coder, SensitiveDomain, encode_sensitive, positions};
+use crate::encode::{Coder, SensitiveDomain, encode_sensitive, positions, without_nulls};
 use crate::error::{Error, Result};
-use crate::job::{Constant, Treatment, Unknown};
+use crate::job::{Constant, Nulls, Treatment, Unknown};
 pub use crate::method::tune::Tuned;
 use crate::partition::CellTree;
 use facts::{Collector, SensitiveCollector};
@@ -51,6 +51,8 @@ pub struct Survey {
     pub rows: u64,
     /// How many of them are of the source, when the others are public.
     pub members: Option<u64>,
+    /// Rows of the source beside them that are left out, because of nulls.
+    pub dropped: u64,
     /// Facts of every quasi-identifier.
     pub facts: Vec<Facts>,
     /// Domain of every sensitive column.
@@ -66,9 +68,9 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Rows of the source.
+    /// Rows of the source, those that are left out among them.
     pub fn source_rows(&self) -> u64 {
-        self.members.unwrap_or(self.rows)
+        self.members.unwrap_or(self.rows) + self.dropped
     }
 }
 
@@ -123,6 +125,7 @@ struct Surveyor {
     schema: SchemaRef,
     rows: u64,
     members: u64,
+    dropped: u64,
     quasi: Vec<Collector>,
     sensitive: Vec<SensitiveCollector>,
     sampler: Sampler,
@@ -135,6 +138,7 @@ impl Surveyor {
             schema: Arc::clone(&schema),
             rows: 0,
             members: 0,
+            dropped: 0,
             quasi: treatment.quasi.iter().map(Collector::new).collect(),
             sensitive: treatment.sensitive.iter().map(SensitiveCollector::new).collect(),
             sampler: Sampler::new(schema, treatment.policy.method.seed),
@@ -156,6 +160,12 @@ impl Surveyor {
     }
 
     fn add(&mut self, treatment: &Treatment, batch: &RecordBatch) -> Result<()> {
+        let quasi = treatment.quasi.iter().zip(batch.columns());
+        let dropping = quasi.filter(|(column, _)| column.nulls == Nulls::Drop).map(|(_, array)| array);
+        let of_source = treatment.member.and(batch.columns().last());
+        let (batch, dropped) = without_nulls(batch, dropping, of_source)?;
+        let batch = &batch;
+        self.dropped += dropped;
         self.rows += batch.num_rows() as u64;
         let quasi = &batch.columns()[..treatment.quasi.len()];
         for ((collector, column), array) in self.quasi.iter_mut().zip(&treatment.quasi).zip(quasi) {
@@ -174,6 +184,7 @@ impl Surveyor {
     fn merge(&mut self, other: Self) -> Result<()> {
         self.rows += other.rows;
         self.members += other.members;
+        self.dropped += other.dropped;
         self.quasi.iter_mut().zip(other.quasi).for_each(|(mine, theirs)| mine.merge(theirs));
         self.sensitive.iter_mut().zip(other.sensitive).for_each(|(mine, theirs)| mine.merge(theirs));
         self.sampler.merge(other.sampler)
@@ -181,7 +192,7 @@ impl Surveyor {
 
     fn finish(self, treatment: &Treatment, cell_rows: usize) -> Result<Survey> {
         let mut facts: Vec<Facts> = self.quasi.into_iter().map(Collector::finish).collect();
-        refuse_unusable(self.rows, &facts, treatment)?;
+        refuse_unusable(self.rows, self.dropped, &facts, treatment)?;
         let members = treatment.member.map(|_| self.members);
         members::refuse_infeasible(self.rows, members, treatment)?;
         let collectors = self.sensitive.into_iter().zip(&treatment.sensitive);
@@ -210,17 +221,25 @@ impl Surveyor {
             }
             None => CellTree::build(&table, &weights, share),
         };
+        refuse_several_cells(&tree, self.rows, cell_rows, treatment)?;
         let tuned = tune(treatment, &coders, &sensitive, &sample)?;
         let counts =
             if treatment.policy.dependencies.is_empty() { Vec::new() } else { frequencies(&table, &sample.counts) };
         let slices = slices::slices(treatment, &sample)?;
-        Ok(Survey { rows: self.rows, members, facts, sensitive, tree, tuned, frequencies: counts, slices })
+        let (rows, dropped) = (self.rows, self.dropped);
+        Ok(Survey { rows, members, dropped, facts, sensitive, tree, tuned, frequencies: counts, slices })
     }
 }
 
 /// Stops on tables that cannot be anonymised, or whose columns are not what the job takes them for.
-fn refuse_unusable(rows: u64, facts: &[Facts], treatment: &Treatment) -> Result<()> {
+fn refuse_unusable(rows: u64, dropped: u64, facts: &[Facts], treatment: &Treatment) -> Result<()> {
     let k = treatment.policy.privacy.k;
+    if rows == 0 && dropped > 0 {
+        return Err(Error::Input(format!(
+            "all {dropped} rows hold a null in a quasi-identifier with nulls = \"drop\"; mend the source, or set \
+             nulls = \"category\""
+        )));
+    }
     if rows == 0 {
         return Err(Error::Input("the input holds no rows".into()));
     }
@@ -237,7 +256,12 @@ fn refuse_unusable(rows: u64, facts: &[Facts], treatment: &Treatment) -> Result<
             Facts::Leaves { unknown, nulls, varied } => (*nulls, !varied, *unknown),
             Facts::Words { distinct, nulls, .. } => (*nulls, *distinct <= 1, 0),
         };
-        if nulls == rows {
+        if nulls > 0 && column.nulls == Nulls::Reject {
+            problems.push(format!(
+                "column `{name}`: {nulls} of {rows} rows hold no value, and its nulls are to be rejected; mend the \
+                 source, or set columns.{name}.nulls = \"drop\" to leave these rows out or \"category\" to publish them"
+            ));
+        } else if nulls == rows {
             problems.push(format!(
                 "column `{name}`: every value is null, so it cannot be a quasi-identifier; mend the source, or give it \
                  the role \"identifier\" to drop it"
@@ -255,6 +279,20 @@ fn refuse_unusable(rows: u64, facts: &[Facts], treatment: &Treatment) -> Result<
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(Error::Input(problems.join("\n"))) }
+}
+
+/// Stops when a method that must see all rows at once would see them cell by cell.
+fn refuse_several_cells(tree: &CellTree, rows: u64, cell_rows: usize, treatment: &Treatment) -> Result<()> {
+    let method = treatment.policy.method.name;
+    if !method.entry().whole || tree.cells() == 1 {
+        return Ok(());
+    }
+    Err(Error::Resources(format!(
+        "method.name: `{}` must see all rows at once, and {rows} rows make {} cells of {cell_rows}; raise --cell-rows to \
+         {rows} (and --memory-limit with it), or choose another method",
+        method.as_str(),
+        tree.cells()
+    )))
 }
 
 /// Quantiles kept of a column: enough for ladders of hundreds of steps.

@@ -47,6 +47,8 @@ struct Columns {
     quasi: Vec<Quasi>,
     #[prost(message, repeated, tag = "4")]
     sensitive: Vec<Sensitive>,
+    #[prost(uint64, tag = "5")]
+    dropped: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -121,6 +123,7 @@ impl Surveyor {
             members: self.members,
             quasi: self.quasi.into_iter().map(Quasi::from).collect(),
             sensitive: self.sensitive.into_iter().map(Sensitive::from).collect(),
+            dropped: self.dropped,
         };
         let (ceiling, parts) = self.sampler.into_parts()?;
         let mut pieces = vec![Piece { columns: Some(columns), ceiling, sample: Vec::new() }.encode_to_vec()];
@@ -142,7 +145,7 @@ impl Surveyor {
             if columns.quasi.len() != other.quasi.len() || columns.sensitive.len() != other.sensitive.len() {
                 return Err(broken("it is of other columns"));
             }
-            (other.rows, other.members) = (columns.rows, columns.members);
+            (other.rows, other.members, other.dropped) = (columns.rows, columns.members, columns.dropped);
             other.quasi = columns.quasi.into_iter().map(Collector::try_from).collect::<Result<_>>()?;
             other.sensitive = columns.sensitive.into_iter().map(SensitiveCollector::from).collect();
         }

@@ -31,6 +31,7 @@ mod manners;
 mod memory;
 mod messages;
 mod methods;
+mod nulls;
 mod observing;
 mod oracle;
 mod people;

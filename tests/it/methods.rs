@@ -69,7 +69,9 @@ fn every_method_publishes_the_same_for_any_number_of_partitions() {
         let name = format!("method.name=\"{}\"", entry.name);
         let published = |sink: &str, more: &[&str]| {
             let set = format!("sink.url={sink}");
-            let fixed = ["--cell-rows", "400", "--set", &name, "--set", &set];
+            // Cells of a fifth of the rows, unless the method must see all of them.
+            let cell = if entry.whole { ROWS } else { 400 };
+            let fixed = ["--cell-rows", &cell.to_string(), "--set", &name, "--set", &set];
             // What a sample can tell is found once, elsewhere: it takes longer than the run.
             let tuned: &[&str] = match entry.name {
                 "toc" => &["--set", "method.delta=0.4", "--set", "method.s=40"],
@@ -86,7 +88,8 @@ fn every_method_publishes_the_same_for_any_number_of_partitions() {
             )
             .ok();
             let found = manifest(&desk.path(sink));
-            assert!(found["cells"].as_u64().unwrap() > 2, "the test is about several cells");
+            let cells = found["cells"].as_u64().unwrap();
+            assert!(if entry.whole { cells == 1 } else { cells > 2 }, "the test is about several cells");
             let rows = found["rows"].as_u64().unwrap() + found["suppressed"].as_u64().unwrap();
             assert_eq!(rows, ROWS as u64, "{}", entry.name);
             tables(&desk.path(sink)).into_iter().map(|(table, rows)| (table, multiset(&rows))).collect::<Vec<_>>()
@@ -95,6 +98,32 @@ fn every_method_publishes_the_same_for_any_number_of_partitions() {
         let many = published(&format!("{}-many", entry.name), &["--partitions", "5", "--batch-rows", "100"]);
         assert!(one == many, "{} depends on partitions or batches", entry.name);
     }
+}
+
+/// Whole columns are generalised: all rows are seen at once or none, and levels are not mixed.
+#[test]
+fn full_domain_raises_whole_columns_of_whole_tables() {
+    let desk = Desk::new();
+    throng(&["generate", &desk.name("in.parquet"), "--rows", &ROWS.to_string(), "--seed", "3", "--quiet"]).ok();
+    desk.job(
+        "privacy = { k = 4, max-suppression = 0.0 }\nmethod.name = \"full-domain\"\ndefaults.role = \"identifier\"\n[columns]\n\
+         age = { role = \"quasi\", hierarchy.widths = [5, 10, 20, 40, 80] }\nsex.role = \"quasi\"\n\
+         postcode = { role = \"quasi\", hierarchy.mask = \"right\" }\ndiagnosis.role = \"sensitive\"\n",
+    );
+    let several = desk.run(&["--cell-rows", "400"]);
+    several.refused(6, &["`full-domain` must see all rows at once", "1500 rows make", "raise --cell-rows"]);
+    assert!(desk.sink_files().is_empty());
+    let gcp = |cost: &str| {
+        let sink = format!("sink.url=\"{cost}\"");
+        let set = format!("method.cost=\"{cost}\"");
+        desk.run(&["--set", &sink, "--set", &set]).ok();
+        desk.throng("verify", &["--set", &sink, "--set", &set]).ok();
+        let found = manifest(&desk.path(cost));
+        (found["scores"]["gcp"].as_f64().unwrap(), found["scores"]["dm"].as_f64().unwrap())
+    };
+    let [loss, dm, height] = ["loss", "discernibility", "height"].map(gcp);
+    assert!(loss.0 <= dm.0 && loss.0 <= height.0, "{loss:?} {dm:?} {height:?}");
+    assert!(dm.1 <= loss.1 && dm.1 <= height.1, "{loss:?} {dm:?} {height:?}");
 }
 
 const ANATOMY: &str = "privacy.k = 3\nprivacy.l-diversity = { column = \"ill\", l = 3 }\nmethod.name = \"anatomy\"";

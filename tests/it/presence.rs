@@ -128,6 +128,56 @@ fn enough_public_people_fit_every_class() {
     }
 }
 
+/// Weak l-diversity: the commonest illness of a class is that of few enough of the public people who fit it.
+#[test]
+fn a_sensitive_value_is_told_of_few_who_fit() {
+    let weak = "min = 0.05, max = 0.9, diversity = { column = \"ill\", l = 6 }";
+    for method in ["mpalm", "spalm", "auto", "combined"] {
+        let desk = desk(weak, method);
+        desk.run(&["--partitions", "1"]).ok();
+        desk.throng("verify", &[]).ok();
+        let rules = manifest(&desk.path("out"))["verification"]["rules"].to_string();
+        assert!(rules.contains("weak l-diversity of ill, l = 6"), "{rules}");
+        if method == "mpalm" {
+            assert!(commonest(&desk).iter().all(|(ill, people)| ill * 6 <= *people), "{:?}", commonest(&desk));
+            // Without the rule the bounds alone allow more; the rule then finds it.
+            desk.job(&job("min = 0.05, max = 0.9", method));
+            desk.run(&["--run-id", "without"]).ok();
+            assert!(commonest(&desk).iter().any(|(ill, people)| ill * 6 > *people));
+            desk.job(&job(weak, method));
+            let found = desk.throng("verify", &[]);
+            found.refused(5, &["presence: ", "classes tell one value of `ill` of more than 1 in l = 6 people"]);
+            assert_no_values(&found.err);
+        }
+        // Everybody of a release has the same illness.
+        desk.run(&["--run-id", "again", "--partitions", "1"]).ok();
+        let file = released_files(&desk.path("out")).remove(0);
+        let rows = read_parquet(&file);
+        let (at, field) = rows.schema().column_with_name("ill").map(|(at, field)| (at, field.clone())).unwrap();
+        let same: datafusion::arrow::array::ArrayRef =
+            std::sync::Arc::new(datafusion::arrow::array::StringArray::from(vec!["glumrash"; rows.num_rows()]));
+        let mut columns = rows.columns().to_vec();
+        columns[at] = datafusion::arrow::compute::cast(&same, field.data_type()).unwrap();
+        write_parquet(&file, &RecordBatch::try_new(rows.schema(), columns).unwrap());
+        desk.throng("verify", &[]).refused(5, &["presence: ", "classes tell one value of `ill`"]);
+    }
+    let wrong = desk("max = 0.9, diversity = { column = \"town\", l = 3 }", "mpalm");
+    wrong.run(&[]).refused(3, &["privacy.presence.diversity.column: `town` is not a sensitive column"]);
+}
+
+/// How often the commonest illness of every class is published, and how many public people fit the class.
+fn commonest(desk: &Desk) -> Vec<(usize, usize)> {
+    let released = desk.released();
+    let mut ills: BTreeMap<(String, String), BTreeMap<String, usize>> = BTreeMap::new();
+    let classes = texts(&released, "age").into_iter().zip(texts(&released, "town"));
+    for (class, ill) in classes.zip(texts(&released, "ill")) {
+        *ills.entry(class).or_default().entry(ill).or_default() += 1;
+    }
+    // Both are in the order of the classes.
+    let people = counted(desk).0;
+    ills.values().map(|ills| *ills.values().max().unwrap()).zip(people.into_iter().map(|(_, people)| people)).collect()
+}
+
 #[test]
 fn several_cells_and_any_engine_give_the_same_release() {
     for method in ["mpalm", "spalm", "mondrian"] {

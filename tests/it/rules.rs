@@ -135,7 +135,7 @@ fn methods() -> Vec<&'static str> {
 #[test]
 fn published_classes_meet_every_rule_by_every_method() {
     let methods = methods();
-    assert_eq!(methods.len(), 11, "{methods:?}");
+    assert_eq!(methods.len(), 12, "{methods:?}");
     let mut met = 0;
     for (number, (rule, column, holds)) in CHECKS.into_iter().enumerate() {
         for method in [number, number + 5].map(|at| methods[at % methods.len()]) {

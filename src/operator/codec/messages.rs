@@ -66,6 +66,8 @@ struct SurveyMessage {
     /// Columns that stay together; empty when the policy does not leave them open.
     #[prost(message, repeated, tag = "9")]
     slices: Vec<NamesMessage>,
+    #[prost(uint64, tag = "10")]
+    dropped: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -255,6 +257,7 @@ impl From<&Survey> for SurveyMessage {
             s: survey.tuned.s.map(|s| s as u64),
             frequencies: survey.frequencies.iter().map(|counts| CountsMessage { counts: counts.clone() }).collect(),
             members: survey.members,
+            dropped: survey.dropped,
             slices: survey.slices.iter().map(|names| NamesMessage { names: names.clone() }).collect(),
         }
     }
@@ -279,6 +282,7 @@ impl TryFrom<SurveyMessage> for Survey {
         Ok(Self {
             rows: message.rows,
             members: message.members,
+            dropped: message.dropped,
             facts: message.facts.into_iter().map(Facts::try_from).collect::<Result<_>>()?,
             sensitive: message.sensitive.iter().map(SensitiveDomain::from).collect(),
             tree: CellTree { root, nodes },

@@ -49,7 +49,7 @@ impl Source {
         let kept: Vec<String> =
             job.columns.iter().filter(|(_, column)| column.role == Role::Kept).map(|(name, _)| name.clone()).collect();
         let named: Vec<String> = job.columns.keys().cloned().collect();
-        let kept_by_default = job.defaults.as_ref().is_some_and(|defaults| defaults.role == Role::Kept);
+        let kept_by_default = job.defaults.as_ref().is_some_and(|defaults| defaults.role == Some(Role::Kept));
         let shown: Shown = Arc::new(move |column| {
             kept.iter().any(|name| name == column) || kept_by_default && !named.iter().any(|name| name == column)
         });
