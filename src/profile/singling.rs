@@ -26,8 +26,9 @@ pub const SINGLING_SHARE: f64 = 0.05;
 /// Rows that are looked at together: few enough that the hashes of a dozen columns stay at hand.
 const TOGETHER: usize = 2048;
 
-/// Rows of which it is asked first whether any of them counts.
-const ANY: usize = 16;
+/// Rows of which it is asked first whether any of them counts, and then of every few.
+const ANY: usize = 64;
+const FEW: usize = 16;
 
 /// Counts of the combinations with the smallest hashes.
 #[derive(Debug, Clone)]
@@ -46,16 +47,28 @@ impl Counts {
         Self { kept: Vec::new(), fresh: Vec::new(), ceiling, most }
     }
 
-    /// Adds rows by the uppermost bits of their hashes, and asks for the hashes of those that may count.
-    fn add(&mut self, upper: &[u16], hash: impl Fn(usize) -> u64) {
-        let (blocks, rest) = upper.as_chunks::<ANY>();
-        for (block, upper) in blocks.iter().enumerate() {
-            let ceiling = self::upper(self.ceiling);
-            if upper.iter().fold(false, |any, upper| any | (*upper <= ceiling)) {
-                self.take(upper, |row| hash(block * ANY + row));
+    /// Adds rows by the uppermost bits of their hashes, which are those of `before` and `last` together, and asks for the
+    /// hashes of those that may count.
+    fn add(&mut self, before: &[u16], last: &[u16], hash: impl Fn(usize) -> u64) {
+        let (before, before_rest) = before.as_chunks::<ANY>();
+        let (last, last_rest) = last.as_chunks::<ANY>();
+        for (block, (before, last)) in before.iter().zip(last).enumerate() {
+            let upper: [u16; ANY] = std::array::from_fn(|row| before[row] ^ last[row]);
+            if self.lets_any(&upper) {
+                for (few, upper) in upper.as_chunks::<FEW>().0.iter().enumerate() {
+                    if self.lets_any(upper) {
+                        self.take(upper, |row| hash(block * ANY + few * FEW + row));
+                    }
+                }
             }
         }
-        self.take(rest, |row| hash(blocks.len() * ANY + row));
+        let rest: Vec<u16> = before_rest.iter().zip(last_rest).map(|(before, last)| before ^ last).collect();
+        self.take(&rest, |row| hash(last.len() * ANY + row));
+    }
+
+    fn lets_any(&self, upper: &[u16]) -> bool {
+        let ceiling = self::upper(self.ceiling);
+        upper.iter().fold(false, |any, upper| any | (*upper <= ceiling))
     }
 
     fn take(&mut self, upper: &[u16], hash: impl Fn(usize) -> u64) {
@@ -245,13 +258,14 @@ impl Singling {
                 _ => upper.extend(column.iter().map(|hash| (hash.wrapping_mul(factor) >> below) as u16)),
             }
         }
-        // What the first columns of a set give together is there already when the set before begins with them too.
+        // What all columns of a set but the last give together is there already when the set before begins with them too.
         self.mixed.resize(columns.len(), Vec::new());
         let mut last: &[usize] = &[];
         for &number in &self.order {
             let set = &self.sets[number];
-            let common = set.iter().zip(last).take_while(|(a, b)| a == b).count();
-            for (at, column) in set.iter().enumerate().skip(common) {
+            let Some((end, first)) = set.split_last() else { continue };
+            let common = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+            for (at, column) in first.iter().enumerate().skip(common) {
                 let upper = &self.uppers[*column];
                 let (before, next) = self.mixed.split_at_mut(at);
                 next[0].clear();
@@ -260,11 +274,11 @@ impl Singling {
                     None => next[0].extend_from_slice(upper),
                 }
             }
-            if let Some(at) = set.len().checked_sub(1) {
-                let hash = |row: usize| set.iter().fold(0, |hash, column| hash ^ own(*column, columns[*column][row]));
-                self.counts[number].add(&self.mixed[at], hash);
-            }
-            last = set;
+            let last_upper = &self.uppers[*end];
+            let before = first.len().checked_sub(1).map_or(&[0; TOGETHER][..last_upper.len()], |at| &self.mixed[at]);
+            let hash = |row: usize| set.iter().fold(0, |hash, column| hash ^ own(*column, columns[*column][row]));
+            self.counts[number].add(before, last_upper, hash);
+            last = first;
         }
     }
 
