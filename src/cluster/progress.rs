@@ -1,13 +1,14 @@
 //! How far a job is. Ballista tells its clients that a job runs, not how far it has come; so our scheduler answers that
 //! on a port of its own, and the driver turns the answer into the metrics that progress bars look at.
 //!
-//! Whoever asks is alive. A job whose driver has asked, and then falls silent, is called off: nobody would commit it.
+//! Whoever asks is alive. A job whose driver has asked, and then falls silent, is called off: nobody would commit it. So is
+//! a job that has been without any executor for long: Ballista would let it wait for ever.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -40,6 +41,9 @@ pub struct Progress {
     pub stages: BTreeMap<usize, (usize, usize)>,
     /// Tasks that are done, by executor.
     pub executors: BTreeMap<String, usize>,
+    /// Executors that are there.
+    #[serde(default)]
+    pub alive: usize,
 }
 
 impl Progress {
@@ -70,17 +74,35 @@ impl Progress {
 
 type Server = SchedulerServer<LogicalPlanNode, PhysicalPlanNode>;
 
-/// The scheduler, and when it was last asked about which job.
+/// The scheduler, and when it was asked about which job.
 struct Desk {
     scheduler: Server,
-    asked: Mutex<HashMap<JobId, Instant>>,
+    asked: Mutex<HashMap<JobId, Asked>>,
+    patience: Patience,
 }
 
-/// How often the scheduler looks for jobs whose drivers are gone.
+/// When a scheduler was first and last asked about a job.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    first: Instant,
+    last: Instant,
+}
+
+/// How long others may be silent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// Executors, before they count as gone. A job waits twice as long for one to come.
+    pub(super) executors: Duration,
+    /// Drivers, before their jobs are called off.
+    pub(super) drivers: Duration,
+}
+
+/// How often the scheduler looks for jobs that nobody waits for or works on.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Answers `GET /progress/<job>` until the process ends, and calls off jobs whose drivers have been silent for long.
-pub(super) async fn serve(address: SocketAddr, scheduler: Server, patience: Duration) -> Result<()> {
+/// Answers `GET /progress/<job>` until the process ends, and calls off jobs whose drivers have been silent, or that have had
+/// no executor, for long.
+pub(super) async fn serve(address: SocketAddr, scheduler: Server, patience: Patience) -> Result<()> {
     let taken = |error: std::io::Error| {
         let why = crate::error::reason(&error);
         Error::Resources(format!(
@@ -88,36 +110,61 @@ pub(super) async fn serve(address: SocketAddr, scheduler: Server, patience: Dura
         ))
     };
     let listener = TcpListener::bind(address).await.map_err(taken)?;
-    let desk = Arc::new(Desk { scheduler, asked: Mutex::default() });
+    let desk = Arc::new(Desk { scheduler, asked: Mutex::default(), patience });
     let routes = Router::new().route("/progress/{job}", get(tell)).with_state(Arc::clone(&desk));
     tokio::select! {
         ended = axum::serve(listener, routes).into_future() => Ok(ended?),
-        () = desk.call_off_orphans(patience) => Ok(()),
+        () = desk.call_off_the_forsaken() => Ok(()),
     }
 }
 
 impl Desk {
     /// Never ends.
-    async fn call_off_orphans(&self, patience: Duration) {
+    async fn call_off_the_forsaken(&self) {
+        let mut deserted: Option<Instant> = None;
         loop {
             tokio::time::sleep(ROUND).await;
-            let mut orphans = Vec::new();
+            deserted = match self.alive().await {
+                0 => deserted.or(Some(Instant::now())),
+                _ => None,
+            };
+            let mut forsaken = Vec::new();
             if let Ok(mut asked) = self.asked.lock() {
-                asked.retain(|job, last| {
-                    let alive = last.elapsed() < patience;
-                    if !alive {
-                        orphans.push(job.clone());
-                    }
-                    alive
+                asked.retain(|job, times| {
+                    let why = self.patience.ends(*times, deserted);
+                    forsaken.extend(why.map(|why| (job.clone(), why)));
+                    why.is_none()
                 });
             }
             let running = self.scheduler.state.task_manager.get_running_job_cache();
-            for job in orphans.into_iter().filter(|job| running.contains_key(job)) {
-                tracing::warn!(%job, "its driver has gone: the job is called off");
+            for (job, why) in forsaken.into_iter().filter(|(job, _)| running.contains_key(job)) {
+                tracing::warn!(%job, "{why}: the job is called off");
                 if let Err(error) = self.scheduler.cancel_job(job).await {
                     tracing::warn!(%error, "a job cannot be called off");
                 }
             }
+        }
+    }
+
+    /// Executors that have been heard of lately.
+    async fn alive(&self) -> usize {
+        let known = self.scheduler.state.executor_manager.get_executors_state().await.unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let lately = |heard: &Duration| now.saturating_sub(*heard) < self.patience.executors;
+        known.iter().filter(|(_, heard, _)| heard.as_ref().is_some_and(lately)).count()
+    }
+}
+
+impl Patience {
+    /// Why a job is to be called off, if it is; `deserted` tells since when there has been no executor.
+    fn ends(&self, asked: Asked, deserted: Option<Instant>) -> Option<&'static str> {
+        let waits = deserted.map_or(Duration::ZERO, |since| since.max(asked.first).elapsed());
+        if asked.last.elapsed() >= self.drivers {
+            Some("its driver has gone")
+        } else if waits >= 2 * self.executors {
+            Some("there has been no executor for long")
+        } else {
+            None
         }
     }
 }
@@ -127,10 +174,11 @@ async fn tell(State(desk): State<Arc<Desk>>, Path(job): Path<String>) -> Result<
     let running = desk.scheduler.state.task_manager.get_running_job_cache();
     let found = running.get(&job).ok_or(StatusCode::NOT_FOUND)?;
     if let Ok(mut asked) = desk.asked.lock() {
-        asked.insert(job, Instant::now());
+        let now = Instant::now();
+        asked.entry(job).or_insert(Asked { first: now, last: now }).last = now;
     }
+    let mut progress = Progress { alive: desk.alive().await, ..Progress::default() };
     let graph = found.execution_graph.read().await;
-    let mut progress = Progress::default();
     graph.stages().values().for_each(|stage| progress.add(stage));
     Ok(Json(progress))
 }
@@ -171,10 +219,14 @@ impl RemoteExec {
 
     /// Follows a job of so many rows. It never ends: whoever waits for the job stops it.
     pub(super) async fn follow(&self, host: &str, port: u16, job: &str, rows: u64) {
-        let mut last = Progress::default();
+        let (mut last, mut deserted) = (Progress::default(), false);
         loop {
             tokio::time::sleep(PACE).await;
             let Some(progress) = ask(host, port, job).await else { continue };
+            if progress.alive == 0 && !deserted {
+                tracing::warn!(job, "the cluster has no executor; the job waits for one, but not for ever");
+            }
+            deserted = progress.alive == 0;
             let done = (progress.share() * rows as f64) as usize;
             self.rows.add(done.saturating_sub(self.rows.value()));
             if progress != last {
@@ -232,5 +284,23 @@ impl ExecutionPlan for RemoteExec {
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_called_off_without_a_driver_or_for_long_without_executors() {
+        let patience = Patience { executors: Duration::from_secs(10), drivers: Duration::from_secs(30) };
+        let now = Instant::now();
+        let ago = |seconds| now.checked_sub(Duration::from_secs(seconds)).unwrap();
+        let asked = |first, last| Asked { first: ago(first), last: ago(last) };
+        assert_eq!(patience.ends(asked(100, 1), None), None);
+        assert!(patience.ends(asked(100, 31), None).unwrap().contains("driver"));
+        assert!(patience.ends(asked(100, 1), Some(ago(21))).unwrap().contains("executor"));
+        assert_eq!(patience.ends(asked(100, 1), Some(ago(15))), None, "one may still come");
+        assert_eq!(patience.ends(asked(5, 1), Some(ago(500))), None, "the job is new");
     }
 }

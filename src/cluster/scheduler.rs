@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 
 use super::codec::ClusterCodec;
 use super::places::{session, settings};
+use super::progress::Patience;
 use super::slots::accounted;
 use super::{LARGEST_MESSAGE, progress};
 use crate::error::{Error, Result, reason};
@@ -60,7 +61,8 @@ impl Scheduler {
         let cluster = accounted(&cluster);
         let server = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await.map_err(failed)?;
         let told = SocketAddr::new(self.bind, progress_port(self.port));
-        let progress = progress::serve(told, server.clone(), self.driver_timeout);
+        let patience = Patience { executors: self.executor_timeout, drivers: self.driver_timeout };
+        let progress = progress::serve(told, server.clone(), patience);
         tracing::info!(%address, "the scheduler listens");
         tokio::select! {
             ended = start_grpc_service_with_listener(listener, server) => ended.map_err(failed),

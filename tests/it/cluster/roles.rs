@@ -87,6 +87,18 @@ fn without_a_scheduler_a_run_is_to_be_tried_again() {
 }
 
 #[test]
+fn without_executors_a_run_is_to_be_tried_again() {
+    let fleet = Fleet::start(0);
+    let desk = Desk::with(people(100), JOB);
+    let mut run = fleet.run(&desk.name("job.toml"), &[]);
+    assert_eq!(run.end(), Some(75), "{}", run.said());
+    let said = run.said();
+    assert!(said.contains("the cluster has no executor"), "{said}");
+    assert!(fleet.scheduler.said().contains("no executor for long"), "{}", fleet.scheduler.said());
+    assert!(desk.sink_files().is_empty());
+}
+
+#[test]
 fn a_release_of_a_cluster_is_known_to_one_machine() {
     let fleet = Fleet::start(1);
     let desk = Desk::with(people(2000), JOB);
