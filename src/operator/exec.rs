@@ -19,6 +19,7 @@ use datafusion::physical_expr::{
 };
 use datafusion::physical_plan::execution_plan::{
     Boundedness, CardinalityEffect, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions, SchedulingType,
+    reset_plan_states,
 };
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
@@ -238,6 +239,8 @@ impl ExecutionPlan for AnonymizeExec {
                     let Some(plan) = survey_plan else {
                         return Err(Error::Internal("AnonymizeExec has no survey".into()));
                     };
+                    // Another partition may have begun a survey before, and failed or been dropped.
+                    let plan = reset_plan_states(plan)?;
                     Blueprint::survey(plan, Arc::clone(&context), treatment).await.map(Arc::new)
                 })
                 .await
