@@ -12,8 +12,12 @@ pub(super) use crate::report::count as number;
 pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -> String {
     let scores = &manifest.scores;
     let classes = &manifest.verification.classes;
+    let nulls = match manifest.dropped {
+        0 => String::new(),
+        dropped => format!(", {} of them for a null", number(dropped)),
+    };
     let mut text = format!(
-        "Every row left in a throng of at least {}: {} of {} rows in {} {}, {} suppressed ({:.2} %)\n\n",
+        "Every row left in a throng of at least {}: {} of {} rows in {} {}, {} suppressed ({:.2} %{nulls})\n\n",
         manifest.k,
         number(manifest.rows),
         number(manifest.rows_read),

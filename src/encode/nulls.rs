@@ -1,16 +1,29 @@
-//! Rows that are left out because a quasi-identifier is null there.
+//! Rows that are left out because a quasi-identifier is null there, or no number.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::filter_record_batch;
+use datafusion::arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 
 use crate::error::Result;
 
 /// Which rows have a value in all of some columns; none when all have.
 pub fn present<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> Option<NullBuffer> {
-    let both =
-        |seen: Option<NullBuffer>, column: &ArrayRef| NullBuffer::union(seen.as_ref(), column.logical_nulls().as_ref());
+    let both = |seen: Option<NullBuffer>, column: &ArrayRef| {
+        let seen = NullBuffer::union(seen.as_ref(), column.logical_nulls().as_ref());
+        NullBuffer::union(seen.as_ref(), numbers(column).as_ref())
+    };
     columns.into_iter().fold(None, both).filter(|present| present.null_count() > 0)
+}
+
+/// Which rows of a column of fractions hold a number: what is none has no place among the others, as null has not.
+fn numbers(column: &ArrayRef) -> Option<NullBuffer> {
+    match column.data_type() {
+        DataType::Float16 => Some(column.as_primitive::<Float16Type>().values().iter().map(|n| !n.is_nan()).collect()),
+        DataType::Float32 => Some(column.as_primitive::<Float32Type>().values().iter().map(|n| !n.is_nan()).collect()),
+        DataType::Float64 => Some(column.as_primitive::<Float64Type>().values().iter().map(|n| !n.is_nan()).collect()),
+        _ => None,
+    }
 }
 
 /// The rows that have a value in all of some columns, and how many others there are: of the source alone, when a column
@@ -31,7 +44,7 @@ pub fn without_nulls<'a>(
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::arrow::array::{DictionaryArray, Int32Array, StringArray};
+    use datafusion::arrow::array::{DictionaryArray, Float64Array, Int32Array, StringArray};
     use datafusion::arrow::datatypes::{Field, Int8Type, Schema};
 
     use super::*;
@@ -56,5 +69,12 @@ mod tests {
         assert_eq!(kept(&[0], None), (3, 1));
         assert_eq!(kept(&[0, 1], None), (2, 2));
         assert_eq!(kept(&[0, 1], Some(&columns[2])), (2, 1), "of those of the source");
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_value() {
+        let column: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), Some(f64::NAN), None, Some(f64::INFINITY)]));
+        let present = present([&column]).unwrap();
+        assert_eq!((0..4).map(|row| present.is_valid(row)).collect::<Vec<_>>(), [true, false, false, true]);
     }
 }

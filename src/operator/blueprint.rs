@@ -151,16 +151,29 @@ impl Blueprint {
         let others = self.rules.others.iter().map(|rule| rule.name());
         let people = if self.treatment.person.is_some() { " people" } else { "" };
         let rules: Vec<String> = others.chain([format!("k = {}{people}", self.rules.k)]).collect();
-        let nulls = match self.survey.dropped {
-            0 => String::new(),
-            dropped => format!(" or were dropped ({dropped} for a null, as `nulls` says)"),
+        let (dropped, homeless) = (self.survey.dropped, suppressed.saturating_sub(self.survey.dropped));
+        let percent = |rows_of: u64| rows_of as f64 * 100.0 / rows as f64;
+        let mut why = Vec::new();
+        if dropped > 0 {
+            why.push(format!(
+                "{dropped} of {rows} rows ({:.2} %) hold a null that `nulls` says to drop",
+                percent(dropped)
+            ));
+        }
+        if homeless > 0 {
+            why.push(format!(
+                "{homeless} of {rows} rows ({:.2} %) fit into no group that meets the rules ({})",
+                percent(homeless),
+                rules.join(", ")
+            ));
+        }
+        let relax = match homeless {
+            0 => "set nulls = \"category\"",
+            _ => "relax a rule (a lower k or l, a higher max-loss or p)",
         };
         Err(Error::Privacy(format!(
-            "{suppressed} of {rows} rows ({:.2} %) fit into no group that meets the rules ({}){nulls}, and \
-             privacy.max-suppression allows {:.2} %; relax a rule (a lower k or l, a higher max-loss or p), or allow \
-             more suppression",
-            share * 100.0,
-            rules.join(", "),
+            "{}, and privacy.max-suppression allows {:.2} %; {relax}, or allow more suppression",
+            why.join(", "),
             allowed * 100.0
         )))
     }

@@ -70,6 +70,9 @@ pub struct Manifest {
     pub rows: u64,
     /// Rows suppressed.
     pub suppressed: u64,
+    /// Those of them that were left out because of a null, as the policy says.
+    #[serde(default, skip_serializing_if = "none")]
+    pub dropped: u64,
     /// Cells that the table was cut into.
     pub cells: usize,
     /// Rows of the smallest and of the largest of them; not told by older releases.
@@ -135,6 +138,10 @@ pub struct Inferred {
     /// Quasi-identifiers that were withheld so that there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withheld: Vec<String>,
+}
+
+fn none(rows: &u64) -> bool {
+    *rows == 0
 }
 
 impl Manifest {

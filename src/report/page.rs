@@ -106,9 +106,13 @@ fn tiles(report: &Report) -> String {
     let tile = |id: &str, value: String, name: &str| {
         format!("<div><dt>{}</dt><dd id=\"{id}\">{}</dd></div>", escape(name), escape(&value))
     };
+    let nulls = match manifest.dropped {
+        0 => String::new(),
+        dropped => format!(", {} of them for a null", count(dropped)),
+    };
     let mut tiles = vec![
         tile("rows", count(manifest.rows), &format!("rows published of {} read", count(manifest.rows_read))),
-        tile("suppressed", count(manifest.suppressed), &format!("rows left out ({})", share(suppressed))),
+        tile("suppressed", count(manifest.suppressed), &format!("rows left out ({}{nulls})", share(suppressed))),
         tile(
             "smallest",
             count(manifest.verification.classes.smallest),

@@ -258,8 +258,9 @@ fn refuse_unusable(rows: u64, dropped: u64, facts: &[Facts], treatment: &Treatme
         };
         if nulls > 0 && column.nulls == Nulls::Reject {
             problems.push(format!(
-                "column `{name}`: {nulls} of {rows} rows hold no value, and its nulls are to be rejected; mend the \
-                 source, or set columns.{name}.nulls = \"drop\" to leave these rows out or \"category\" to publish them"
+                "column `{name}`: {nulls} of {rows} rows{} hold no value, and its nulls are to be rejected; mend them, or \
+                 set columns.{name}.nulls = \"drop\" to leave these rows out or \"category\" to publish them",
+                if treatment.member.is_some() { " of the source and the public table" } else { "" }
             ));
         } else if nulls == rows {
             problems.push(format!(

@@ -138,6 +138,7 @@ impl Run {
             rows_read: blueprint.survey.source_rows(),
             rows: measures.loss.rows(),
             suppressed: measures.loss.suppressed(),
+            dropped: blueprint.survey.dropped,
             cells,
             cell_rows: CellRows::of(measures.cells),
             scores: Scores::new(measures, classes, k, &columns),
