@@ -193,7 +193,8 @@ fn io(error: &std::io::Error) -> Error {
 
 /// What the operating system said, however deep it is wrapped: a full disk is for the operator, not for the input.
 fn of_the_system(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
-    use std::io::ErrorKind::{FileTooLarge, PermissionDenied, QuotaExceeded, StorageFull};
+    use std::io::ErrorKind::{FileTooLarge, NotADirectory, PermissionDenied, QuotaExceeded, StorageFull};
+    use std::io::ErrorKind::{NotFound, ReadOnlyFilesystem, Unsupported};
     std::iter::successors(Some(error), |error| error.source()).find_map(|inner| {
         let found = inner.downcast_ref::<std::io::Error>()?;
         match found.kind() {
@@ -201,6 +202,7 @@ fn of_the_system(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
                 Some(Error::Resources(format!("no space left for writing: {found}")))
             }
             PermissionDenied => Some(Error::Input(format!("no permission: {error}"))),
+            NotFound | NotADirectory | ReadOnlyFilesystem | Unsupported => Some(Error::Input(error.to_string())),
             _ => None,
         }
     })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, Int32Array, ListArray, StringArray};
 use datafusion::arrow::datatypes::Int32Type;
 
-use crate::support::{Desk, Ran, multiset, shell, texts};
+use crate::support::{Desk, Ran, multiset, shell, texts, throng};
 use crate::tables::{JOB, assert_no_values, people, with, words};
 
 /// Asserts that a run of the job fails with the code and words, tells no value and leaves no file in the sink.
@@ -23,6 +23,30 @@ fn refused(desk: &Desk, code: i32, words: &[&str]) {
 fn refused_at_check(desk: &Desk, words: &[&str]) {
     desk.throng("check", &[]).refused(3, words);
     refused(desk, 3, words);
+}
+
+#[test]
+fn a_sink_below_a_file() {
+    let desk = Desk::with(people(100), JOB);
+    desk.write("file", "in the way");
+    let sink = format!("sink.url={}", desk.name("file/out"));
+    // Trying again would not help.
+    desk.run(&["--set", &sink]).refused(4, &["file/out"]);
+}
+
+/// The survey of a query is taken by the partition that comes first; another must not stumble over its remains.
+#[test]
+fn a_query_that_cannot_be_surveyed() {
+    let desk = Desk::with(people(2000), JOB);
+    let table = format!("CREATE EXTERNAL TABLE people STORED AS PARQUET LOCATION '{}';", desk.name("in.parquet"));
+    let query = "SELECT count(*) FROM anonymize((SELECT age, town, ill FROM people WHERE age < 0), k => 5, \
+                 quasi => ['age', 'town'], sensitive => ['ill']);";
+    desk.write("query.sql", &format!("{table}\n{query}\n"));
+    for _ in 0..5 {
+        let told = throng(&["sql", &desk.name("query.sql"), "--partitions", "4"]);
+        told.refused(4, &["the input holds no rows"]);
+        assert!(!told.err.contains("panicked"), "{}", told.err);
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray, Int32Array, RecordBatch, Strin
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::arrow::datatypes::Int32Type;
 
-use crate::support::{Desk, counts, lines, manifest, read_parquet, released_files, texts, write_parquet};
+use crate::support::{Desk, counts, lines, manifest, read_parquet, released_files, texts, throng, write_parquet};
 use crate::tables::{ILLS, JOB, assert_no_values, people};
 
 const ROWS: usize = 240;
@@ -48,6 +48,21 @@ fn caught(change: impl Fn(&RecordBatch) -> RecordBatch, findings: &[&str]) {
     let said: Vec<&str> = found.err.lines().skip(1).map(str::trim).collect();
     assert_eq!(said.len(), findings.len(), "nothing else is wrong: {said:?}");
     assert_no_values(&found.err);
+}
+
+/// Pages that cannot be read any more.
+#[test]
+fn a_damaged_file_is_named() {
+    let desk = release();
+    let file = released_files(&desk.path("out")).remove(0);
+    let name = file.file_name().unwrap().to_string_lossy().into_owned();
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[4..middle].fill(0xA5);
+    fs::write(&file, bytes).unwrap();
+    let said = "files: 1 of 1 files are not the ones that were released";
+    desk.throng("verify", &[]).refused(5, &[said, &name]);
+    throng(&["verify", &desk.name("out")]).refused(5, &[said, &name]);
 }
 
 /// The batch with one column exchanged.
