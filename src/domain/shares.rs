@@ -48,11 +48,6 @@ impl Shares {
         end(hi as usize + 1) - end(lo as usize)
     }
 
-    /// The smallest share of a code that occurs; none without rows.
-    pub fn rarest(&self) -> Option<f64> {
-        self.share.iter().copied().filter(|&share| share > 0.0).min_by(f64::total_cmp)
-    }
-
     /// Sum over the codes `from..until` of how far the share up to and with them is from `level`.
     pub fn distance(&self, from: usize, until: usize, level: f64) -> f64 {
         // The share up to a code only grows, so there is one place where it passes the level.
@@ -73,7 +68,6 @@ mod tests {
         let shares = Shares::new(&[1, 0, 4, 3]);
         assert_eq!((shares.of(0), shares.of(2), shares.of(9)), (0.125, 0.5, 0.0));
         assert_eq!((shares.between(0, 2), shares.between(1, 1), shares.between(2, 9)), (0.625, 0.0, 0.875));
-        assert_eq!(shares.rarest(), Some(0.125));
     }
 
     #[test]

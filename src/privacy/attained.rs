@@ -28,7 +28,8 @@ struct Table {
     t: f64,
     tree: Option<f64>,
     beta: f64,
-    enhanced: f64,
+    /// Whether some class has a value that the enhanced form allows with no beta.
+    unbounded: bool,
     delta: f64,
 }
 
@@ -56,7 +57,8 @@ pub struct Figures {
     pub t_hierarchical: Option<f64>,
     /// Basic beta-likeness.
     pub beta: Option<f64>,
-    /// The basic beta, or -ln of the rarest value's share when that is smaller.
+    /// Enhanced beta-likeness: the basic beta; none when some value exceeds -ln of its share, so that no beta will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beta_enhanced: Option<f64>,
     /// delta-disclosure: it holds for every delta above this.
     pub delta: Option<f64>,
@@ -99,7 +101,7 @@ impl Attained {
             table.t = table.t.max(of(plain).unwrap_or(0.0));
             table.tree = of(Distance::Hierarchical).map(|tree| table.tree.unwrap_or(0.0).max(tree));
             table.beta = table.beta.max(beta_likeness::beta(histogram, shares));
-            table.enhanced = beta_likeness::enhanced(table.beta, shares);
+            table.unbounded |= !beta_likeness::bounded(histogram, shares);
             table.delta = table.delta.max(delta_disclosure::delta(histogram, shares));
         }
     }
@@ -124,7 +126,7 @@ impl Attained {
             t: mine.t.max(theirs.t),
             tree: mine.tree.zip(theirs.tree).map(|(mine, theirs)| mine.max(theirs)),
             beta: mine.beta.max(theirs.beta),
-            enhanced: mine.enhanced.max(theirs.enhanced),
+            unbounded: mine.unbounded || theirs.unbounded,
             delta: mine.delta.max(theirs.delta),
         });
     }
@@ -141,7 +143,7 @@ impl Attained {
             t: self.table.map(|table| table.t),
             t_hierarchical: self.table.and_then(|table| table.tree),
             beta: self.table.map(|table| table.beta),
-            beta_enhanced: self.table.map(|table| table.enhanced),
+            beta_enhanced: self.table.filter(|table| !table.unbounded).map(|table| table.beta),
             delta: self.table.map(|table| table.delta),
         })
     }
@@ -151,6 +153,7 @@ impl Attained {
 mod tests {
     use super::*;
     use crate::method::fixtures;
+    use crate::privacy::beta_likeness::{BetaLikeness, Likeness};
     use crate::privacy::l_diversity::Diversity;
     use crate::privacy::{GroupView, SensitiveRule, alpha_k::AlphaK, t_closeness::TCloseness};
     use proptest::prelude::*;
@@ -183,6 +186,22 @@ mod tests {
         assert!((figures.alpha - 2.0 / 3.0).abs() < 1e-12);
     }
 
+    /// Three of four have the value 1: it may not be certain anywhere, whatever beta is.
+    #[test]
+    fn no_enhanced_beta_where_a_common_value_is_certain() {
+        let column = fixtures::income(&[1.0, 1.0, 1.0, 2.0], &[]);
+        let mut attained = Attained::default();
+        attained.add(&[(0, 1), (1, 1)], &column);
+        let figures = attained.figures().unwrap();
+        assert_eq!((figures.beta, figures.beta_enhanced), (Some(1.0), Some(1.0)));
+        let mut certain = Attained::default();
+        certain.add(&[(0, 2)], &column);
+        certain.merge(attained);
+        let figures = certain.figures().unwrap();
+        assert_eq!((figures.beta, figures.beta_enhanced), (Some(1.0), None));
+        assert!(!serde_json::to_string(&figures).unwrap().contains("beta_enhanced"));
+    }
+
     proptest! {
         #[test]
         fn every_class_meets_the_rules_at_the_figures(table in fixtures::tables(), size in 1..9_usize) {
@@ -200,6 +219,11 @@ mod tests {
             parts.rev().for_each(|part| merged.merge(part));
             prop_assert_eq!(&merged, &attained);
             let figures = attained.figures().unwrap();
+            let enhanced = |beta| BetaLikeness { column: "s".into(), beta, kind: Likeness::Enhanced };
+            if figures.beta_enhanced.is_none() && figures.beta.is_some() {
+                let allows = |group| enhanced(f64::MAX).allows(&GroupView::new(&table, group).histogram(column), column);
+                prop_assert!(!rows.chunks(size).all(allows), "some beta would do");
+            }
             for group in rows.chunks(size) {
                 let histogram = GroupView::new(&table, group).histogram(column);
                 let l = figures.l as usize;
@@ -212,6 +236,7 @@ mod tests {
                 let t = if tree { figures.t_hierarchical } else { figures.t };
                 let close = TCloseness { column: "s".into(), t: t.unwrap(), distance: None };
                 prop_assert!(close.allows(&histogram, column));
+                prop_assert!(figures.beta_enhanced.is_none_or(|beta| enhanced(beta).allows(&histogram, column)));
             }
         }
     }

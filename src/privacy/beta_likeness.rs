@@ -2,8 +2,9 @@
 //! most beta times p. A value that becomes rarer tells little and is not bounded.
 //!
 //! Basic: (q - p) / p <= beta. Enhanced: (q - p) / p <= min(beta, -ln p), which keeps common values from becoming
-//! certain however large beta is. The rule asks this of every value, as ARX does; pycanon reports the smaller of the
-//! basic beta and the largest -ln p, which [`enhanced`] gives.
+//! certain however large beta is. The rule asks this of every value, as ARX does: no beta meets it where some value
+//! exceeds its -ln p, which [`bounded`] tells, and otherwise the basic beta does. (pycanon reports the smaller of the
+//! basic beta and the largest -ln p, with which the rule need not hold.)
 
 use std::sync::Arc;
 
@@ -45,9 +46,9 @@ pub fn beta(histogram: Histogram<'_>, table: &Shares) -> f64 {
     gains(histogram, table).map(|(gain, _)| gain).fold(0.0, f64::max)
 }
 
-/// What pycanon calls the enhanced beta of a table: its basic beta, or the largest -ln p when that is smaller.
-pub fn enhanced(basic: f64, table: &Shares) -> f64 {
-    table.rarest().map_or(basic, |share| basic.min(-share.ln()))
+/// Whether no value of a group exceeds its -ln p: what the enhanced form asks whatever its beta.
+pub fn bounded(histogram: Histogram<'_>, table: &Shares) -> bool {
+    gains(histogram, table).all(|(gain, share)| within(gain, -share.ln()))
 }
 
 /// (q - p) / p and p of every value of a group.
@@ -119,7 +120,7 @@ mod tests {
         assert!(rule(1.0, Likeness::Basic).allows(&[(0, 4)], &column));
         assert!(!rule(1.0, Likeness::Enhanced).allows(&[(0, 4)], &column));
         assert!(rule(1.0, Likeness::Enhanced).allows(&halves, &column), "-ln(1/4) = 1.386");
-        assert_eq!(enhanced(1.0, table), 1.0);
-        assert_eq!(enhanced(9.0, table), 4.0_f64.ln());
+        assert!(bounded(&halves, table) && !bounded(&[(0, 4)], table), "no beta allows what -ln p does not");
+        assert!(!rule(f64::MAX, Likeness::Enhanced).allows(&[(0, 4)], &column));
     }
 }

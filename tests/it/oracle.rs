@@ -72,8 +72,12 @@ fn pycanon_agrees_with_verify() {
             let about = format!("{policy}: {column}: {ours} and {theirs}");
             let mine = |figure: &str| ours[figure].as_f64().unwrap_or_else(|| panic!("{figure}: {about}"));
             assert_eq!(ours["l"], theirs["l"], "{about}");
-            for figure in ["alpha", "t", "beta", "beta_enhanced", "delta"] {
+            for figure in ["alpha", "t", "beta", "delta"] {
                 assert!((mine(figure) - theirs[figure].as_f64().unwrap()).abs() < 1e-9, "{figure}: {about}");
+            }
+            // pycanon caps the figure by the rarest value, we leave it out where no beta would do.
+            if ours.get("beta_enhanced").is_some() {
+                assert!((mine("beta_enhanced") - theirs["beta_enhanced"].as_f64().unwrap()).abs() < 1e-9, "{about}");
             }
             // pycanon cuts entropy l off to a whole number, a last digit too low if need be.
             let whole = theirs["entropy_l"].as_f64().unwrap();
