@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::sweep::{method, refuse};
 use super::{JobArguments, Limits, print, say};
 use crate::error::{Error, Result};
-use crate::job::MethodName;
+use crate::job::{Job, MethodName};
 use crate::measure::interval::{Interval, mean_interval};
 use crate::release::{Setting, Trials};
 
@@ -112,6 +112,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         }
     }
     let best = best(&tried, arguments.max_loss).cloned();
+    let whole = arguments.sample >= trials.rows();
     if arguments.json {
         let answer = Answer {
             recommended: best,
@@ -128,7 +129,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         arguments.repeats,
         arguments.sample.min(trials.rows()),
         trials.rows(),
-        verdict(best.as_ref(), &arguments)
+        verdict(best.as_ref(), &arguments, &job, whole)?
     ))
 }
 
@@ -139,8 +140,8 @@ fn best(tried: &[Tried], most: Option<f64>) -> Option<&Tried> {
     fitting.max_by(|a, b| a.k.cmp(&b.k).then(upper(b).total_cmp(&upper(a))))
 }
 
-fn verdict(best: Option<&Tried>, arguments: &Arguments) -> String {
-    match (best, arguments.max_loss) {
+fn verdict(best: Option<&Tried>, arguments: &Arguments, job: &Job, whole: bool) -> Result<String> {
+    Ok(match (best, arguments.max_loss) {
         (Some(best), most) => {
             let loss = best
                 .loss
@@ -150,22 +151,43 @@ fn verdict(best: Option<&Tried>, arguments: &Arguments) -> String {
                 Some(most) => format!("the largest k that loses no more than {most}"),
                 None => "the method that loses least".to_owned(),
             };
-            format!(
-                "Take k = {} with {}: {why} (GCP {loss})\n  throng run {} --set privacy.k={} --set method.name={}",
-                best.k,
-                best.method,
-                arguments.job.job.display(),
-                best.k,
-                best.method
-            )
+            let command = command(best, arguments, job)?;
+            format!("Take k = {} with {}: {why} (GCP {loss})\n  {command}", best.k, best.method)
+        }
+        (None, Some(most)) if whole => {
+            format!("No k loses {most} or less; allow more loss, or drop a quasi-identifier")
         }
         (None, Some(most)) => format!(
             "No k loses {most} or less on these samples; allow more loss, drop a quasi-identifier, or take a larger --sample"
         ),
+        (None, None) if whole => "No method meets the rules; relax a rule, or drop a quasi-identifier".to_owned(),
         (None, None) => {
             "No method meets the rules on these samples; relax a rule, or take a larger --sample".to_owned()
         }
+    })
+}
+
+/// The call that runs the job with what was tried, on top of what this call has set.
+fn command(best: &Tried, arguments: &Arguments, job: &Job) -> Result<String> {
+    let mut command = format!("throng run {}", shell(&arguments.job.job.display().to_string()));
+    let mut set = |setting: &str| command += &format!(" --set {}", shell(setting));
+    arguments.job.settings.iter().for_each(|(key, value)| set(&format!("{key}={value}")));
+    set(&format!("privacy.k={}", best.k));
+    let name = method(&best.method).map_err(Error::Internal)?;
+    if name != job.method.name {
+        let table = toml::Value::try_from(Setting::new(name, best.k).method_of(job));
+        set(&format!("method={}", table.map_err(|error| Error::Internal(error.to_string()))?));
     }
+    Ok(command)
+}
+
+/// A word that a shell leaves as it is.
+fn shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn table(tried: &[Tried]) -> Table {
@@ -193,6 +215,10 @@ fn table(tried: &[Tried]) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use clap::Parser;
+
     use super::*;
 
     fn tried(method: &str, k: u32, losses: &[f64]) -> Tried {
@@ -211,5 +237,47 @@ mod tests {
         assert!(best(&rows, Some(0.01)).is_none());
         let at_five = [rows[0].clone(), rows[3].clone()];
         assert_eq!(best(&at_five, None).map(|best| best.method.as_str()), Some("auto"));
+    }
+
+    #[derive(Debug, clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn arguments(more: &[&str]) -> Arguments {
+        Cli::parse_from([&["recommend", "my job.toml", "--min-k", "5"], more].concat()).arguments
+    }
+
+    const JOB: &str = "version = 1\nsource.url = \"in\"\nsink.url = \"out\"\nprivacy.k = 2\n\
+                       method = { seed = 7, effort = \"fast\" }\n[columns]\nage.role = \"quasi\"\n";
+
+    #[test]
+    fn the_command_drops_the_options_of_another_method() {
+        let path = Path::new("job.toml");
+        let job = Job::parse(JOB, path).unwrap();
+        let told = |name: &str, more: &[&str]| command(&tried(name, 20, &[0.1]), &arguments(more), &job).unwrap();
+        assert_eq!(told("auto", &[]), "throng run 'my job.toml' --set privacy.k=20");
+        let other = told("mondrian", &["--set", "columns.age.priority=2"]);
+        let before = "throng run 'my job.toml' --set columns.age.priority=2 --set privacy.k=20 --set 'method=";
+        let table =
+            other.strip_prefix(before).and_then(|rest| rest.strip_suffix('\'')).unwrap_or_else(|| panic!("{other}"));
+        let set = Job::parse_with(JOB, path, &[("method", table)]).unwrap();
+        assert_eq!(set.method, Setting::new(method("mondrian").unwrap(), 20).method_of(&job));
+        assert_eq!((set.method.seed, set.method.options.iter().count()), (7, 0));
+    }
+
+    #[test]
+    fn the_whole_table_cannot_be_a_larger_sample() {
+        let job = Job::parse(JOB, Path::new("job.toml")).unwrap();
+        let told = |whole| verdict(None, &arguments(&[]), &job, whole).unwrap();
+        assert!(told(false).contains("--sample") && !told(true).contains("sample"));
+    }
+
+    #[test]
+    fn words_survive_a_shell() {
+        assert_eq!(shell("privacy.k=20"), "privacy.k=20");
+        assert_eq!(shell("it's here"), "'it'\\''s here'");
+        assert_eq!(shell(""), "''");
     }
 }

@@ -47,15 +47,16 @@ impl Job {
     }
 
     /// Reads a job file and lays settings over it: pairs such as `("privacy.k", "5")`. A value is read as TOML, and as
-    /// plain text when it is not TOML.
+    /// plain text when it is not TOML; it replaces what the key has in the file, a table as a whole.
     pub fn parse_with(text: &str, path: &Path, settings: &[(&str, &str)]) -> Result<Self, JobError> {
         let fail = |problems| JobError { path: path.to_owned(), problems };
         let laid: Vec<String> = settings.iter().map(|(key, value)| as_toml(key, value)).collect();
         let mut root = DeTable::parse(text).map_err(|error| fail(vec![syntax(text, &error)]))?;
         for ((key, _), toml) in settings.iter().zip(&laid) {
             let wrong = Problem::error(*key, "is not a key of a job file").help("write it as `privacy.k=5`");
-            let over = DeTable::parse(toml).map_err(|_| fail(vec![wrong]))?;
-            lay_over(root.get_mut(), over.into_inner());
+            let over = depth(key).zip(DeTable::parse(toml).ok());
+            let (depth, over) = over.ok_or_else(|| fail(vec![wrong]))?;
+            lay_over(root.get_mut(), over.into_inner(), depth);
         }
         let mut problems: Vec<Problem> = Vec::new();
         loop {
@@ -106,12 +107,25 @@ fn as_toml(key: &str, value: &str) -> String {
     format!("{key} = {}", toml::Value::String(value.to_owned()))
 }
 
-fn lay_over<'a>(base: &mut DeTable<'a>, over: DeTable<'a>) {
+/// How many names a key has: two of `privacy.k`. None of what is not a key.
+fn depth(key: &str) -> Option<usize> {
+    let line = format!("{key} = 0");
+    let mut table = DeTable::parse(&line).ok()?.into_inner();
+    let mut depth = 1;
+    while let Some((_, value)) = table.into_iter().next() {
+        let DeValue::Table(below) = value.into_inner() else { return Some(depth) };
+        (table, depth) = (below, depth + 1);
+    }
+    None
+}
+
+/// Puts the value of a key of so many names in the place of the one that is there.
+fn lay_over<'a>(base: &mut DeTable<'a>, over: DeTable<'a>, depth: usize) {
     for (key, value) in over {
         match (base.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut), value) {
-            (Some(DeValue::Table(below)), value) if value.get_ref().is_table() => {
+            (Some(DeValue::Table(below)), value) if depth > 1 => {
                 if let DeValue::Table(table) = value.into_inner() {
-                    lay_over(below, table);
+                    lay_over(below, table, depth - 1);
                 }
             }
             (_, value) => {
@@ -439,6 +453,25 @@ age = { role = "quasi" }
             "job.toml: privacy.k: wrong type: the text \"many\", expected a whole number of 0 or more"
         );
         assert_eq!(set(&[("privcy.k", "3")]).unwrap_err().problems[0].help.as_deref(), Some("did you mean `privacy`?"));
-        assert!(set(&[("a = b", "3")]).unwrap_err().to_string().contains("is not a key of a job file"));
+        for key in ["a = b", "", "a = { b", "privacy.", "a]"] {
+            assert!(set(&[(key, "3")]).unwrap_err().to_string().contains("is not a key of a job file"), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_table_is_replaced_as_a_whole() {
+        let text = format!(
+            "{}\n[method]\nname = \"auto\"\nseed = 7\neffort = \"fast\"\n",
+            JOB.replace("k = 10", "k = 10\nl-diversity = { column = \"a\", l = 3, kind = \"entropy\" }")
+        );
+        let set = |settings: &[(&str, &str)]| Job::parse_with(&text, Path::new("job.toml"), settings).unwrap();
+        let rule = |job: &Job| format!("{:?}", job.privacy.l_diversity);
+        let replaced = set(&[("privacy.l-diversity", "{ column = \"a\", l = 2 }")]);
+        let plain = set(&[("privacy.l-diversity", "{ column = \"a\", l = 2, kind = \"distinct\" }")]);
+        assert_eq!(rule(&replaced), rule(&plain), "nothing is left of the entropy");
+        let job = set(&[("method", "{ name = \"mondrian\" }"), ("method.seed", "3"), ("privacy.k", "4")]);
+        assert_eq!((job.method.name, job.method.seed), (MethodName::new("mondrian").unwrap(), 3));
+        assert_eq!((job.method.options.iter().count(), job.privacy.k), (0, 4));
+        assert_eq!(set(&[("method.name", "mondrian")]).method.options.iter().count(), 1, "one key leaves the others");
     }
 }

@@ -64,15 +64,21 @@ impl Setting {
         if self.l_is_k {
             job.privacy.l_diversity.iter_mut().for_each(|rule| rule.l = f64::from(self.k));
         }
-        if job.method.name != self.method {
+        job.method = self.method_of(&job);
+        job
+    }
+
+    /// The `[method]` table of the job with this setting in it.
+    pub fn method_of(&self, job: &Job) -> MethodSpec {
+        let mut method = job.method.clone();
+        if method.name != self.method {
             // Options of one method mean nothing to another.
-            job.method = MethodSpec { name: self.method, seed: job.method.seed, ..MethodSpec::default() };
+            method = MethodSpec { name: self.method, seed: method.seed, ..MethodSpec::default() };
         }
         if let Some(weight) = self.w_utility {
-            job.method.options =
-                job.method.options.without(&toc::W_PROTECTION).with(&toc::W_UTILITY, Value::Number(weight));
+            method.options = method.options.without(&toc::W_PROTECTION).with(&toc::W_UTILITY, Value::Number(weight));
         }
-        job
+        method
     }
 }
 
