@@ -6,7 +6,7 @@
 const ERA: i64 = 146_097;
 
 /// Days since 1970-01-01 of a date.
-pub(super) fn day_of(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn day_of(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let year_of_era = year.rem_euclid(400);
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
@@ -15,7 +15,7 @@ pub(super) fn day_of(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// The date (year, month, day) so many days after 1970-01-01.
-pub(super) fn date_of(day: i64) -> (i64, i64, i64) {
+pub(crate) fn date_of(day: i64) -> (i64, i64, i64) {
     let shifted = day + 719_468;
     let day_of_era = shifted.rem_euclid(ERA);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

@@ -22,6 +22,7 @@ mod levels;
 mod mask;
 
 pub use calendar::{Calendar, Period, Unit};
+pub(crate) use civil::{date_of, day_of};
 pub use draw::Outline;
 pub use error::{HierarchyError, LineProblem};
 pub use ladder::{Bucket, Ladder};

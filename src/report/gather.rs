@@ -55,19 +55,27 @@ fn rows_of(batch: &RecordBatch) -> impl Fn(usize) -> f64 + '_ {
     move |row| rows.value(row) as f64
 }
 
-/// Published intervals of every class: ends (NaN where open), whether it is null, and rows.
+/// How far a value reaches: whole numbers and dates up to the next one, so that what lies from 4 to 5 is half 5.
+fn reach(data_type: &DataType) -> f64 {
+    let whole = data_type.is_integer() || matches!(data_type, DataType::Date32 | DataType::Date64);
+    if whole { 1.0 } else { 0.0 }
+}
+
+/// Published intervals of every class: its beginning and what it lies below (NaN where open), whether it is null, and
+/// rows.
 fn intervals(column: &QuasiColumn, batch: &RecordBatch) -> Result<Vec<(f64, f64, bool, f64)>> {
     let rows = rows_of(batch);
     let columns = &batch.columns()[..batch.num_columns() - 1];
+    let reach = reach(&column.data_type);
     Ok(match Published::read(column, columns)? {
         Published::Intervals { low, high, null } => {
-            (0..batch.num_rows()).map(|row| (low[row], high[row], null[row], rows(row))).collect()
+            (0..batch.num_rows()).map(|row| (low[row], high[row] + reach, null[row], rows(row))).collect()
         }
         Published::Steps(labels, hierarchy, singles) => (0..batch.num_rows())
             .map(|row| {
                 let label = if labels.is_null(row) { TOP } else { labels.value(row) };
                 let (low, high) = match hierarchy.as_deref() {
-                    _ if !singles[row].is_nan() => (singles[row], singles[row]),
+                    _ if !singles[row].is_nan() => (singles[row], singles[row] + reach),
                     Some(Hierarchy::Calendar(_)) => Period::parse(label)
                         .map_or((f64::NAN, f64::NAN), |period| (period.start as f64, period.end as f64)),
                     _ => Bucket::parse(label)
@@ -93,10 +101,15 @@ async fn line(column: &QuasiColumn, classes: &[RecordBatch], source: Option<&Dat
     for batch in classes {
         published.extend(intervals(column, batch)?);
     }
-    let ends = published.iter().flat_map(|(low, high, ..)| [*low, *high]).filter(|end| !end.is_nan());
+    let ends = published.iter().flat_map(|(low, high, ..)| [*low, *high]).filter(|end| end.is_finite());
     let (min, max) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), end| (min.min(end), max.max(end)));
     // Where everything is open, only the source tells what lies inside.
-    let (min, max) = if min <= max { (min, max) } else { (0.0, 1.0) };
+    let known = match source {
+        _ if min <= max => Some((min, max)),
+        Some(source) => self::ends(source, &column.name).await?,
+        None => None,
+    };
+    let (min, max) = known.unwrap_or((0.0, 1.0));
     let mut line = Line::new(min, max, Kind::of(&column.data_type), source.is_some());
     for (low, high, null, rows) in published {
         if null { line.add_missing(rows) } else { line.add_after(low, high, rows) }
@@ -256,10 +269,10 @@ async fn ranges(rows: &DataFrame, name: &str, data_type: &DataType, k: f64) -> R
     for batch in &batches {
         let ends = batch.column(0).as_struct();
         let (low, high) = (positions(ends.column(0))?, positions(ends.column(1))?);
-        let rows = rows_of(batch);
-        found.extend((0..batch.num_rows()).map(|row| (low[row], high[row], ends.is_null(row), rows(row))));
+        let (rows, reach) = (rows_of(batch), reach(data_type));
+        found.extend((0..batch.num_rows()).map(|row| (low[row], high[row] + reach, ends.is_null(row), rows(row))));
     }
-    let finite = found.iter().flat_map(|(low, high, ..)| [*low, *high]).filter(|end| !end.is_nan());
+    let finite = found.iter().flat_map(|(low, high, ..)| [*low, *high]).filter(|end| end.is_finite());
     let (least, most) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), end| (a.min(end), b.max(end)));
     let (least, most) = if least <= most { (least, most) } else { (0.0, 1.0) };
     let mut line = Line::new(least, most, Kind::of(data_type), false);
