@@ -121,8 +121,11 @@ impl UserDefinedLogicalNodeCore for Anonymize {
         let mut inputs = inputs.into_iter();
         let Some(input) = inputs.next() else { return plan_err!("Anonymize needs an input") };
         let survey = inputs.next();
-        // The optimiser may have dropped identifiers below, so columns may have moved.
         let schema = Arc::new(input.schema().as_arrow().clone());
+        if schema == self.treatment.input {
+            return Ok(Self { input, survey, ..self.clone() });
+        }
+        // The optimiser has dropped identifiers below, so columns have moved.
         let treatment =
             Treatment::resolve(Arc::clone(&self.treatment.policy), schema).map_err(Error::into_datafusion)?;
         let blueprint = match &self.blueprint {
