@@ -67,11 +67,11 @@ impl Run {
 
     /// Works off a pass, and does so again where it runs in other processes and one of them was lost.
     async fn tried<T, F: Future<Output = Result<T>>>(&self, pass: impl Fn() -> F) -> Result<T> {
-        let mut left = self.engine.tries();
+        let mut tried = 0;
         loop {
-            left = left.saturating_sub(1);
+            tried += 1;
             match pass().await {
-                Err(Error::Retry(why)) if left > 0 => tracing::warn!("trying once more: {why}"),
+                Err(Error::Retry(why)) if tried < self.engine.tries() => tracing::warn!("trying once more: {why}"),
                 done => return done,
             }
         }
