@@ -66,7 +66,7 @@ Exit codes:
   1    a fault of Throng itself: please report it
   2    wrong usage
   3    the job file, or a hierarchy it names, is wrong
-  4    the input cannot be used
+  4    the input cannot be used, or a place cannot be read or written
   5    a privacy rule cannot be met, or a release does not hold
   6    memory or disk is too small
   7    the sink holds something in the way

@@ -51,7 +51,7 @@ fn dropped_rows_are_suppressed_and_nothing_else_changes() {
     }
     let allowed = desk(&rows, "privacy.max-suppression = 0.03\ndefaults.nulls = \"drop\"\n");
     let refused = allowed.run(&[]);
-    refused.refused(5, &["20 of 600 rows", "20 for a null", "privacy.max-suppression"]);
+    refused.refused(5, &["20 of 600 rows", "hold a null", "privacy.max-suppression", "nulls = \"category\""]);
     assert_no_values(&refused.err);
     assert!(allowed.sink_files().is_empty());
 }
