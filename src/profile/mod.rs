@@ -274,11 +274,8 @@ impl Again {
     }
 }
 
-/// The plan of a scan. Its partitions wait for the disk now and then, so there are two for every core.
 async fn scan(context: &SessionContext, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-    let mut state = context.state();
-    state.config_mut().options_mut().execution.target_partitions *= 2;
-    Ok(DataFrame::new(state, plan).create_physical_plan().await?)
+    Ok(DataFrame::new(context.state(), plan).create_physical_plan().await?)
 }
 
 /// Folds every partition of a plan on a task of its own, and the results into one.
