@@ -40,6 +40,7 @@ mod presence;
 mod profile;
 mod public;
 mod queries;
+mod ranges;
 mod run;
 mod session;
 mod source;

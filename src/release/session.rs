@@ -14,6 +14,7 @@ use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use super::ranges::FinerRanges;
 use crate::error::{Error, Result, reason};
 use crate::operator::AnonymizeQueryPlanner;
 
@@ -86,6 +87,7 @@ impl SessionOptions {
             .with_runtime_env(Arc::new(runtime.build()?))
             .with_default_features()
             .with_query_planner(Arc::new(AnonymizeQueryPlanner))
+            .with_physical_optimizer_rule(Arc::new(FinerRanges))
             .build();
         Ok((SessionContext::new_with_state(state), folder))
     }
