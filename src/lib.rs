@@ -82,3 +82,4 @@ pub mod recode;
 pub mod release;
 pub mod report;
 pub mod survey;
+mod wide;

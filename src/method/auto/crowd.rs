@@ -5,6 +5,7 @@
 //! are kept lane by lane, so that one row can be held against all groups in a few passes over contiguous memory.
 
 use super::space::{LaneShape, Ruler, STRIDE, Space, bit};
+use crate::wide::{Work, widest};
 
 /// Bounds of one group on one lane.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +66,40 @@ impl Bounds {
             LaneShape::Set { step } => u32::from(*step) * ((self.once | bit(position)).count_ones() - 1),
             interval => interval.interval(self.lo.min(position), self.hi.max(position)),
         }
+    }
+}
+
+/// A row that is held against all groups.
+struct Scan<'a> {
+    crowd: &'a mut Crowd,
+    ruler: &'a Ruler,
+    space: &'a Space,
+    row: u32,
+}
+
+impl Work for Scan<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.crowd.scan_with(self.ruler, self.space, self.row);
+    }
+}
+
+/// A group whose bounds are worked out anew.
+struct Refresh<'a> {
+    crowd: &'a mut Crowd,
+    ruler: &'a Ruler,
+    space: &'a Space,
+    group: usize,
+}
+
+impl Work for Refresh<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.crowd.refresh_with(self.ruler, self.space, self.group);
     }
 }
 
@@ -216,6 +251,11 @@ impl Crowd {
 
     /// Works out bounds and cost of a group anew, after rows left it.
     fn refresh(&mut self, ruler: &Ruler, space: &Space, group: usize) {
+        widest(Refresh { crowd: self, ruler, space, group });
+    }
+
+    #[inline(always)]
+    fn refresh_with(&mut self, ruler: &Ruler, space: &Space, group: usize) {
         self.sizes[group] = self.members[group].len() as u32;
         let width = self.width;
         // All lanes at once, row by row.
@@ -336,6 +376,11 @@ impl Crowd {
 
     /// Works out what a row would add to the cost of every group, into [`extra`](Self::extra).
     pub fn scan(&mut self, ruler: &Ruler, space: &Space, row: u32) {
+        widest(Scan { crowd: self, ruler, space, row });
+    }
+
+    #[inline(always)]
+    fn scan_with(&mut self, ruler: &Ruler, space: &Space, row: u32) {
         let groups = self.len().next_multiple_of(STRIDE);
         let extra = &mut self.extra[..groups];
         extra.fill(0);

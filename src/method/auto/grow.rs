@@ -6,6 +6,7 @@
 
 use super::Judge;
 use super::space::{LaneShape, Ruler, STRIDE, Space, bit};
+use crate::wide::{Work, widest};
 
 /// What the growing group covers on one lane.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,7 +47,7 @@ impl Grower {
         let mut left_over = Vec::new();
         let mut rows = Vec::new();
         while self.free.len() >= judge.k {
-            self.start(ruler, space);
+            widest(Start { grower: self, ruler, space });
             let limit = judge.growth_limit();
             let complete = loop {
                 if self.group.len() >= judge.k {
@@ -62,7 +63,7 @@ impl Grower {
                 if self.free.is_empty() || self.group.len() >= limit {
                     break false;
                 }
-                self.take_cheapest(ruler, space);
+                widest(TakeCheapest { grower: self, ruler, space });
             };
             if complete {
                 finish(&self.group);
@@ -95,6 +96,7 @@ impl Grower {
     }
 
     /// Starts a group with the first free row.
+    #[inline(always)]
     fn start(&mut self, ruler: &Ruler, space: &Space) {
         self.group.clear();
         let seed = self.remove(0);
@@ -129,6 +131,7 @@ impl Grower {
     }
 
     /// Moves the free row that costs least into the group.
+    #[inline(always)]
     fn take_cheapest(&mut self, ruler: &Ruler, space: &Space) {
         let at = cheapest(&self.costs[..self.free.len()]);
         let index = self.remove(at);
@@ -191,8 +194,40 @@ impl Grower {
     }
 }
 
+/// The start of a group.
+struct Start<'a> {
+    grower: &'a mut Grower,
+    ruler: &'a Ruler,
+    space: &'a Space,
+}
+
+impl Work for Start<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.grower.start(self.ruler, self.space);
+    }
+}
+
+/// One more row of a group.
+struct TakeCheapest<'a> {
+    grower: &'a mut Grower,
+    ruler: &'a Ruler,
+    space: &'a Space,
+}
+
+impl Work for TakeCheapest<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.grower.take_cheapest(self.ruler, self.space);
+    }
+}
+
 /// Adds to the cost of every position outside of an interval.
-#[inline]
+#[inline(always)]
 fn add_outside(costs: &mut [u16], xs: &[u16], lo: u16, width: u16, more: u16) {
     if more == 0 {
         return;
@@ -203,6 +238,7 @@ fn add_outside(costs: &mut [u16], xs: &[u16], lo: u16, width: u16, more: u16) {
 }
 
 /// Place of the first smallest cost.
+#[inline(always)]
 fn cheapest(costs: &[u16]) -> usize {
     let (mut best, mut chunk_of_best) = (u16::MAX, 0);
     for (c, chunk) in costs.chunks(256).enumerate() {
