@@ -1,4 +1,4 @@
-//! `assign_cell(quasi...)`: which cell a row belongs to. A scalar function that holds the survey's tree.
+//! `assign_cell(quasi...)`: which cell a row belongs to, as its label. A scalar function that holds the survey's tree.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl ScalarUDFImpl for AssignCell {
             Some(present) if present.is_null(row) => (row % tree.cells()) as u32,
             _ => tree.assign_by(|axis| codes[axis][row]),
         };
-        let cells = UInt32Array::from_iter_values((0..args.number_rows).map(cell));
+        let cells = UInt32Array::from_iter_values((0..args.number_rows).map(|row| blueprint.labels.of(cell(row))));
         Ok(ColumnarValue::Array(Arc::new(cells)))
     }
 }

@@ -7,6 +7,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::labels::Labels;
 use super::memory::cell_rows;
 use crate::domain::Axis;
 use crate::encode::Coder;
@@ -27,6 +28,8 @@ pub struct Blueprint {
     pub treatment: Arc<Treatment>,
     /// What the table looks like.
     pub survey: Survey,
+    /// What the exchange knows the cells by.
+    pub(super) labels: Labels,
     /// One coder per quasi-identifier.
     pub coders: Vec<Coder>,
     /// The axes of the coders.
@@ -115,7 +118,21 @@ impl Blueprint {
         } else {
             Vec::new()
         };
-        Ok(Self { treatment, survey, coders, axes, method, rules, dependencies, plain, queries, slices, combined })
+        let labels = Labels::new(survey.tree.cells())?;
+        Ok(Self {
+            treatment,
+            survey,
+            labels,
+            coders,
+            axes,
+            method,
+            rules,
+            dependencies,
+            plain,
+            queries,
+            slices,
+            combined,
+        })
     }
 
     /// No groups yet, with room for everything that is measured.

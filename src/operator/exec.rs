@@ -33,7 +33,7 @@ use futures::TryStreamExt;
 use tokio::sync::OnceCell;
 
 use super::assign_cell::{ASSIGN_CELL, AssignCell};
-use super::memory::cell_memory;
+use super::memory::{cell_memory, fits_ahead};
 use super::stream::{CellStream, Metrics, Tally};
 use super::{Blueprint, CELL_COLUMN};
 use crate::error::Error;
@@ -233,6 +233,7 @@ impl ExecutionPlan for AnonymizeExec {
         let tally = Arc::clone(&self.tally);
         let metrics = Metrics::new(&self.metrics, partition);
         let rows_schema = self.input.schema();
+        let partitions = self.properties.partitioning.partition_count();
         let start = async move {
             let blueprint = shared
                 .get_or_try_init(|| async {
@@ -249,14 +250,22 @@ impl ExecutionPlan for AnonymizeExec {
             // Set memory aside before the sort below can take all of it: a sort can spill, a cell cannot.
             let reservation =
                 MemoryConsumer::new(format!("AnonymizeExec[{partition}]")).register(context.memory_pool());
-            if matches!(context.memory_pool().memory_limit(), MemoryLimit::Finite(_)) {
+            let mut ahead = true;
+            if let MemoryLimit::Finite(limit) = context.memory_pool().memory_limit() {
                 let rows = (blueprint.survey.rows / blueprint.survey.tree.cells().max(1) as u64) as usize;
+                ahead = fits_ahead(&rows_schema, rows, partitions, limit);
                 reservation.try_grow(cell_memory(&rows_schema, rows))?;
             }
             let rows = input.execute(partition, Arc::clone(&context))?;
             let batch_rows = context.session_config().batch_size();
-            let stream =
-                CellStream::new(rows, Arc::clone(blueprint), (tally, partition), metrics, reservation, batch_rows);
+            let stream = CellStream::new(
+                rows,
+                Arc::clone(blueprint),
+                (tally, partition),
+                metrics,
+                (reservation, ahead),
+                batch_rows,
+            );
             Ok::<_, datafusion::error::DataFusionError>(stream.into_stream())
         };
         let stream = futures::stream::once(start).try_flatten();

@@ -27,6 +27,14 @@ pub(super) fn cell_memory(schema: &Schema, rows: usize) -> usize {
     WORKING_FACTOR * rows * row_width(schema)
 }
 
+/// The part of the limit that may go to cells which are gathered while others are worked on.
+const SHARE_AHEAD: usize = 8;
+
+/// Whether a limit has room for one more cell of so many rows in each of so many partitions.
+pub(super) fn fits_ahead(schema: &Schema, rows: usize, partitions: usize, limit: usize) -> bool {
+    cell_memory(schema, rows).saturating_mul(partitions) <= limit / SHARE_AHEAD
+}
+
 /// Partitions that a limit has room for: half of it is for cells, the other half for exchange and sort.
 pub fn fitting_partitions(schema: &Schema, limit: usize, wanted: usize) -> usize {
     let cell = cell_memory(schema, cell_rows(schema, Some(limit)));
@@ -72,5 +80,13 @@ mod tests {
     fn few_partitions_fit_a_small_limit() {
         assert_eq!(fitting_partitions(&census(), 1 << 27, 8), 3);
         assert_eq!(fitting_partitions(&census(), 1 << 33, 8), 8);
+    }
+
+    #[test]
+    fn only_a_large_limit_lets_gather_ahead() {
+        let rows = cell_rows(&census(), Some(1 << 30));
+        assert!(!fits_ahead(&census(), rows, 2, 1 << 30));
+        assert!(fits_ahead(&census(), rows, 2, 1 << 31));
+        assert!(!fits_ahead(&census(), rows, 8, 1 << 31));
     }
 }

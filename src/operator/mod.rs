@@ -19,6 +19,7 @@ mod codec;
 mod dataframe;
 mod exec;
 mod identifiers;
+mod labels;
 mod logical;
 mod members;
 mod memory;

@@ -1,7 +1,8 @@
 //! The stream of one partition. It
 //! - gathers batches, which come sorted by cell, until a cell is complete;
 //! - reserves every byte that it holds, and says which setting to raise when the pool refuses;
-//! - hands the cell to a blocking thread, so that the runtime stays responsive;
+//! - hands the cell to a blocking thread, so that the runtime stays responsive, and gathers the next one meanwhile where
+//!   the memory limit has ample room;
 //! - counts rows, groups, suppressed rows and times;
 //! - cuts the published rows into batches of the session's size.
 
@@ -18,8 +19,9 @@ use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
 use futures::{Stream, StreamExt, stream};
 
+use super::Blueprint;
+use super::cell::{self, Cell};
 use super::memory::WORKING_FACTOR;
-use super::{Blueprint, cell};
 use crate::encode::{batch_size, compact};
 use crate::error::{Error, Result};
 use crate::measure::Groups as Measures;
@@ -99,17 +101,28 @@ pub(super) struct CellStream {
     metrics: Metrics,
     reservation: MemoryReservation,
     batch_rows: usize,
-    /// The cell that is being gathered, and its batches.
-    open: Option<(u32, Vec<RecordBatch>)>,
-    /// Bytes of the open cell.
-    held: usize,
+    /// Whether the next cell is gathered while one is worked on or taken.
+    ahead: bool,
     /// What was reserved before the first batch: kept until the end.
     floor: usize,
+    /// The cell that is being gathered.
+    open: Option<Gathered>,
     /// Complete cells that wait for their turn.
-    complete: VecDeque<(u32, Vec<RecordBatch>)>,
-    /// Published rows that wait to be taken.
-    ready: Option<(RecordBatch, usize)>,
+    complete: VecDeque<Gathered>,
+    /// A batch that there was no memory for while a cell was worked on.
+    parked: Option<RecordBatch>,
+    /// The cell that is being worked on, and the bytes of its rows.
+    working: Option<(SpawnedTask<Result<Cell>>, usize)>,
+    /// Published rows that wait to be taken, how many of them were, and the bytes of the rows that they were made of.
+    ready: Option<(RecordBatch, usize, usize)>,
     ended: bool,
+}
+
+/// The rows of a cell, as far as they have come.
+struct Gathered {
+    cell: u32,
+    batches: Vec<RecordBatch>,
+    bytes: usize,
 }
 
 impl CellStream {
@@ -118,7 +131,7 @@ impl CellStream {
         blueprint: Arc<Blueprint>,
         (tally, partition): (Arc<Mutex<Tally>>, usize),
         metrics: Metrics,
-        reservation: MemoryReservation,
+        (reservation, ahead): (MemoryReservation, bool),
         batch_rows: usize,
     ) -> Self {
         let floor = reservation.size();
@@ -130,10 +143,12 @@ impl CellStream {
             metrics,
             reservation,
             batch_rows,
-            open: None,
-            held: 0,
+            ahead,
             floor,
+            open: None,
             complete: VecDeque::new(),
+            parked: None,
+            working: None,
             ready: None,
             ended: false,
         }
@@ -149,47 +164,84 @@ impl CellStream {
 
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some((rows, from)) = self.ready.take() {
-                let length = self.batch_rows.min(rows.num_rows() - from);
-                let batch = rows.slice(from, length);
-                if from + length < rows.num_rows() {
-                    self.ready = Some((rows, from + length));
-                } else {
-                    self.release();
-                }
-                self.metrics.baseline.record_output(batch.num_rows());
+            if self.working.is_none() && (self.ahead || self.ready.is_none()) {
+                self.working = self.complete.pop_front().map(|cell| self.begin(cell));
+            }
+            if let Some(batch) = self.take() {
                 return Ok(Some(batch));
             }
-            if let Some((cell, batches)) = self.complete.pop_front() {
-                self.work(cell, batches).await?;
-            } else if self.ended {
-                self.metrics.baseline.done();
-                self.end()?;
-                return Ok(None);
-            } else if let Some(batch) = self.input.next().await {
-                self.gather(batch?)?;
-            } else {
-                self.ended = true;
-                self.complete.extend(self.open.take());
+            // One cell ahead is enough.
+            let gathers = self.working.is_none() || (self.ahead && self.complete.is_empty() && self.parked.is_none());
+            match &mut self.working {
+                Some((task, _)) => tokio::select! {
+                    done = task => self.finish(done.map_err(|error| failed(&error))??)?,
+                    batch = self.input.next(), if gathers && !self.ended => self.gather(batch.transpose()?)?,
+                },
+                None if self.ended && self.parked.is_none() => {
+                    self.metrics.baseline.done();
+                    self.end()?;
+                    return Ok(None);
+                }
+                None => {
+                    let batch = match self.parked.take() {
+                        Some(batch) => Some(batch),
+                        None => self.input.next().await.transpose()?,
+                    };
+                    self.gather(batch)?;
+                }
             }
         }
     }
 
-    /// Adds a batch to the open cell, and closes cells that it goes beyond.
-    fn gather(&mut self, batch: RecordBatch) -> Result<()> {
+    /// The next of the published rows.
+    fn take(&mut self) -> Option<RecordBatch> {
+        let (rows, from, bytes) = self.ready.take()?;
+        let length = self.batch_rows.min(rows.num_rows() - from);
+        let batch = rows.slice(from, length);
+        if from + length < rows.num_rows() {
+            self.ready = Some((rows, from + length, bytes));
+        } else {
+            self.release();
+        }
+        self.metrics.baseline.record_output(length);
+        Some(batch)
+    }
+
+    /// Adds a batch to the open cell, and closes cells that it goes beyond; without a batch, all of them.
+    fn gather(&mut self, batch: Option<RecordBatch>) -> Result<()> {
+        let Some(batch) = batch else {
+            self.ended = true;
+            self.complete.extend(self.open.take());
+            return Ok(());
+        };
         let cells = batch.columns().last().ok_or_else(|| Error::Internal("a batch without a cell column".into()))?;
         let cells = cells.as_primitive::<UInt32Type>().values().clone();
-        let width = batch.num_columns() - 1;
-        let rows = batch.project(&(0..width).collect::<Vec<_>>())?;
+        let rows = batch.project(&(0..batch.num_columns() - 1).collect::<Vec<_>>())?;
         let mut from = 0;
+        let mut parts = Vec::new();
         for run in cells.chunk_by(|a, b| a == b) {
             let part = compact(&rows.slice(from, run.len()))?;
             from += run.len();
-            self.reserve(batch_size(&part))?;
+            let cell = self.blueprint.labels.cell(run[0]);
+            let cell = cell.ok_or_else(|| Error::Internal(format!("no cell has the label {}", run[0])))?;
+            parts.push((cell, batch_size(&part), part));
+        }
+        if let Err(error) = self.reserve(parts.iter().map(|(_, bytes, _)| bytes).sum()) {
+            // What is worked on will be given back.
+            if self.working.is_none() && self.ready.is_none() {
+                return Err(error);
+            }
+            self.parked = Some(batch);
+            return Ok(());
+        }
+        for (cell, bytes, part) in parts {
             match &mut self.open {
-                Some((cell, batches)) if *cell == run[0] => batches.push(part),
+                Some(open) if open.cell == cell => {
+                    open.batches.push(part);
+                    open.bytes += bytes;
+                }
                 _ => {
-                    let closed = self.open.replace((run[0], vec![part]));
+                    let closed = self.open.replace(Gathered { cell, batches: vec![part], bytes });
                     self.complete.extend(closed);
                 }
             }
@@ -198,7 +250,7 @@ impl CellStream {
     }
 
     /// Anonymises a complete cell on a blocking thread.
-    async fn work(&mut self, cell: u32, batches: Vec<RecordBatch>) -> Result<()> {
+    fn begin(&self, Gathered { cell, batches, bytes }: Gathered) -> (SpawnedTask<Result<Cell>>, usize) {
         let blueprint = Arc::clone(&self.blueprint);
         let task = SpawnedTask::spawn_blocking(move || {
             let schema =
@@ -207,7 +259,12 @@ impl CellStream {
             drop(batches);
             cell::anonymise(&blueprint, cell, &rows)
         });
-        let done = task.join().await.map_err(|error| Error::Internal(format!("grouping a cell failed: {error}")))??;
+        (task, bytes)
+    }
+
+    /// Takes over what a cell has become.
+    fn finish(&mut self, done: Cell) -> Result<()> {
+        let bytes = self.working.take().map_or(0, |(_, bytes)| bytes);
         self.metrics.cells.add(1);
         self.metrics.groups.add(done.measures.loss.groups() as usize);
         self.metrics.suppressed.add(done.measures.loss.suppressed() as usize);
@@ -223,7 +280,7 @@ impl CellStream {
         }
         drop(tally);
         if done.rows.num_rows() > 0 {
-            self.ready = Some((done.rows, 0));
+            self.ready = Some((done.rows, 0, bytes));
         } else {
             self.release();
         }
@@ -244,14 +301,21 @@ impl CellStream {
         }
     }
 
-    fn reserve(&mut self, bytes: usize) -> Result<()> {
-        self.held += bytes * WORKING_FACTOR;
-        let wanted = self.held.max(self.floor);
-        self.reservation.try_resize(wanted).map_err(|error| {
+    /// Bytes of all rows that are held.
+    fn held(&self) -> usize {
+        let gathered = self.complete.iter().chain(&self.open).map(|cell| cell.bytes).sum::<usize>();
+        let working = self.working.as_ref().map_or(0, |(_, bytes)| *bytes);
+        gathered + working + self.ready.as_ref().map_or(0, |(_, _, bytes)| *bytes)
+    }
+
+    /// Reserves memory for what is held, and for more.
+    fn reserve(&mut self, more: usize) -> Result<()> {
+        let wanted = (self.held() + more) * WORKING_FACTOR;
+        self.reservation.try_resize(wanted.max(self.floor)).map_err(|error| {
             Error::Resources(format!(
                 "a cell needs {} of working memory, which the memory limit does not leave; raise --memory-limit, or \
                  lower --cell-rows or --partitions ({})",
-                bytesize::ByteSize(self.held as u64),
+                bytesize::ByteSize(wanted as u64),
                 error.strip_backtrace()
             ))
         })
@@ -259,9 +323,10 @@ impl CellStream {
 
     /// Gives back what finished cells have held.
     fn release(&mut self) {
-        let waiting =
-            self.complete.iter().chain(&self.open).flat_map(|(_, batches)| batches).map(batch_size).sum::<usize>();
-        self.held = waiting * WORKING_FACTOR;
-        self.reservation.resize(self.held.max(self.floor));
+        self.reservation.resize((self.held() * WORKING_FACTOR).max(self.floor));
     }
+}
+
+fn failed(error: &tokio::task::JoinError) -> Error {
+    Error::Internal(format!("grouping a cell failed: {error}"))
 }
