@@ -21,6 +21,14 @@ impl Cover {
         Self { rows: 0, lo: vec![Code::MAX; axes], hi: vec![0; axes], sets: vec![Vec::new(); axes] }
     }
 
+    /// Makes this the cover of no rows again.
+    pub fn clear(&mut self) {
+        self.rows = 0;
+        self.lo.fill(Code::MAX);
+        self.hi.fill(0);
+        self.sets.iter_mut().for_each(Vec::clear);
+    }
+
     /// The cover of the given rows of codes.
     pub fn of<'a>(axes: &[Axis], rows: impl IntoIterator<Item = &'a [Code]>) -> Self {
         let mut cover = Self::empty(axes.len());
@@ -68,7 +76,8 @@ impl Cover {
         (self.lo[a], self.hi[a]) = (0, last);
         if axes[a].is_set() {
             // More codes than a published set can list are everything.
-            self.sets[a] = (0..=last.min(LARGEST_SET as Code)).collect();
+            self.sets[a].clear();
+            self.sets[a].extend(0..=last.min(LARGEST_SET as Code));
         }
     }
 

@@ -11,7 +11,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::{filter, take};
 
 use super::{Blueprint, members};
-use crate::domain::{Grouping, Table};
+use crate::domain::{Cover, Grouping, Table};
 use crate::encode::{class_hashes, encode_sensitive, row_hashes, without_nulls};
 use crate::error::Result;
 use crate::job::{Nulls, Role};
@@ -271,11 +271,12 @@ fn measure(
     let mut measures = blueprint.measures();
     let withheld: Vec<bool> = blueprint.treatment.quasi.iter().map(|quasi| quasi.withheld).collect();
     // What a reader sees of a group: everything is possible on an axis that is withheld.
-    let shown = |rows: &[u32]| {
-        let mut cover = table.cover(rows);
+    let show = |rows: &[u32], cover: &mut Cover| {
+        cover.clear();
+        rows.iter().for_each(|&row| cover.add(&table.axes, table.row(row)));
         (0..withheld.len()).filter(|&a| withheld[a]).for_each(|a| cover.widen(&table.axes, a));
-        cover
     };
+    let (mut cover, mut histogram) = (Cover::empty(table.axes.len()), Vec::new());
     let mut of_group = vec![0.0; losses.len()];
     let (mut spreads, mut disclosures) = (Vec::new(), Vec::new());
     for (group, rows) in groups.grouping.iter().enumerate() {
@@ -288,19 +289,19 @@ fn measure(
             continue;
         }
         for sensitive in &table.sensitive {
-            let histogram = view.histogram(sensitive);
+            view.histogram_into(sensitive, &mut histogram);
             spreads.push(1.0 - crate::measure::protection::s_diversity(&histogram, sensitive));
             disclosures.push(range_diversity(&histogram, sensitive));
         }
         measures.add_group(published, &of_group, &spreads, &disclosures);
-        let cover = shown(rows);
+        show(rows, &mut cover);
         if blueprint.treatment.form().is_numbered() {
             measures.generalisation.add_rows(&table.axes, published);
         } else {
             measures.generalisation.add_group(&table.axes, &cover, published);
         }
         if let Some(workload) = &mut measures.workload {
-            workload.add_group(&blueprint.queries, table, rows, &cover);
+            workload.add_group(&blueprint.queries, &table.axes, &cover, published);
         }
     }
     for (axis, parts) in raised.into_iter().flat_map(|raised| raised.parts.iter().enumerate()) {
@@ -312,10 +313,14 @@ fn measure(
     let suppressed = &groups.grouping.left_over;
     measures.loss.add_suppressed(GroupView::new(table, suppressed).members() as u64);
     if let Some(workload) = &mut measures.workload {
-        workload.add_suppressed(&blueprint.queries, table, suppressed);
+        workload.add_table(&blueprint.queries, table);
     }
     if let Some(information) = &mut measures.information {
-        information.add_cell(table, groups.grouping.iter().map(|rows| (rows, shown(rows))), suppressed);
+        let shown = groups.grouping.iter().map(|rows| {
+            show(rows, &mut cover);
+            (rows, cover.clone())
+        });
+        information.add_cell(table, shown, suppressed);
     }
     if !blueprint.dependencies.list.is_empty() {
         measures.dependencies = Preserved::of(&blueprint.dependencies, table, groups.grouping, &withheld);

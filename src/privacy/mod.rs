@@ -80,9 +80,21 @@ impl<'a> GroupView<'a> {
 
     /// How often each sensitive code is published, ascending by code.
     pub fn histogram(&self, sensitive: &Sensitive) -> Vec<(u32, u32)> {
-        let mut codes: Vec<u32> = self.table.members_of(self.rows).map(|row| sensitive.codes[row as usize]).collect();
-        codes.sort_unstable();
-        codes.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect()
+        let mut histogram = Vec::new();
+        self.histogram_into(sensitive, &mut histogram);
+        histogram
+    }
+
+    /// The same in a place that is used again and again.
+    pub fn histogram_into(&self, sensitive: &Sensitive, histogram: &mut Vec<(u32, u32)>) {
+        histogram.clear();
+        histogram.extend(self.table.members_of(self.rows).map(|row| (sensitive.codes[row as usize], 1)));
+        histogram.sort_unstable();
+        histogram.dedup_by(|next, first| {
+            let same = next.0 == first.0;
+            first.1 += if same { next.1 } else { 0 };
+            same
+        });
     }
 }
 
