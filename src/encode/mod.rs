@@ -15,7 +15,7 @@ mod words;
 
 pub use memory::{batch_size, compact};
 pub use nulls::{present, without_nulls};
-pub use position::{is_number, is_time, positions};
+pub use position::{is_number, is_time, is_whole, positions};
 pub use quasi::{Coder, MOST_CODES};
 pub use reference::{MOST_VALUES, Reference};
 pub use sensitive::{SensitiveDomain, encode_sensitive};

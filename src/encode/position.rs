@@ -1,6 +1,7 @@
 //! Numbers and points in time as positions on one real line.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type, TimeUnit};
 use datafusion::error::Result;
@@ -21,8 +22,12 @@ pub fn is_time(data_type: &DataType) -> bool {
 /// The position of every value: numbers as they are, points in time in days. Null (and not-a-number) is NaN.
 pub fn positions(array: &ArrayRef) -> Result<Vec<f64>> {
     const DAY: f64 = 86_400.0;
+    if matches!(array.data_type(), DataType::Int32 | DataType::Date32) {
+        let data = array.to_data();
+        let numbers = &data.buffer::<i32>(0)[..array.len()];
+        return Ok(without_nulls(numbers.iter().map(|number| f64::from(*number)).collect(), array.nulls()));
+    }
     let (as_number, scale) = match array.data_type() {
-        DataType::Date32 => (cast(&cast(array, &DataType::Int32)?, &DataType::Float64)?, 1.0),
         DataType::Date64 => (cast(&cast(array, &DataType::Int64)?, &DataType::Float64)?, DAY * 1e3),
         DataType::Timestamp(unit, _) => {
             (cast(&cast(array, &DataType::Int64)?, &DataType::Float64)?, DAY * per_second(unit))
@@ -37,14 +42,20 @@ pub fn positions(array: &ArrayRef) -> Result<Vec<f64>> {
     if scale != 1.0 {
         positions.iter_mut().for_each(|position| *position /= scale);
     }
-    if let Some(nulls) = numbers.nulls().filter(|nulls| nulls.null_count() > 0) {
-        for (row, position) in positions.iter_mut().enumerate() {
-            if nulls.is_null(row) {
-                *position = f64::NAN;
-            }
-        }
+    Ok(without_nulls(positions, numbers.nulls()))
+}
+
+/// Nulls have no position.
+fn without_nulls(mut positions: Vec<f64>, nulls: Option<&NullBuffer>) -> Vec<f64> {
+    if let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) {
+        (!nulls.inner()).set_indices().for_each(|row| positions[row] = f64::NAN);
     }
-    Ok(positions)
+    positions
+}
+
+/// Whether every position of the type is a whole number.
+pub fn is_whole(data_type: &DataType) -> bool {
+    data_type.is_integer() || *data_type == DataType::Date32
 }
 
 fn per_second(unit: &TimeUnit) -> f64 {
@@ -71,8 +82,10 @@ mod tests {
         let found = positions(&decimal)?;
         assert_eq!(found[0], 12.5);
         assert!(found[1].is_nan());
-        let date: ArrayRef = Arc::new(Date32Array::from(vec![-1, 365]));
-        assert_eq!(positions(&date)?, [-1.0, 365.0]);
+        let date: ArrayRef = Arc::new(Date32Array::from(vec![Some(7), Some(-1), None, Some(365)]));
+        let found = positions(&date.slice(1, 3))?;
+        assert_eq!((found[0], found[2]), (-1.0, 365.0));
+        assert!(found[1].is_nan());
         let noon: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![43_200_000_000]));
         assert_eq!(positions(&noon)?, [0.5]);
         Ok(())

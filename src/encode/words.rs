@@ -82,15 +82,16 @@ pub fn map_text<T: Copy>(
     mut code: impl FnMut(&str) -> T,
     mut put: impl FnMut(usize, T),
 ) {
-    const SLOTS: usize = 1 << 12;
-    let mut memory: Vec<(u128, T)> = vec![(u128::MAX, null); SLOTS];
+    // Few slots for few rows: a memory costs time to set up, too.
+    let bits = (array.len() / 8).clamp(1 << 6, 1 << 12).ilog2();
+    let mut memory: Vec<(u128, T)> = vec![(u128::MAX, null); 1 << bits];
     for (row, &view) in array.views().iter().enumerate() {
         if array.is_null(row) {
             put(row, null);
             continue;
         }
         let mixed = (view as u64 ^ (view >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let slot = &mut memory[(mixed >> 52) as usize % SLOTS];
+        let slot = &mut memory[(mixed >> (u64::BITS - bits)) as usize];
         if slot.0 != view {
             *slot = (view, code(array.value(row)));
         }

@@ -74,7 +74,13 @@ impl Mask {
 
     /// Characters that two values have in common from the kept end on.
     fn common(&self, a: &str, b: &str) -> usize {
-        self.chars(a).zip(self.chars(b)).take_while(|(a, b)| a == b).count()
+        fn alike(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize {
+            a.zip(b).take_while(|(a, b)| a == b).count()
+        }
+        match self.hides {
+            End::Right => alike(a.chars(), b.chars()),
+            End::Left => alike(a.chars().rev(), b.chars().rev()),
+        }
     }
 
     /// The most characters that a level keeps when no more than `common` may be kept; 0 is the top.

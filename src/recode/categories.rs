@@ -1,7 +1,5 @@
 //! Text and other categories: nodes of a hierarchy, masks, sets, or the commonest value.
 
-use std::collections::BTreeSet;
-
 use datafusion::arrow::array::{Array, ArrayRef, UInt32Array};
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::DataType;
@@ -48,10 +46,9 @@ pub(super) fn sets(
             return (TOP.to_owned(), 1.0);
         }
         let loss = if domain > 1.0 { ((values.len() - 1) as f64 / (domain - 1.0)).min(1.0) } else { 0.0 };
-        let listed: Vec<&str> = values.iter().copied().collect();
-        match listed[..] {
-            [single] => (single.to_owned(), loss),
-            _ => (format!("{{{}}}", listed.join(", ")), loss),
+        match values {
+            [single] => ((*single).to_owned(), loss),
+            _ => (format!("{{{}}}", values.join(", ")), loss),
         }
     })
 }
@@ -77,13 +74,14 @@ pub(super) fn masks(
     })
 }
 
-/// Calls `publish` with the distinct values of every group that has any, and whether nulls are among its rows.
+/// Calls `publish` with the distinct values of every group that has any, in their order, and whether nulls are among its
+/// rows.
 fn each_set(
     coder: &Coder,
     axis: usize,
     original: &ArrayRef,
     groups: &Groups<'_>,
-    mut publish: impl FnMut(&BTreeSet<&str>, bool) -> (String, f64),
+    mut publish: impl FnMut(&[&str], bool) -> (String, f64),
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
     let values = text(original)?;
     // While the word list holds every value, codes name them; else the values themselves are looked at.
@@ -91,8 +89,9 @@ fn each_set(
     let null = coder.axis().null;
     let (mut names, mut losses) = (Vec::new(), Vec::new());
     let mut codes: Vec<Code> = Vec::new();
+    let mut set: Vec<&str> = Vec::new();
     for rows in groups.grouping.iter() {
-        let mut set: BTreeSet<&str> = BTreeSet::new();
+        set.clear();
         let nulls;
         if let Some(words) = words {
             codes.clear();
@@ -106,6 +105,8 @@ fn each_set(
             nulls = batch_rows.clone().any(|row| values.is_null(row));
             set.extend(batch_rows.filter(|row| values.is_valid(*row)).map(|row| values.value(row)));
         }
+        set.sort_unstable();
+        set.dedup();
         if set.is_empty() {
             names.push(None);
             losses.push(0.0);

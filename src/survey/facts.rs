@@ -6,7 +6,7 @@ use datafusion::arrow::array::{Array, ArrayRef};
 use serde::{Deserialize, Serialize};
 
 use super::sketch::{HashSketch, WordSketch};
-use crate::encode::{Reference, SensitiveDomain, is_number, is_time, map_text, positions, row_hashes, text};
+use crate::encode::{Reference, SensitiveDomain, is_number, is_time, is_whole, map_text, positions, row_hashes, text};
 use crate::error::Result;
 use crate::hierarchy::Hierarchy;
 use crate::job::{QuasiColumn, SensitiveColumn};
@@ -67,13 +67,14 @@ impl Collector {
     pub(super) fn add(&mut self, column: &QuasiColumn, array: &ArrayRef) -> Result<()> {
         match self {
             Self::Line { min, max, whole, nulls } => {
+                let of_wholes = is_whole(array.data_type());
                 for position in positions(array)? {
                     if position.is_nan() {
                         *nulls += 1;
                     } else if position.is_finite() {
                         *min = min.min(position);
                         *max = max.max(position);
-                        *whole &= position.fract() == 0.0;
+                        *whole = *whole && (of_wholes || position.fract() == 0.0);
                     } else {
                         // An infinite domain would make every range in it look like nothing.
                         *whole = false;

@@ -4,6 +4,7 @@
 //! kept once, with their number as weight; a table with few distinct rows is therefore sampled whole and exactly.
 
 use datafusion::arrow::array::{BooleanArray, RecordBatch, UInt64Array};
+use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::{filter_record_batch, interleave_record_batch, take_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
 
@@ -82,9 +83,9 @@ impl Sampler {
 
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let hashes = row_hashes(batch.columns(), batch.num_rows(), self.seed)?;
-        let keep: BooleanArray = hashes.iter().map(|hash| Some(*hash < self.ceiling)).collect();
-        let rows = compact(&filter_record_batch(batch, &keep)?)?;
-        if rows.num_rows() > 0 {
+        let keep = BooleanBuffer::collect_bool(hashes.len(), |row| hashes[row] < self.ceiling);
+        if keep.has_true() {
+            let rows = compact(&filter_record_batch(batch, &BooleanArray::new(keep, None))?)?;
             let hashes: Vec<u64> = hashes.into_iter().filter(|hash| *hash < self.ceiling).collect();
             self.push(rows, hashes, None)?;
         }
