@@ -5,7 +5,7 @@
 //! once in a while instead of once a row.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
-use datafusion::arrow::buffer::{Buffer, NullBuffer};
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 
 use super::guess::is_text;
@@ -151,46 +151,6 @@ impl Hashes {
     }
 }
 
-/// Places of a dictionary at which texts were seen.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
-    /// The dictionary, held so that nothing else takes its place.
-    dictionary: Option<Buffer>,
-    /// For every sixteen bytes of it, where a text begins there and how long it is.
-    places: Vec<u16>,
-}
-
-impl Seen {
-    /// The rows whose texts may be new: not those that were read from the same place before.
-    pub(super) fn fresh(&mut self, words: &StringViewArray) -> Vec<usize> {
-        let nulls = words.nulls().filter(|nulls| nulls.null_count() > 0);
-        let valid = |row: &usize| nulls.is_none_or(|nulls| nulls.is_valid(*row));
-        let [dictionary] = words.data_buffers() else { return (0..words.len()).filter(valid).collect() };
-        if self.dictionary.as_ref().is_none_or(|seen| !seen.ptr_eq(dictionary) || seen.len() != dictionary.len()) {
-            self.dictionary = Some(dictionary.clone());
-            self.places.clear();
-            self.places.resize(dictionary.len() / 16 + 1, 0);
-        }
-        let mut fresh = Vec::with_capacity(words.len());
-        for (row, &view) in words.views().iter().enumerate() {
-            let (length, offset) = (view as u32, (view >> 96) as u32);
-            if (INLINE + 1..1 << 12).contains(&length) && valid(&row) {
-                let place = &mut self.places[offset as usize / 16];
-                let text = ((offset % 16) | (length << 4)) as u16;
-                if *place == text {
-                    continue;
-                }
-                *place = text;
-            }
-            fresh.push(row);
-        }
-        if nulls.is_some() {
-            fresh.retain(valid);
-        }
-        fresh
-    }
-}
-
 /// The hash of a text by its view.
 fn hash_word(words: &StringViewArray, row: usize, view: u128) -> u64 {
     match view as u32 {
@@ -202,7 +162,7 @@ fn hash_word(words: &StringViewArray, row: usize, view: u128) -> u64 {
 }
 
 /// Bytes that a view holds itself.
-const INLINE: u32 = 12;
+pub(super) const INLINE: u32 = 12;
 
 /// 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -284,26 +244,6 @@ mod tests {
         assert_eq!(of(&short), first[..2]);
         assert_eq!(distinct(first.clone()), 4);
         assert_eq!(hashes(plain), first, "whatever was seen before");
-    }
-
-    #[test]
-    fn texts_of_a_dictionary_are_fresh_once() {
-        let words = ["a text that is longer than a view", "ox", "a text that is longer than a bird"];
-        let plain = StringViewArray::from_iter_values(words);
-        let [dictionary] = plain.data_buffers() else { panic!("one buffer") };
-        let take = |rows: &[usize], nulls: Vec<bool>| {
-            let views: Vec<u128> = rows.iter().map(|row| plain.views()[*row]).collect();
-            StringViewArray::new(views.into(), vec![dictionary.clone()], Some(NullBuffer::from(nulls)))
-        };
-        let mut seen = Seen::default();
-        assert_eq!(seen.fresh(&take(&[0, 1, 0, 1], vec![true; 4])), [0, 1, 3], "short texts are always");
-        assert_eq!(seen.fresh(&take(&[0, 2, 2, 1], vec![true, false, true, false])), [2]);
-        // A text within another text is another text.
-        let part = (plain.views()[0] & !u128::from(u32::MAX)) | 20;
-        let part = StringViewArray::new(vec![part].into(), vec![dictionary.clone()], None);
-        assert_eq!((seen.fresh(&part), part.value(0)), (vec![0], &words[0][..20]));
-        let other = StringViewArray::from_iter_values(words);
-        assert_eq!(seen.fresh(&other), [0, 1, 2], "another dictionary");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! One scan of all columns, bounded in memory and the same for any order of rows, finds two things:
 //!
-//! 1. of every column its nulls, distinct values, ends and shapes (`tally`, with `hashes` and `values`), from which roles
+//! 1. of every column its nulls, distinct values, ends and shapes (`tally`, with `hashes`, `seen` and `values`), from which roles
 //!    are guessed (`guess`, with `names` and `pattern`);
 //! 2. of the guessed quasi-identifiers, how many rows are alone with their values (`singling`).
 //!
@@ -28,6 +28,7 @@ mod names;
 mod pattern;
 mod population;
 mod propose;
+mod seen;
 mod singling;
 mod tally;
 #[cfg(test)]

@@ -5,7 +5,9 @@
 //! there are is exact while all fit, and estimated by the share that the ceiling lets through beyond.
 //!
 //! Nearly all rows are passed over, for every set, so that is what has to be cheap: the hash of a combination is the
-//! exclusive or of the hashes of its values, and sixteen bits of it tell whether it can be below the ceiling.
+//! exclusive or of the hashes of its values, and eight bits of it tell whether it can be below the ceiling.
+
+use crate::wide::{Work, widest};
 
 /// Combinations counted of all quasi-identifiers together.
 const MOST_WHOLE: usize = 1 << 16;
@@ -23,12 +25,11 @@ const MOST_SETS: usize = 200;
 /// Share of the rows beyond which a set of columns singles people out.
 pub const SINGLING_SHARE: f64 = 0.05;
 
-/// Rows that are looked at together: few enough that the hashes of a dozen columns stay at hand.
-const TOGETHER: usize = 2048;
+/// Rows that are looked at one set after the other: few enough that the hashes of a dozen columns stay at hand.
+const AT_HAND: usize = 2048;
 
-/// Rows of which it is asked first whether any of them counts, and then of every few.
-const ANY: usize = 64;
-const FEW: usize = 16;
+/// Rows of which it is asked together whether any of them counts.
+const TOGETHER: usize = 64;
 
 /// Counts of the combinations with the smallest hashes.
 #[derive(Debug, Clone)]
@@ -49,34 +50,33 @@ impl Counts {
 
     /// Adds rows by the uppermost bits of their hashes, which are those of `before` and `last` together, and asks for the
     /// hashes of those that may count.
-    fn add(&mut self, before: &[u16], last: &[u16], hash: impl Fn(usize) -> u64) {
-        let (before, before_rest) = before.as_chunks::<ANY>();
-        let (last, last_rest) = last.as_chunks::<ANY>();
+    #[inline(always)]
+    fn add(&mut self, before: &[u8], last: &[u8], hash: impl Fn(usize) -> u64) {
+        let ceiling = upper(self.ceiling);
+        let (before, before_rest) = before.as_chunks::<TOGETHER>();
+        let (last, last_rest) = last.as_chunks::<TOGETHER>();
         for (block, (before, last)) in before.iter().zip(last).enumerate() {
-            let upper: [u16; ANY] = std::array::from_fn(|row| before[row] ^ last[row]);
-            if self.lets_any(&upper) {
-                for (few, upper) in upper.as_chunks::<FEW>().0.iter().enumerate() {
-                    if self.lets_any(upper) {
-                        self.take(upper, |row| hash(block * ANY + few * FEW + row));
-                    }
+            let upper: [u8; TOGETHER] = std::array::from_fn(|row| before[row] ^ last[row]);
+            if upper.iter().fold(false, |any, upper| any | (*upper <= ceiling)) {
+                for (eight, upper) in upper.as_chunks().0.iter().enumerate() {
+                    let first = block * TOGETHER + eight * upper.len();
+                    rows_below(*upper, ceiling, |row| self.take(hash(first + row)));
                 }
             }
         }
-        let rest: Vec<u16> = before_rest.iter().zip(last_rest).map(|(before, last)| before ^ last).collect();
-        self.take(&rest, |row| hash(last.len() * ANY + row));
-    }
-
-    fn lets_any(&self, upper: &[u16]) -> bool {
-        let ceiling = self::upper(self.ceiling);
-        upper.iter().fold(false, |any, upper| any | (*upper <= ceiling))
-    }
-
-    fn take(&mut self, upper: &[u16], hash: impl Fn(usize) -> u64) {
-        let ceiling = self::upper(self.ceiling);
-        let rows = upper.iter().enumerate().filter(|(_, upper)| **upper <= ceiling);
-        self.fresh.extend(rows.map(|(row, _)| hash(row)));
+        for (row, (before, end)) in before_rest.iter().zip(last_rest).enumerate() {
+            if before ^ end <= ceiling {
+                self.take(hash(last.len() * TOGETHER + row));
+            }
+        }
         if self.fresh.len() >= 2 * self.most {
             self.settle();
+        }
+    }
+
+    fn take(&mut self, hash: u64) {
+        if hash < self.ceiling {
+            self.fresh.push(hash);
         }
     }
 
@@ -169,27 +169,50 @@ pub(super) struct Singling {
     order: Vec<usize>,
     rows: u64,
     /// The uppermost bits of the hashes of every column's values.
-    uppers: Vec<Vec<u16>>,
+    uppers: Vec<Vec<u8>>,
     /// Those of the first column of a set, of the first two, and so on.
-    mixed: Vec<Vec<u16>>,
+    mixed: Vec<Vec<u8>>,
 }
 
-/// The hash of a value in its column: equal values of two columns must not cancel each other out.
-fn own(column: usize, hash: u64) -> u64 {
-    let (factor, turn) = own_way(column);
-    hash.wrapping_mul(factor).rotate_left(turn)
+/// How the hashes of a column are made its own: equal values of two columns must not cancel each other out.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    factor: u64,
+    turn: u32,
 }
 
-/// By what the hashes of a column are multiplied, and how far they are turned then; not so far that their uppermost bits
-/// would come from both ends.
-fn own_way(column: usize) -> (u64, u32) {
-    const TURNS: usize = 49;
-    (2 * (column / TURNS) as u64 + 1, (11 * column % TURNS) as u32)
+impl Way {
+    /// The way of a column. Hashes are not turned so far that their uppermost bits would come from both ends.
+    fn of(column: usize) -> Self {
+        const TURNS: usize = 49;
+        Self { factor: 2 * (column / TURNS) as u64 + 1, turn: (11 * column % TURNS) as u32 }
+    }
+
+    fn own(self, hash: u64) -> u64 {
+        hash.wrapping_mul(self.factor).rotate_left(self.turn)
+    }
 }
 
 /// The uppermost bits of a hash.
-fn upper(hash: u64) -> u16 {
-    (hash >> (u64::BITS - u16::BITS)) as u16
+fn upper(hash: u64) -> u8 {
+    (hash >> (u64::BITS - u8::BITS)) as u8
+}
+
+/// Tells which of eight rows may have uppermost bits at or below a ceiling: all that have, and now and then another.
+#[inline]
+fn rows_below(upper: [u8; 8], ceiling: u8, mut tell: impl FnMut(usize)) {
+    const LOWEST: u64 = u64::MAX / 0xFF;
+    const HIGHEST: u64 = LOWEST << 7;
+    let upper = u64::from_le_bytes(upper);
+    // Taking away more than there is turns the highest bit of a byte on, and one from the byte above.
+    let mut below = match ceiling {
+        ..0x7F => upper.wrapping_sub(LOWEST * (u64::from(ceiling) + 1)) & !upper & HIGHEST,
+        _ => HIGHEST,
+    };
+    while below != 0 {
+        tell((below.trailing_zeros() / u8::BITS) as usize);
+        below &= below - 1;
+    }
 }
 
 /// Who is alone.
@@ -212,6 +235,21 @@ pub(super) struct Few {
     pub share: f64,
     /// Combinations that this was estimated from; none when all were counted.
     pub counted: Option<u64>,
+}
+
+/// Rows at hand that are added to all sets.
+struct AtHand<'a> {
+    singling: &'a mut Singling,
+    columns: &'a [&'a [u64]],
+}
+
+impl Work for AtHand<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.singling.add_at_hand(self.columns);
+    }
 }
 
 impl Singling {
@@ -240,26 +278,28 @@ impl Singling {
     pub(super) fn add(&mut self, columns: &[&[u64]]) {
         let rows = columns.first().map_or(0, |column| column.len());
         self.rows += rows as u64;
-        for start in (0..rows).step_by(TOGETHER) {
-            let rows = start..rows.min(start + TOGETHER);
+        for start in (0..rows).step_by(AT_HAND) {
+            let rows = start..rows.min(start + AT_HAND);
             let columns: Vec<&[u64]> = columns.iter().map(|column| &column[rows.clone()]).collect();
-            self.add_together(&columns);
+            widest(AtHand { singling: self, columns: &columns });
         }
     }
 
-    fn add_together(&mut self, columns: &[&[u64]]) {
+    #[inline(always)]
+    fn add_at_hand(&mut self, columns: &[&[u64]]) {
         self.uppers.resize(columns.len(), Vec::new());
         for (number, (upper, column)) in self.uppers.iter_mut().zip(columns).enumerate() {
             upper.clear();
-            let (factor, turn) = own_way(number);
-            let below = u64::BITS - u16::BITS - turn;
+            let Way { factor, turn } = Way::of(number);
+            let below = u64::BITS - u8::BITS - turn;
             match factor {
-                1 => upper.extend(column.iter().map(|hash| (hash >> below) as u16)),
-                _ => upper.extend(column.iter().map(|hash| (hash.wrapping_mul(factor) >> below) as u16)),
+                1 => upper.extend(column.iter().map(|hash| (hash >> below) as u8)),
+                _ => upper.extend(column.iter().map(|hash| (hash.wrapping_mul(factor) >> below) as u8)),
             }
         }
         // What all columns of a set but the last give together is there already when the set before begins with them too.
         self.mixed.resize(columns.len(), Vec::new());
+        let ways: Vec<Way> = (0..columns.len()).map(Way::of).collect();
         let mut last: &[usize] = &[];
         for &number in &self.order {
             let set = &self.sets[number];
@@ -275,8 +315,8 @@ impl Singling {
                 }
             }
             let last_upper = &self.uppers[*end];
-            let before = first.len().checked_sub(1).map_or(&[0; TOGETHER][..last_upper.len()], |at| &self.mixed[at]);
-            let hash = |row: usize| set.iter().fold(0, |hash, column| hash ^ own(*column, columns[*column][row]));
+            let before = first.len().checked_sub(1).map_or(&[0; AT_HAND][..last_upper.len()], |at| &self.mixed[at]);
+            let hash = |row: usize| set.iter().fold(0, |hash, column| hash ^ ways[*column].own(columns[*column][row]));
             self.counts[number].add(before, last_upper, hash);
             last = first;
         }
@@ -439,15 +479,33 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(4);
         let values: Vec<u64> = (0..10_000).map(|_| rng.u64(..)).collect();
         for (a, b) in [(0, 1), (0, 49), (3, 52), (10, 108)] {
-            let mut mixed: Vec<u64> = values.iter().map(|value| own(a, *value) ^ own(b, *value)).collect();
+            let mut mixed: Vec<u64> =
+                values.iter().map(|value| Way::of(a).own(*value) ^ Way::of(b).own(*value)).collect();
             mixed.sort_unstable();
             mixed.dedup();
             assert_eq!(mixed.len(), values.len(), "{a} and {b}");
         }
         for column in 0..150 {
-            let (factor, turn) = own_way(column);
-            let bits = (values[0].wrapping_mul(factor) >> (48 - turn)) as u16;
-            assert_eq!(upper(own(column, values[0])), bits, "{column}");
+            let way = Way::of(column);
+            let bits = (values[0].wrapping_mul(way.factor) >> (56 - way.turn)) as u8;
+            assert_eq!(upper(way.own(values[0])), bits, "{column}");
         }
+    }
+
+    #[test]
+    fn no_row_below_a_ceiling_is_missed() {
+        let mut rng = fastrand::Rng::with_seed(5);
+        let mut others = 0;
+        for ceiling in 0..=u8::MAX {
+            for _ in 0..1000 {
+                let upper: [u8; 8] = std::array::from_fn(|_| if rng.bool() { rng.u8(..) } else { ceiling });
+                let mut told = Vec::new();
+                rows_below(upper, ceiling, |row| told.push(row));
+                let below: Vec<usize> = (0..8).filter(|row| upper[*row] <= ceiling).collect();
+                assert!(below.iter().all(|row| told.contains(row)), "{upper:?} {ceiling}");
+                others += if ceiling < 0x7F { told.len() - below.len() } else { 0 };
+            }
+        }
+        assert!(others < 10_000, "{others} of a million");
     }
 }

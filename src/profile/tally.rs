@@ -8,7 +8,8 @@ use datafusion::arrow::datatypes::{ArrowNumericType, DataType, Schema};
 use datafusion::arrow::downcast_primitive_array;
 
 use super::guess::{is_nested, is_text};
-use super::hashes::{Hashes, Seen};
+use super::hashes::Hashes;
+use super::seen::{Numbers, Texts};
 use super::values::Values;
 use crate::encode::{is_number, is_time, positions, text};
 use crate::error::Result;
@@ -46,7 +47,8 @@ struct Tally {
     /// Whether the hash of every row is asked for.
     watched: bool,
     values: Values,
-    seen: Seen,
+    texts: Texts,
+    numbers: Numbers,
     looks: Looks,
     ends: Option<(f64, f64)>,
     whole: bool,
@@ -75,7 +77,8 @@ impl Tally {
             hashes: Hashes::default(),
             watched: false,
             values: Values::default(),
-            seen: Seen::default(),
+            texts: Texts::default(),
+            numbers: Numbers::default(),
             looks: Looks::default(),
             ends: None,
             whole: true,
@@ -93,13 +96,18 @@ impl Tally {
             self.add_text(&text(array)?);
             return Ok(());
         }
-        let mut fresh = matches!(self.values, Values::Many(_));
-        self.hashes.add(array, !fresh)?;
-        self.values.add(self.hashes.found(), |_, _| {
+        let many = matches!(self.values, Values::Many(_));
+        self.hashes.add(array, !many)?;
+        let hashes = match self.values.are_many_and_kept() {
+            true => self.numbers.fresh(array, self.hashes.found()),
+            false => self.hashes.found(),
+        };
+        let mut fresh = many && !hashes.is_empty();
+        self.values.add(hashes, |_, _| {
             fresh = true;
             None
         });
-        // Few values lie where they lay when they came first.
+        // Values that were seen lie where they lay when they came first.
         if self.kind == Kind::Line && fresh && nulls < array.len() {
             self.measure(array)?;
         }
@@ -107,7 +115,7 @@ impl Tally {
     }
 
     fn add_text(&mut self, words: &StringViewArray) {
-        let Self { hashes, values, seen, looks, .. } = self;
+        let Self { hashes, values, texts, looks, .. } = self;
         if matches!(values, Values::Few(_)) {
             hashes.count_few(words, self.watched, |hash, rows, first| {
                 values.count(hash, u64::from(rows), || looks.see(hash, words.value(first)));
@@ -116,7 +124,7 @@ impl Tally {
             hashes.add_words(words);
             values.add(hashes.found(), |row, hash| looks.see(hash, words.value(row)));
         } else {
-            let fresh = seen.fresh(words);
+            let fresh = texts.fresh(words);
             hashes.add_rows(words, &fresh);
             values.add(hashes.found(), |at, hash| looks.see(hash, words.value(fresh[at])));
             looks.measure(fresh.iter().map(|row| &words.views()[*row]));

@@ -57,6 +57,11 @@ impl Values {
         }
     }
 
+    /// Whether there are many values, and all of them are kept.
+    pub(super) fn are_many_and_kept(&self) -> bool {
+        matches!(self, Self::Many(Many { level: 0, .. }))
+    }
+
     /// Adds the values of another part of the column.
     pub(super) fn merge(&mut self, other: Self) {
         if let (Self::Few(mine), Self::Few(theirs)) = (&mut *self, &other)
