@@ -136,6 +136,19 @@ fn truncated_parquet() {
 }
 
 #[test]
+fn an_empty_file_among_others_is_not_passed_over() {
+    let desk = Desk::with(people(500), JOB);
+    fs::create_dir(desk.path("in")).unwrap();
+    fs::rename(desk.path("in.parquet"), desk.path("in/1.parquet")).unwrap();
+    let folder = ["--set", "source.url=\"in\""];
+    desk.run(&folder).ok();
+    let before = desk.sink_files();
+    fs::write(desk.path("in/2.parquet"), b"").unwrap();
+    desk.run(&folder).refused(4, &["2.parquet", "is empty"]);
+    assert_eq!(desk.sink_files(), before);
+}
+
+#[test]
 fn damaged_pages() {
     let desk = Desk::with(people(500), JOB);
     let mut bytes = fs::read(desk.path("in.parquet")).unwrap();

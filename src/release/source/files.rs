@@ -214,9 +214,16 @@ impl Files {
         if found.len() != 1 || found[0].location != *prefix {
             found.retain(|meta| self.is_data(meta));
         }
-        found.retain(|meta| meta.size > 0 || self.pattern.is_some());
+        found.retain(|meta| meta.size > 0 || self.csv.is_none() || self.pattern.is_some());
         found.sort_by(|a, b| a.location.cmp(&b.location));
-        Ok(found)
+        // A CSV file may hold nothing; a Parquet file that does was not written to its end, and its rows would be missed.
+        match found.iter().find(|meta| meta.size == 0 && self.csv.is_none()) {
+            None => Ok(found),
+            Some(empty) => Err(Error::Input(format!(
+                "file `{}` is empty: write it again, or remove it if nothing is missing",
+                mask(&empty.location, &*self.shown)
+            ))),
+        }
     }
 
     /// Whether a listed file belongs to the table: of the right kind, not hidden, and matching the pattern if there is
