@@ -13,7 +13,8 @@ use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::parquet::arrow::AsyncArrowWriter;
+use datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
+use datafusion::parquet::arrow::{AsyncArrowWriter, add_encoded_arrow_schema_to_metadata};
 use datafusion::parquet::basic::{Compression as Codec, GzipLevel, ZstdLevel};
 use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -338,11 +339,11 @@ async fn write(
     reservation: &MemoryReservation,
 ) -> Result<Vec<Written>> {
     let mut open: Option<File> = None;
-    let schema = stored_schema(&input.schema());
+    let schema = input.schema();
     let folders = Folders::new(&schema, &target.partition_by)?;
     let mut written = Vec::new();
     while let Some(batch) = input.next().await {
-        let batch = to_stored(&batch?, &schema)?;
+        let batch = RecordBatch::try_new(Arc::clone(&schema), batch?.columns().to_vec())?;
         for (folder, rows) in folders.split(&batch)? {
             if let Some(file) = open.take_if(|file| file.folder != folder) {
                 written.push(close(file).await?);
@@ -388,7 +389,10 @@ impl File {
     fn create(target: &Sink, folder: Vec<String>, name: String, schema: &SchemaRef) -> Result<Self> {
         let path = folder.iter().chain([&name]).fold(target.folder.clone(), |path, part| path.join(part.as_str()));
         let object = target.uploads.begin(&target.store, &path);
-        let writer = AsyncArrowWriter::try_new(object, Arc::clone(schema), Some(target.properties.clone()))?;
+        let mut properties = target.properties.clone();
+        add_encoded_arrow_schema_to_metadata(&stored_schema(schema), &mut properties);
+        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+        let writer = AsyncArrowWriter::try_new_with_options(object, Arc::clone(schema), options)?;
         Ok(Self { folder, path, writer, rows: 0 })
     }
 
@@ -453,17 +457,4 @@ impl Folders {
         }
         Ok(parts)
     }
-}
-
-fn to_stored(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    let columns = batch
-        .columns()
-        .iter()
-        .zip(schema.fields())
-        .map(|(column, field)| match column.data_type() == field.data_type() {
-            true => Ok(Arc::clone(column)),
-            false => cast(column, field.data_type()),
-        })
-        .collect::<Result<_, _>>()?;
-    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
