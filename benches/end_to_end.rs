@@ -2,7 +2,8 @@
 //! DataFusion with the same limits, in the same process.
 //!
 //! `cargo bench --bench end_to_end -- [ROWS] [MEMORY] [METHOD...]`, for example `-- 10000000 4GB balanced fast
-//! mondrian`. Data is generated once and kept under the system's temporary folder.
+//! mondrian`. Every round begins with a yardstick of its own; the last lines are the medians of all rounds. Data is
+//! generated once and kept under the system's temporary folder.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a bench")]
 
@@ -15,6 +16,9 @@ use bytesize::ByteSize;
 use datafusion::prelude::ParquetReadOptions;
 use support::{census, peak_memory, timed};
 use throng::release::{RunOptions, SessionOptions};
+
+/// How often everything is measured.
+const ROUNDS: usize = 3;
 
 fn main() {
     throng::cli::allocator::set_up();
@@ -35,17 +39,30 @@ fn main() {
         std::thread::available_parallelism().map_or(1, usize::from)
     );
     println!("{:<22} {:>8} {:>8} {:>7} {:>7} {:>9} {:>8}", "", "CPU s", "wall s", "x CPU", "x wall", "peak", "GCP");
-    let copy = folder.join("copy");
-    let ((), cpu, wall) = timed(|| runtime.block_on(sorted_copy(&session, &data, &copy)));
-    let yardstick = (cpu, wall);
-    line("sorted copy", cpu, wall, yardstick, None);
-    std::fs::remove_dir_all(&copy).ok();
-    for method in methods {
-        let sink = folder.join(format!("sink-{method}"));
-        std::fs::remove_dir_all(&sink).ok();
-        let (gcp, cpu, wall) = timed(|| runtime.block_on(anonymise(&session, &data, &sink, method)));
-        line(method, cpu, wall, yardstick, gcp);
-        std::fs::remove_dir_all(&sink).ok();
+    let mut ratios: Vec<Vec<(f64, f64)>> = vec![Vec::new(); methods.len()];
+    for _ in 0..ROUNDS {
+        let copy = folder.join("copy");
+        let ((), cpu, wall) = timed(|| runtime.block_on(sorted_copy(&session, &data, &copy)));
+        let yardstick = (cpu, wall);
+        line("sorted copy", cpu, wall, yardstick, None);
+        std::fs::remove_dir_all(&copy).ok();
+        for (method, ratios) in methods.iter().zip(&mut ratios) {
+            let sink = folder.join(format!("sink-{method}"));
+            std::fs::remove_dir_all(&sink).ok();
+            let (gcp, cpu, wall) = timed(|| runtime.block_on(anonymise(&session, &data, &sink, method)));
+            line(method, cpu, wall, yardstick, gcp);
+            ratios.push((cpu.div_duration_f64(yardstick.0), wall.div_duration_f64(yardstick.1)));
+            std::fs::remove_dir_all(&sink).ok();
+        }
+    }
+    println!("medians of {ROUNDS} rounds");
+    for (method, ratios) in methods.iter().zip(ratios) {
+        let median = |of: fn(&(f64, f64)) -> f64| {
+            let mut sorted: Vec<f64> = ratios.iter().map(of).collect();
+            sorted.sort_unstable_by(f64::total_cmp);
+            sorted[ROUNDS / 2]
+        };
+        println!("{method:<22} {:>25.2} {:>7.2}", median(|ratio| ratio.0), median(|ratio| ratio.1));
     }
 }
 
@@ -54,8 +71,8 @@ fn line(name: &str, cpu: Duration, wall: Duration, yardstick: (Duration, Duratio
         "{name:<22} {:>8.1} {:>8.1} {:>7.2} {:>7.2} {:>9} {:>8}",
         cpu.as_secs_f64(),
         wall.as_secs_f64(),
-        cpu.as_secs_f64() / yardstick.0.as_secs_f64(),
-        wall.as_secs_f64() / yardstick.1.as_secs_f64(),
+        cpu.div_duration_f64(yardstick.0),
+        wall.div_duration_f64(yardstick.1),
         ByteSize(peak_memory()).to_string(),
         gcp.map_or(String::new(), |gcp| format!("{gcp:.5}")),
     );
