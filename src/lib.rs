@@ -20,7 +20,6 @@
 //! | [`permutation`] | published forms that permute instead of generalising |
 //! | [`recode`] | groups to published columns |
 //! | [`measure`] | information loss, protection, risk |
-//! | [`attack`] | what an adversary learns from a release |
 //! | [`operator`] | the DataFusion node, its planner, DataFrame and SQL |
 //! | [`release`] | stage, verify, commit |
 //! | [`attack`] | what an adversary could do with a release |

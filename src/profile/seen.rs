@@ -3,9 +3,9 @@
 
 use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};
 use datafusion::arrow::buffer::Buffer;
-use datafusion::arrow::datatypes::DataType;
 
 use super::hashes::{INLINE, NULL};
+use crate::encode::is_time;
 
 /// Places of a dictionary at which texts were seen.
 #[derive(Debug, Clone, Default)]
@@ -63,14 +63,13 @@ impl Numbers {
     /// The hashes of numbers that may be new, of those of a whole batch.
     pub(super) fn fresh<'a>(&'a mut self, array: &ArrayRef, hashes: &'a [u64]) -> &'a [u64] {
         let data_type = array.data_type();
-        if !data_type.is_integer() && !data_type.is_temporal() {
+        if !data_type.is_integer() && !is_time(data_type) {
             return hashes;
         }
         let data = array.to_data();
-        match (data_type, data_type.primitive_width()) {
-            (DataType::Interval(_), _) => return hashes,
-            (_, Some(4)) => self.choose(data.buffer::<i32>(0).iter().map(|number| i64::from(*number)), hashes),
-            (_, Some(8)) => self.choose(data.buffer::<i64>(0).iter().copied(), hashes),
+        match data_type.primitive_width() {
+            Some(4) => self.choose(data.buffer::<i32>(0).iter().map(|number| i64::from(*number)), hashes),
+            Some(8) => self.choose(data.buffer::<i64>(0).iter().copied(), hashes),
             _ => return hashes,
         }
         &self.fresh

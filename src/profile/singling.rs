@@ -287,19 +287,18 @@ impl Singling {
 
     #[inline(always)]
     fn add_at_hand(&mut self, columns: &[&[u64]]) {
+        let ways: Vec<Way> = (0..columns.len()).map(Way::of).collect();
         self.uppers.resize(columns.len(), Vec::new());
-        for (number, (upper, column)) in self.uppers.iter_mut().zip(columns).enumerate() {
+        for ((upper, column), Way { factor, turn }) in self.uppers.iter_mut().zip(columns).zip(&ways) {
             upper.clear();
-            let Way { factor, turn } = Way::of(number);
             let below = u64::BITS - u8::BITS - turn;
             match factor {
                 1 => upper.extend(column.iter().map(|hash| (hash >> below) as u8)),
-                _ => upper.extend(column.iter().map(|hash| (hash.wrapping_mul(factor) >> below) as u8)),
+                _ => upper.extend(column.iter().map(|hash| (hash.wrapping_mul(*factor) >> below) as u8)),
             }
         }
         // What all columns of a set but the last give together is there already when the set before begins with them too.
         self.mixed.resize(columns.len(), Vec::new());
-        let ways: Vec<Way> = (0..columns.len()).map(Way::of).collect();
         let mut last: &[usize] = &[];
         for &number in &self.order {
             let set = &self.sets[number];

@@ -57,8 +57,7 @@ fn finer(scan: &FileScanConfig) -> Option<FileScanConfig> {
     if fixed || partitions < 2 || scan.limit.is_some() {
         return None;
     }
-    let files = || scan.file_groups.iter().flat_map(FileGroup::iter);
-    let bytes: u64 = files().map(|file| file.effective_size()).sum();
+    let bytes: u64 = scan.file_groups.iter().flat_map(FileGroup::iter).map(|file| file.effective_size()).sum();
     let ranges = (bytes / LEAST_BYTES).min((partitions * RANGES) as u64) as usize;
     if ranges <= partitions {
         return None;

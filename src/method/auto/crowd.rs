@@ -86,23 +86,6 @@ impl Work for Scan<'_> {
     }
 }
 
-/// A group whose bounds are worked out anew.
-struct Refresh<'a> {
-    crowd: &'a mut Crowd,
-    ruler: &'a Ruler,
-    space: &'a Space,
-    group: usize,
-}
-
-impl Work for Refresh<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        self.crowd.refresh_with(self.ruler, self.space, self.group);
-    }
-}
-
 /// The groups of a space.
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
@@ -251,11 +234,6 @@ impl Crowd {
 
     /// Works out bounds and cost of a group anew, after rows left it.
     fn refresh(&mut self, ruler: &Ruler, space: &Space, group: usize) {
-        widest(Refresh { crowd: self, ruler, space, group });
-    }
-
-    #[inline(always)]
-    fn refresh_with(&mut self, ruler: &Ruler, space: &Space, group: usize) {
         self.sizes[group] = self.members[group].len() as u32;
         let width = self.width;
         // All lanes at once, row by row.

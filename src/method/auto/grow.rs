@@ -36,7 +36,12 @@ pub(super) struct Grower {
 impl Grower {
     /// Grows groups from all rows of a space. Every finished group is handed to `finish`; the indices of rows that no
     /// group took are returned.
-    pub fn grow(
+    pub fn grow(&mut self, ruler: &Ruler, space: &Space, judge: &Judge<'_>, finish: impl FnMut(&[u32])) -> Vec<u32> {
+        widest(Grow { grower: self, ruler, space, judge, finish })
+    }
+
+    #[inline(always)]
+    fn grow_with(
         &mut self,
         ruler: &Ruler,
         space: &Space,
@@ -47,7 +52,7 @@ impl Grower {
         let mut left_over = Vec::new();
         let mut rows = Vec::new();
         while self.free.len() >= judge.k {
-            widest(Start { grower: self, ruler, space });
+            self.start(ruler, space);
             let limit = judge.growth_limit();
             let complete = loop {
                 if self.group.len() >= judge.k {
@@ -63,7 +68,7 @@ impl Grower {
                 if self.free.is_empty() || self.group.len() >= limit {
                     break false;
                 }
-                widest(TakeCheapest { grower: self, ruler, space });
+                self.take_cheapest(ruler, space);
             };
             if complete {
                 finish(&self.group);
@@ -194,35 +199,21 @@ impl Grower {
     }
 }
 
-/// The start of a group.
-struct Start<'a> {
+/// Groups to be grown from all rows of a space.
+struct Grow<'a, F> {
     grower: &'a mut Grower,
     ruler: &'a Ruler,
     space: &'a Space,
+    judge: &'a Judge<'a>,
+    finish: F,
 }
 
-impl Work for Start<'_> {
-    type Output = ();
+impl<F: FnMut(&[u32])> Work for Grow<'_, F> {
+    type Output = Vec<u32>;
 
     #[inline(always)]
-    fn run(self) {
-        self.grower.start(self.ruler, self.space);
-    }
-}
-
-/// One more row of a group.
-struct TakeCheapest<'a> {
-    grower: &'a mut Grower,
-    ruler: &'a Ruler,
-    space: &'a Space,
-}
-
-impl Work for TakeCheapest<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        self.grower.take_cheapest(self.ruler, self.space);
+    fn run(self) -> Vec<u32> {
+        self.grower.grow_with(self.ruler, self.space, self.judge, self.finish)
     }
 }
 
