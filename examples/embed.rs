@@ -8,16 +8,16 @@ use std::path::Path;
 
 use datafusion::error::Result;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use throng::job::Policy;
 use throng::operator::{AnonymizeExt, register};
+use throng::policy::{Column, Policy, Role};
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let context = SessionContext::new();
     register(&context)?;
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/data/census.parquet");
     context.register_parquet("census", data.to_string_lossy(), ParquetReadOptions::default()).await?;
-    context.sql("CREATE TABLE rates AS VALUES ('Flu', 1.5), ('Asthma', 2.0), ('Diabetes', 3.0)").await?;
+    context.sql("CREATE TABLE rates AS VALUES ('anxiety', 1.5), ('depression', 2.0), ('back pain', 3.0)").await?;
 
     // In SQL: the anonymised rows are a relation like any other. Filters and projections above it do not reach below.
     let by_age = context
@@ -27,22 +27,20 @@ async fn main() -> Result<()> {
                      (SELECT age, sex, region, diagnosis FROM census WHERE age >= 18),
                      k => 10, quasi => ['age', 'sex', 'region'], sensitive => ['diagnosis'])
              )
-             SELECT sex, count(*) AS people, min(age.min) AS youngest, max(age.max) AS oldest
-             FROM released LEFT JOIN rates ON released.diagnosis = rates.column1
+             SELECT sex, count(*) AS people, min(age.min) AS youngest, max(age.max) AS oldest, avg(column2) AS rate
+             FROM released JOIN rates ON released.diagnosis = rates.column1
              GROUP BY sex ORDER BY people DESC LIMIT 5",
         )
         .await?;
     by_age.show().await?;
 
-    // In Rust: the same policy from TOML.
-    let policy = toml::toml! {
-        privacy.k = 10
-        defaults.role = "identifier"
-        columns.age.role = "quasi"
-        columns.region.role = "quasi"
-        columns.income.role = "sensitive"
-    };
-    let policy = Policy::from_table(policy, Path::new(".")).map_err(throng::error::Error::into_datafusion)?;
+    // In Rust: a policy from typed parts.
+    let policy = Policy::builder(10)
+        .other_columns(Role::Identifier)
+        .columns(["age", "region"], Column::quasi())
+        .column("income", Column::sensitive())
+        .build()
+        .map_err(throng::error::Error::into_datafusion)?;
     let released = context.table("census").await?.anonymize(&policy)?;
     println!("{}", released.clone().explain(false, false)?.to_string().await?);
     released.limit(0, Some(5))?.show().await

@@ -14,16 +14,16 @@ use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use throng::attack::tally::Tally;
-use throng::attack::{BUDGET, Belief, Bounds, Bucket, Share, posterior};
-use throng::domain::{Axis, Code, Levels, Shape, Table, Tree};
-use throng::hierarchy::LevelTree;
-use throng::method::Method;
-use throng::method::combined::{Combination, Published, Raising, permuted};
-use throng::method::mondrian::Mondrian;
-use throng::method::mpalm::{Mpalm, Reading};
-use throng::privacy::Rules;
-use throng::privacy::presence::Presence;
+use throng_core::attack::tally::Tally;
+use throng_core::attack::{BUDGET, Belief, Bounds, Bucket, Share, posterior};
+use throng_core::grouping::Method;
+use throng_core::grouping::mondrian::Mondrian;
+use throng_core::grouping::mpalm::{Mpalm, Reading};
+use throng_core::hierarchy::LevelTree;
+use throng_core::methods::combined::{Combination, Published, Raising, permuted};
+use throng_core::model::{Axis, Code, Levels, Shape, Table, Tree};
+use throng_core::privacy::Rules;
+use throng_core::privacy::presence::Presence;
 
 /// The nine attributes of the thesis, in its order.
 const ATTRIBUTES: [&str; 9] =

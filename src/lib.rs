@@ -5,80 +5,97 @@
 //! It runs as a batch job around a DataFusion operator ([`release`], the `throng` command) or as that operator inside
 //! somebody else's plan ([`operator`]).
 //!
-//! The rooms, in the way of the data:
+//! The rooms; each uses those before it only:
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`job`] | the job file: source, sink, columns, rules, method; [`job::Policy`] is the part an embedder needs |
-//! | [`hierarchy`] | how values generalise: trees, ladders, calendars, masks |
-//! | [`survey`] | pass 1: domains, a sample, tuned parameters, the tree of cells |
+//! | [`error`] | failures by who can mend them, and problems of a policy |
+//! | [`secret`] | the key of a run, all randomness that comes from it, pseudonyms |
+//! | [`storage`] | object stores, locations, uploads, credentials |
+//! | [`policy`] | the job file: source, sink, columns, rules, method; [`policy::Policy`] is the part an embedder needs |
+//! | [`treatment`] | a policy laid over the columns of a table |
+//! | [`source`] | what is read: Parquet, CSV, SQL, Delta, public tables |
 //! | [`encode`] | Arrow columns to codes |
-//! | [`domain`] | codes, axes, covers: what the algorithms see |
-//! | [`partition`] | median splits: cells and subspaces |
-//! | [`method`] | grouping methods, behind one trait |
-//! | [`privacy`] | rules, behind one trait |
-//! | [`permutation`] | published forms that permute instead of generalising |
-//! | [`recode`] | groups to published columns |
-//! | [`measure`] | information loss, protection, risk |
+//! | [`survey`] | pass 1: domains, a sample, tuned parameters, the tree of cells |
+//! | [`recode`] | groups to published columns, identifiers to pseudonyms |
 //! | [`operator`] | the DataFusion node, its planner, DataFrame and SQL |
-//! | [`release`] | stage, verify, commit |
-//! | [`attack`] | what an adversary could do with a release |
+//! | [`codec`] | plans as bytes, for other processes |
+//! | [`mod@write`] | published order, Parquet files |
+//! | [`published`] | published values, read back exactly |
+//! | [`verify`] | what was published, read back and judged by a way of its own |
+//! | [`audit`] | attacks on published files |
+//! | [`release`] | a run from start to end: stage, verify, commit |
+//! | [`explore`] | what an unknown dataset looks like, a job for it, trials of settings |
 //! | [`report`] | a release as one page |
-//! | [`profile`] | what an unknown dataset looks like, and a job for it |
 //! | [`generate`] | a synthetic census |
+//!
+//! The mathematics, free of DataFusion, is in [`throng_core`].
 //!
 //! Guides, from the first job to the threat model, are in [`guide`].
 //!
 //! # Example
 //!
 //! ```
-//! use std::path::Path;
-//!
 //! use datafusion::prelude::SessionContext;
-//! use throng::job::Policy;
 //! use throng::operator::{AnonymizeExt, register};
+//! use throng::policy::{Column, HierarchySpec, LDiversity, Policy};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let context = SessionContext::new();
 //! register(&context)?;
 //! let people = context.sql("SELECT value AS age, value % 7 AS ward FROM generate_series(20, 79)").await?;
-//! let policy = Policy::from_table(
-//!     toml::toml! {
-//!         privacy.k = 5
-//!         columns.age.role = "quasi"
-//!         columns.ward.role = "sensitive"
-//!     },
-//!     Path::new("."),
-//! )?;
+//! let policy = Policy::builder(5)
+//!     .column("age", Column::quasi().with_hierarchy(HierarchySpec::widths([5.0, 10.0, 20.0])))
+//!     .column("ward", Column::sensitive())
+//!     .rule(LDiversity::distinct("ward", 3))
+//!     .build()?;
 //! let released = people.anonymize(&policy)?.collect().await?;
 //! let rows: usize = released.iter().map(|batch| batch.num_rows()).sum();
 //! assert_eq!(rows, 60);
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | none | the operator, SQL, and whole runs on local files |
+//! | `aws`, `azure`, `gcp` | object stores |
+//! | `delta` | Delta Lake as source and sink |
+//! | `cluster` | Ballista: the same job on many machines |
+//! | `cli` | the `throng` command |
+//! | `otel` | OpenTelemetry export for the command |
 
-pub mod attack;
+pub mod audit;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cluster")]
 pub mod cluster;
-pub mod domain;
+pub mod codec;
 pub mod encode;
 pub mod error;
+pub mod explore;
 pub mod generate;
 pub mod guide;
-pub mod hierarchy;
-pub mod job;
-pub mod measure;
-pub mod method;
 pub mod operator;
-pub mod partition;
-pub mod permutation;
-pub mod privacy;
-pub mod profile;
+mod plan;
+pub mod policy;
+pub mod published;
 pub mod recode;
 pub mod release;
 pub mod report;
+pub mod secret;
+pub mod source;
+pub mod storage;
 pub mod survey;
-mod wide;
+#[cfg(feature = "cli")]
+pub mod telemetry;
+pub mod treatment;
+pub mod verify;
+pub mod write;
+
+use throng_core::{
+    attack, auto, bound, dependency, grouping, hierarchy, measure, methods, model, permutation, privacy, simd,
+};

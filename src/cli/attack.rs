@@ -3,26 +3,36 @@
 use clap::Args;
 use comfy_table::Table;
 
+use super::attack_series::{self, SeriesArguments};
 use super::summary::{estimates, number, table};
 use super::{JobArguments, Limits, print, print_json};
 use crate::attack::disclosure::LEVELS;
 use crate::attack::tally::STEPS;
+use crate::audit::{Attack, Population};
 use crate::error::Result;
-use crate::release::{Attack, Population, Run, RunOptions};
+use crate::release::{Run, RunOptions};
 
 /// Attack a release: who can be found in it, who can be ruled out, and what can be told of them
 ///
 /// With a public table (of the job's privacy.presence, or --public) everybody in it is held against the published
 /// classes. Prints how many people stand at which confidence level; never who.
 ///
+/// With --series, all releases of the job's sink are compared, or those that --release names: how many sensitive values
+/// are left of somebody of whom it is known when they were there.
+///
 /// Example: throng attack pipelines/census.toml --public voters.parquet
+///          throng attack nightly.toml --series --public monday.parquet --public tuesday.parquet --subject person_id
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
 pub struct Arguments {
     #[command(flatten)]
     job: JobArguments,
-    /// Public table of people: Parquet with the quasi-identifiers of the source; that of the job when absent
+    /// Public table of people: Parquet with the quasi-identifiers of the source. Defaults to that of the job; with --series
+    /// once for all releases, or once for each
     #[arg(long, value_name = "URL")]
-    public: Option<String>,
+    public: Vec<String>,
+    #[command(flatten)]
+    series: SeriesArguments,
     /// People in the whole population, to estimate how many are unique in it without a public table
     #[arg(long, value_name = "N")]
     population: Option<u64>,
@@ -41,7 +51,17 @@ pub async fn run(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
     let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
-    let found = run.attack(arguments.run_id.as_deref(), arguments.public.as_deref(), arguments.population).await;
+    if arguments.series.series {
+        let found = run.attack_series(&arguments.series.knowledge(arguments.public)).await;
+        let found = found.map_err(|error| arguments.job.blame(error))?;
+        return if arguments.json { print_json(&found) } else { print(&attack_series::text(&found)) };
+    }
+    let public = match arguments.public.as_slice() {
+        [] => None,
+        [public] => Some(public.as_str()),
+        _ => super::misused("--public can be given several times with --series only"),
+    };
+    let found = run.attack(arguments.run_id.as_deref(), public, arguments.population).await;
     let found = found.map_err(|error| arguments.job.blame(error))?;
     if arguments.json {
         return print_json(&found);
@@ -83,11 +103,15 @@ fn text(found: &Attack) -> String {
     text += &format!("{}\n", risks(found));
     if let Some(inferred) = &found.inference {
         text += &format!(
-            "\nto a reader who knows the dependencies: {} classes, the smallest of {} rows, {} rows in classes below k\n",
+            "\nto a reader who knows the dependencies: {} sets of rows fit somebody, the smallest of {} rows; {} rows fit \
+             people with fewer than k\n",
             number(inferred.classes),
             number(inferred.smallest),
             number(inferred.exposed_rows)
         );
+        if let Some(message) = inferred.undecided() {
+            text += &format!("{message}\n");
+        }
     }
     for (name, disclosure) in &found.sensitive {
         let mut levels = table(&["sureness", "people by value", "people by range"]);
@@ -98,7 +122,7 @@ fn text(found: &Attack) -> String {
         text += &format!("\nhow surely `{name}` is known from the class alone:\n{levels}\n");
     }
     if let Some(Population { people, source, release }) = &found.population {
-        text += &format!("\n{}", estimates(*people, source, Some(release)));
+        text += &format!("\n{}", estimates(*people, Some(source), Some(release)));
     }
     text
 }

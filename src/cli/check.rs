@@ -5,9 +5,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{JobArguments, print, print_json};
-use crate::error::{Error, Result};
-use crate::job::{Problem, check, check_schema};
-use crate::release::{Run, RunOptions, SessionOptions, Source, Stores};
+use crate::error::{Error, Problem, Result};
+use crate::policy::{check, check_schema};
+use crate::release::{Run, RunOptions, SessionOptions};
+use crate::source::Source;
+use crate::storage::Stores;
 
 /// Check a job file, its hierarchies and the columns of its source; reads no data unless asked to
 ///

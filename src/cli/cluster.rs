@@ -11,14 +11,14 @@ use clap::Args;
 use super::size;
 use crate::cluster::{Cluster, Executor, Scheduler, scheduler};
 use crate::error::Result;
-use crate::job::TimeOut;
 use crate::release::Engine;
+use crate::storage::TimeOut;
 
 /// Where the work is done.
 #[derive(Debug, Args)]
 pub(super) struct ClusterArguments {
-    /// Have the work done by a cluster, by the address of its scheduler: df://host:port. This process then opens,
-    /// verifies and commits; --partitions is the number of tasks, 16 when absent
+    /// Have the work done by a cluster, by the address of its scheduler: df://host:port. This process then opens, merges
+    /// what executors have found, judges it and commits; --partitions is the number of tasks, 16 when absent
     #[arg(long, env = "THRONG_CLUSTER", value_name = "ADDRESS")]
     cluster: Option<Cluster>,
 }

@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use super::{Cli, misused, print, say};
-use crate::error::{Error, Result, reason};
+use crate::error::{Result, unwritable};
 
 /// Print a script that lets a shell complete commands and flags
 ///
@@ -42,7 +42,7 @@ pub fn completions(arguments: &Completions) -> Result<()> {
 pub fn man(arguments: &Man, quiet: bool) -> Result<()> {
     let mut throng = Cli::command();
     if let Some(folder) = &arguments.folder {
-        let failed = |error| Error::Resources(format!("{} cannot be written: {}", folder.display(), reason(&error)));
+        let failed = |error| unwritable(folder, &error);
         std::fs::create_dir_all(folder).map_err(failed)?;
         clap_mangen::generate_to(throng, folder).map_err(failed)?;
         if !quiet {

@@ -11,7 +11,7 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 
 use super::say;
-use crate::error::{Error, Result, reason};
+use crate::error::{Error, Result, unwritable};
 use crate::generate::{Census, schema};
 
 /// Write a synthetic census as Parquet, for demonstrations, tests and benchmarks
@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     if arguments.files == 1 {
         write(&census, 0..arguments.rows, &arguments.output)?;
     } else {
-        fs::create_dir_all(&arguments.output).map_err(|error| failed(&arguments.output, &error))?;
+        fs::create_dir_all(&arguments.output).map_err(|error| unwritable(&arguments.output, &error))?;
         // Files are handed out one by one to as many threads as there are cores.
         let next = AtomicU64::new(0);
         let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
 }
 
 fn write(census: &Census, rows: std::ops::Range<u64>, path: &PathBuf) -> Result<()> {
-    let file = File::create(path).map_err(|error| failed(path, &error))?;
+    let file = File::create(path).map_err(|error| unwritable(path, &error))?;
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
     let mut writer = ArrowWriter::try_new(file, schema(), Some(properties))?;
     for batch in census.batches(rows, BATCH_ROWS) {
@@ -85,8 +85,4 @@ fn write(census: &Census, rows: std::ops::Range<u64>, path: &PathBuf) -> Result<
     }
     writer.close()?;
     Ok(())
-}
-
-fn failed(path: &std::path::Path, error: &std::io::Error) -> Error {
-    Error::Resources(format!("{} cannot be written: {}", path.display(), reason(error)))
 }

@@ -6,11 +6,13 @@ use clap::{Args, Subcommand, ValueEnum};
 use datafusion::logical_expr::{LogicalPlanBuilder, ident};
 
 use super::{print, say};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, reason, unwritable};
+use crate::explore::profile::{level_csv, profile};
 use crate::hierarchy::{InlineTree, LevelTree};
-use crate::job::HierarchySpec;
-use crate::profile::{level_csv, profile};
-use crate::release::{SessionOptions, Source, Stores};
+use crate::policy::{HierarchySpec, MAX_HIERARCHY_BYTES};
+use crate::release::SessionOptions;
+use crate::source::Source;
+use crate::storage::{Stores, read_text};
 
 /// Make, check, draw and convert hierarchies
 ///
@@ -127,7 +129,8 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
 /// A tree from a file of any form.
 fn open(path: &Path) -> Result<LevelTree> {
     let wrong = |reason: String| Error::Job(format!("{}: {reason}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    let text = read_text(path, MAX_HIERARCHY_BYTES, "hierarchy file");
+    let text = text.map_err(|error| wrong(format!("cannot be read: {}", reason(&error))))?;
     let spec: HierarchySpec = match path.extension().and_then(|extension| extension.to_str()) {
         Some("toml") => toml::from_str(&text).map_err(|error| wrong(error.to_string()))?,
         Some("json") => serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?,
@@ -207,7 +210,6 @@ async fn compare(tree: &LevelTree, file: &Path, data: &str, column: &str) -> Res
 fn write(path: Option<&Path>, content: &[u8]) -> Result<()> {
     match path {
         None => print(&String::from_utf8_lossy(content)),
-        Some(path) => std::fs::write(path, content)
-            .map_err(|error| Error::Resources(format!("{} cannot be written: {error}", path.display()))),
+        Some(path) => std::fs::write(path, content).map_err(|error| unwritable(path, &error)),
     }
 }

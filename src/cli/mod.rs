@@ -1,20 +1,16 @@
 //! The command line: one file per subcommand. Results go to standard output, everything else to standard error.
 
-pub mod allocator;
 mod attack;
+mod attack_series;
+mod bound;
 mod check;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod completions;
 mod generate;
 mod hierarchy;
-mod logging;
-mod metrics;
-#[cfg(feature = "otel")]
-mod otel;
 mod plan;
 mod profile;
-mod progress;
 mod recommend;
 mod releases;
 mod report;
@@ -25,7 +21,6 @@ mod stores;
 mod summary;
 mod sweep;
 mod table;
-mod tally;
 mod verify;
 
 use std::io::{ErrorKind, Write};
@@ -38,9 +33,10 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand}
 use serde::Serialize;
 
 use crate::error::{Error, Result, reason};
-use crate::job::Job;
+use crate::policy::Job;
 use crate::release::SessionOptions;
-use logging::{LogFormat, Logging};
+use crate::storage::read_job_text;
+use crate::telemetry::logging::{LogFormat, Logging};
 
 /// Anonymises large Parquet datasets: every row leaves in a throng of at least k
 #[derive(Debug, Parser)]
@@ -50,7 +46,7 @@ struct Cli {
     #[arg(short, long, global = true, env = "THRONG_QUIET")]
     quiet: bool,
     /// Say more about what happens: the phases of a run; -vv and -vvv still more. THRONG_LOG=throng=debug sets the level
-    /// by the rules of Rust's tracing instead
+    /// by the rules of Rust's tracing instead; lines of other crates (datafusion=debug) may hold raw values
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// How log lines on standard error are written
@@ -85,6 +81,7 @@ enum Command {
     Profile(profile::Arguments),
     Report(report::Arguments),
     Sweep(sweep::Arguments),
+    Bound(bound::Arguments),
     Recommend(recommend::Arguments),
     Hierarchy(hierarchy::Arguments),
     Generate(generate::Arguments),
@@ -135,6 +132,7 @@ impl Command {
             Self::Profile(arguments) => profile::run(arguments, quiet).await,
             Self::Report(arguments) => report::run(arguments, quiet).await,
             Self::Sweep(arguments) => sweep::run(arguments, quiet).await,
+            Self::Bound(arguments) => bound::run(arguments, quiet).await,
             Self::Recommend(arguments) => recommend::run(arguments, quiet).await,
             Self::Hierarchy(arguments) => hierarchy::run(arguments, quiet).await,
             Self::Generate(arguments) => generate::run(&arguments, quiet),
@@ -183,7 +181,7 @@ impl JobArguments {
 
 /// A job file with changes to it, and the folder that its relative paths start at.
 fn read_job(path: &Path, settings: &[(&str, &str)]) -> Result<(Job, PathBuf)> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = read_job_text(path).map_err(|error| {
         let draft = format!("`throng profile {} --write job.toml` drafts a job for the data in it", path.display());
         Error::Job(match error.kind() {
             ErrorKind::IsADirectory => format!("{} is a folder, not a job file; {draft}", path.display()),
@@ -255,7 +253,7 @@ fn blocking_threads(command: &Command) -> usize {
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
-    allocator::set_up();
+    crate::telemetry::allocator::set_up();
     let matches = Cli::command().get_matches();
     let json = asks_for_json(&matches);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
@@ -284,6 +282,8 @@ pub fn main() -> ExitCode {
         }
     });
     logging.finish();
+    // Cells that are being grouped when somebody stops the command would be waited for.
+    runtime.shutdown_background();
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error, json),

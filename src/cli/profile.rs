@@ -8,14 +8,15 @@ use comfy_table::CellAlignment;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::progress::Progress;
 use super::summary::{estimates, number};
 use super::table::table;
 use super::{Limits, print, say};
 use crate::error::{Error, Result};
-use crate::job::Role;
-use crate::profile::{Draft, Profile, Scan, profile_watched};
-use crate::release::{Source, Stores};
+use crate::explore::profile::{Draft, Profile, Scan, profile_watched};
+use crate::policy::Role;
+use crate::source::Source;
+use crate::storage::Stores;
+use crate::telemetry::progress::Progress;
 
 /// Look at a dataset: every column with a guess of its role, and how exposed people are as it stands
 ///
@@ -147,7 +148,7 @@ fn of(profile: &Profile) -> String {
             );
         }
         if let (Some(people), Some(source)) = (risk.people, &risk.source) {
-            text += &estimates(people, source, None);
+            text += &estimates(people, Some(source), None);
         }
     }
     if exposure.singling.is_empty() {

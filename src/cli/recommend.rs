@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::sweep::{method, refuse};
 use super::{JobArguments, Limits, print, say};
 use crate::error::{Error, Result};
-use crate::job::{Job, MethodName};
+use crate::explore::{Setting, Trials};
 use crate::measure::interval::{Interval, mean_interval};
-use crate::release::{Setting, Trials};
+use crate::policy::{Job, MethodName};
 
 /// Say which settings to take: the largest k within a loss, or the best method for a k
 ///
@@ -81,7 +81,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let trials = Trials::open(&job, &base, &arguments.limits.options()).await?;
     let mut samples = Vec::new();
     for sample in 0..arguments.repeats {
-        samples.push(trials.sample(arguments.sample, job.method.seed.wrapping_add(sample)).await?);
+        samples.push(trials.sample(arguments.sample, job.method.seed.unwrap_or_default().wrapping_add(sample)).await?);
     }
     let allowed = job.privacy.max_suppression;
     let mut tried: Vec<Tried> = Vec::new();
@@ -264,7 +264,7 @@ mod tests {
             other.strip_prefix(before).and_then(|rest| rest.strip_suffix('\'')).unwrap_or_else(|| panic!("{other}"));
         let set = Job::parse_with(JOB, path, &[("method", table)]).unwrap();
         assert_eq!(set.method, Setting::new(method("mondrian").unwrap(), 20).method_of(&job));
-        assert_eq!((set.method.seed, set.method.options.iter().count()), (7, 0));
+        assert_eq!((set.method.seed, set.method.options.iter().count()), (Some(7), 0));
     }
 
     #[test]

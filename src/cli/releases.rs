@@ -1,6 +1,6 @@
 //! `throng releases`, `throng rollback`, `throng gc`: what a sink holds.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::stores::StoreArguments;
 use super::table::table;
 use super::{print, print_json, say};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::release::{collect_garbage, latest_run, releases, roll_back};
+use crate::storage::local_path;
 
 /// List the releases of a sink, oldest first; the one that readers see is marked
 ///
@@ -46,7 +47,8 @@ pub struct Rollback {
 
 /// Remove files that no release refers to: what killed runs have left
 ///
-/// Files younger than --older-than are left alone, because a run may be writing them.
+/// Files younger than --older-than are left alone, because a run may be writing them; those of a run that is at work
+/// are left alone however old they are.
 ///
 /// Example: throng gc pipelines/out/census --dry-run
 #[derive(Debug, Args)]
@@ -71,6 +73,10 @@ pub async fn list(arguments: Releases) -> Result<()> {
     let sink = arguments.stores.open(&arguments.sink)?;
     let newest = latest_run(&sink).await?;
     let found = releases(&sink).await?;
+    if found.is_empty() {
+        let sink = arguments.sink.display();
+        return Err(Error::Input(format!("there is no release at `{sink}`; `throng run` makes one")));
+    }
     if arguments.json {
         let listed = found.iter().map(|release| {
             json!({
@@ -114,19 +120,27 @@ pub async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
 
 /// Removes unreferenced files.
 pub async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
-    let age = Duration::from_secs(arguments.older_than * 3600);
+    let missing = |path: PathBuf| !path.exists();
+    if local_path(Path::new("."), &arguments.sink.to_string_lossy()).is_some_and(missing) {
+        return Err(Error::Input(format!("there is no sink at `{}`", arguments.sink.display())));
+    }
+    let age = Duration::from_secs(arguments.older_than.saturating_mul(3600));
     let found = collect_garbage(&arguments.stores.open(&arguments.sink)?, age, arguments.dry_run).await?;
     let bytes: u64 = found.iter().map(|(_, size)| size).sum();
     if arguments.json {
         let files: Vec<Value> = found.iter().map(|(path, size)| json!({ "path": path, "size": size })).collect();
-        return print_json(&json!({ "removed": !arguments.dry_run, "bytes": bytes, "files": files }));
+        let removed = !arguments.dry_run && !found.is_empty();
+        return print_json(&json!({ "removed": removed, "bytes": bytes, "files": files }));
     }
     if !quiet {
         for (path, _) in &found {
             print(path)?;
         }
         let verb = if arguments.dry_run { "would be removed" } else { "removed" };
-        say(&format!("{} files, {} {verb}", found.len(), bytesize::ByteSize(bytes)));
+        match found.len() {
+            0 => say(&format!("{}: there is nothing to remove", arguments.sink.display())),
+            files => say(&format!("{files} files, {} {verb}", bytesize::ByteSize(bytes))),
+        }
     }
     Ok(())
 }

@@ -3,18 +3,21 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::de::DeserializeOwned;
 
-use super::progress::waiting;
 use super::{Limits, say};
-use crate::error::{Error, Result, reason};
-use crate::job::Job;
-use crate::release::{Finding, Trial};
+use crate::error::{Error, Result, reason, unwritable};
+use crate::explore::Trial;
+use crate::policy::Job;
 use crate::report::{Options, Report};
+use crate::storage::read_text;
+use crate::telemetry::progress::waiting;
+use crate::verify::Finding;
 
 /// Write a page about a release: verdict, what was done to every column, classes, risk, provenance
 ///
-/// The page needs no network and holds no value of fewer than k rows. Given a job file instead of a sink, it also
-/// compares the release with its source.
+/// The page needs no network, holds no value of fewer than k rows and tells nothing that the release does not. Given a
+/// job file instead of a sink, the release is also compared with its source row by row, and the page says whether it holds.
 ///
 /// Example: throng report out/census
 ///          throng report pipelines/census.toml -o census.html
@@ -26,12 +29,15 @@ pub struct Arguments {
     /// Release to report on; the newest one when absent
     #[arg(long = "run", value_name = "ID")]
     run_id: Option<String>,
-    /// Job file of the release, to compare it with its source
+    /// Job file of the release, to verify it against its source
     #[arg(long, value_name = "FILE")]
     job: Option<PathBuf>,
     /// Trials of `throng sweep --output sweep.json`, shown as a curve
     #[arg(long, value_name = "FILE")]
     sweep: Option<PathBuf>,
+    /// Figures of `throng attack --series --json`, shown as curves over releases
+    #[arg(long, value_name = "FILE")]
+    series: Option<PathBuf>,
     /// File to write
     #[arg(short, long, default_value = "report.html", value_name = "FILE")]
     output: PathBuf,
@@ -41,11 +47,15 @@ pub struct Arguments {
 
 /// Writes the page; a release that does not hold is reported, and then is an error.
 pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
-    let sweep = match &arguments.sweep {
-        Some(path) => trials(path)?,
-        None => Vec::new(),
+    let sweep: Option<Vec<Trial>> =
+        arguments.sweep.as_deref().map(|path| figures(path, "throng sweep --output")).transpose()?;
+    let series = arguments.series.as_deref().map(|path| figures(path, "throng attack --series --json")).transpose()?;
+    let options = Options {
+        run: arguments.run_id,
+        session: arguments.limits.options(),
+        sweep: sweep.unwrap_or_default(),
+        series,
     };
-    let options = Options { run: arguments.run_id, session: arguments.limits.options(), sweep };
     let is_job = arguments.release.extension().is_some_and(|extension| extension == "toml");
     let job = arguments.job.or(is_job.then(|| arguments.release.clone()));
     let report = match job {
@@ -59,10 +69,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         }
         None => waiting("release", quiet, Report::of_sink(&arguments.release.to_string_lossy(), options)).await?,
     };
-    let failed = |error: std::io::Error| {
-        Error::Resources(format!("{} cannot be written: {}", arguments.output.display(), reason(&error)))
-    };
-    std::fs::write(&arguments.output, report.html()).map_err(failed)?;
+    std::fs::write(&arguments.output, report.html()).map_err(|error| unwritable(&arguments.output, &error))?;
     if !quiet {
         say(&format!("{} is written", arguments.output.display()));
     }
@@ -72,16 +79,20 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
 /// The job with the sink that was named beside it: a release may have been moved.
 fn with_sink(mut job: Job, sink: &std::path::Path) -> Result<Job> {
     let sink = sink.to_string_lossy().into_owned();
-    job.sink.url = match crate::job::is_url(&sink) {
+    job.sink.url = match crate::storage::is_url(&sink) {
         true => sink,
         false => std::path::absolute(&sink)?.to_string_lossy().into_owned(),
     };
     Ok(job)
 }
 
-fn trials(path: &std::path::Path) -> Result<Vec<Trial>> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Error::Input(format!("{} cannot be read: {error}", path.display())))?;
+/// The most bytes of a file of figures.
+const MAX_FIGURES_BYTES: u64 = 64 << 20;
+
+/// Figures that another command has written.
+fn figures<T: DeserializeOwned>(path: &std::path::Path, command: &str) -> Result<T> {
+    let text = read_text(path, MAX_FIGURES_BYTES, &format!("file of `{command}`"))
+        .map_err(|error| Error::Input(format!("{} cannot be read: {}", path.display(), reason(&error))))?;
     serde_json::from_str(&text)
-        .map_err(|error| Error::Input(format!("{} is not a file of `throng sweep --output`: {error}", path.display())))
+        .map_err(|error| Error::Input(format!("{} is not a file of `{command}`: {error}", path.display())))
 }

@@ -10,13 +10,13 @@ use serde::Serialize;
 use tracing::field::Empty;
 use tracing::{Instrument, info_span};
 
-use super::metrics::Ended;
-use super::progress::Progress;
-use super::tally::{Effort, Tally};
 use super::{JobArguments, Limits, print, print_json, say, summary};
 use crate::error::{Error, Result};
-use crate::job::local_path;
 use crate::release::{Manifest, Outcome, Phase, Run, RunOptions};
+use crate::storage::local_path;
+use crate::telemetry::metrics::Ended;
+use crate::telemetry::progress::Progress;
+use crate::telemetry::tally::{Effort, Tally};
 
 /// Anonymise a dataset and publish the verified result
 ///
@@ -95,17 +95,15 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         Ok(_) => span.record("run", manifest.map_or("", |manifest| &manifest.run)),
         Err(_) => span.record("otel.status_code", "ERROR"),
     };
-    let mut told = Ok(());
     if let Some(file) = &arguments.metrics_file {
         let pipeline = job.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let error = outcome.as_ref().err();
-        told = Ended { pipeline, manifest, done_before, error, effort: &effort }.write(file);
-    }
-    if let (Err(error), Err(_)) = (&told, &outcome) {
-        tracing::warn!("{error}");
+        // Whether there is a release is what the exit code says.
+        if let Err(error) = (Ended { pipeline, manifest, done_before, error, effort: &effort }).write(file) {
+            tracing::warn!("{error}");
+        }
     }
     let (outcome, sink) = outcome?;
-    told?;
     show(&arguments, quiet, &outcome, &sink, &effort)
 }
 
@@ -122,6 +120,7 @@ async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(O
         engine: arguments.cluster.engine(),
         ..RunOptions::default()
     };
+    let warning = job.method.seed_warning();
     let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
     let progress = Progress::new(quiet);
     let committing = AtomicBool::new(false);
@@ -145,6 +144,9 @@ async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(O
         }
     };
     progress.end();
+    if let (Ok(Outcome::Released(..)), Some(warning)) = (&outcome, warning) {
+        tracing::warn!("{}: {}; {}", warning.key, warning.message, warning.help.unwrap_or_default());
+    }
     outcome.map(|outcome| (outcome, sink)).map_err(|error| arguments.job.blame(error))
 }
 

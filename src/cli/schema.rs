@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::print_json;
 use crate::error::Result;
-use crate::job::json_schema;
+use crate::policy::json_schema;
 
 /// Print the JSON schema of the job file, for editors that complete and check it
 ///

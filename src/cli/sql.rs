@@ -1,6 +1,7 @@
 //! `throng sql`: queries with `anonymize(...)` in them.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use datafusion::arrow::util::pretty::pretty_format_batches;
@@ -9,7 +10,8 @@ use datafusion::sql::parser::DFParser;
 
 use super::{Limits, print};
 use crate::error::{Error, Result, reason};
-use crate::operator::register;
+use crate::operator::{policies, register};
+use crate::storage::read_statements;
 
 /// Run SQL statements from a file, with `anonymize(...)` as a relation
 ///
@@ -17,11 +19,17 @@ use crate::operator::register;
 /// out with COPY (SELECT * FROM anonymize(...)) TO 'out/' STORED AS PARQUET. What COPY writes is not verified or
 /// committed as a release: that is what `throng run` is for.
 ///
+/// A policy is named by its file, anonymize((SELECT ...), 'job.toml'), which must lie in the working folder, in that of
+/// the statements, or in one of --policies, or below them.
+///
 /// Example: throng sql queries.sql
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// File of statements; `-` reads standard input
     file: PathBuf,
+    /// Folder whose policy files the statements may name; may be given several times
+    #[arg(long, value_name = "FOLDER")]
+    policies: Vec<PathBuf>,
     #[command(flatten)]
     limits: Limits,
 }
@@ -29,11 +37,18 @@ pub struct Arguments {
 /// Runs the statements one after another and prints what they return.
 pub async fn run(arguments: Arguments) -> Result<()> {
     let name = arguments.file.display().to_string();
-    let text =
-        if name == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(&arguments.file) };
+    let text = match name.as_str() {
+        "-" => read_statements(std::io::stdin()),
+        _ => File::open(&arguments.file).and_then(read_statements),
+    };
     let text = text.map_err(|error| Error::Job(format!("{name} cannot be read: {}", reason(&error))))?;
     let (context, _spill) = arguments.limits.options().open()?;
     register(&context)?;
+    let beside = arguments.file.parent().filter(|folder| !folder.as_os_str().is_empty() && name != "-");
+    let registry = policies(&context)?;
+    for folder in [Path::new(".")].into_iter().chain(beside).chain(arguments.policies.iter().map(PathBuf::as_path)) {
+        registry.allow_files_below(folder)?;
+    }
     let statements = DFParser::parse_sql(&text).map_err(|error| wrong(&name, error))?;
     for statement in statements {
         let plan = context.state().statement_to_plan(statement).await.map_err(|error| wrong(&name, error))?;

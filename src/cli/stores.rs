@@ -4,8 +4,8 @@
 use clap::Args;
 
 use crate::error::Result;
-use crate::job::{Job, StoreOptions, TimeOut};
-use crate::release::{Location, Stores};
+use crate::policy::Job;
+use crate::storage::{Location, StoreOptions, Stores, TimeOut};
 
 /// Patience with object stores.
 #[derive(Debug, Args)]

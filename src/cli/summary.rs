@@ -16,13 +16,16 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
         0 => String::new(),
         dropped => format!(", {} of them for a null", number(dropped)),
     };
+    let at_most = if manifest.rounded { "at most " } else { "" };
     let mut text = format!(
-        "Every row left in a throng of at least {}: {} of {} rows in {} {}, {} suppressed ({:.2} %{nulls})\n\n",
+        "Every row left in a throng of at least {}: {} of {}{} rows in {} {}, {}{} suppressed ({:.2} %{nulls})\n\n",
         manifest.k,
         number(manifest.rows),
+        at_most,
         number(manifest.rows_read),
         number(classes.count),
         if classes.count == 1 { "class" } else { "classes" },
+        at_most,
         number(manifest.suppressed),
         manifest.suppressed as f64 * 100.0 / manifest.rows_read.max(1) as f64,
     );
@@ -55,6 +58,10 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     row("query error", share(error.map(|error| error.mean)), "mean relative error of COUNT queries");
     row("median error", share(error.map(|error| error.median)), "median of the same");
     text += &format!("{table}\n\n");
+    if manifest.rows < manifest.rows_read {
+        text +=
+            "measures that compare with all rows of the source are left out: they would tell of suppressed ones\n\n";
+    }
     text += &format!("{}\n\n", class_sizes(manifest));
     let mut columns = self::table(&["quasi-identifier", "loss"]);
     for (name, loss) in &scores.by_column {
@@ -67,6 +74,7 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
         let tuned: Vec<String> = manifest.tuned.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         text += &format!("found from a sample: {}\n", tuned.join(", "));
     }
+    text += &earlier_releases(manifest);
     text += &format!("verified: {}\n", manifest.verification.rules.join(", "));
     text += &format!("release:  run {} in {}/{}\n", manifest.run, sink.trim_end_matches('/'), manifest.data);
     if !times.is_empty() {
@@ -78,9 +86,12 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
 }
 
 /// Estimates of how many people of a population are unique.
-pub(super) fn estimates(people: u64, source: &Uniques, release: Option<&Uniques>) -> String {
-    let mut header = vec!["unique in the population", "source as it is"];
-    header.extend(release.map(|_| "release"));
+pub(super) fn estimates(people: u64, source: Option<&Uniques>, release: Option<&Uniques>) -> String {
+    let told: Vec<(&str, &Uniques)> = [("source as it is", source), ("release", release)]
+        .into_iter()
+        .filter_map(|(of, it)| Some((of, it?)))
+        .collect();
+    let header: Vec<&str> = ["unique in the population"].into_iter().chain(told.iter().map(|(of, _)| *of)).collect();
     let mut uniques = table(&header);
     let show = |estimate: Option<f64>| estimate.map_or("-".to_owned(), |people| format!("{people:.1}"));
     type Pick = fn(&Uniques) -> Option<f64>;
@@ -91,9 +102,7 @@ pub(super) fn estimates(people: u64, source: &Uniques, release: Option<&Uniques>
         ("chosen (Dankar)", |found| found.chosen),
     ];
     for (model, of) in models {
-        let mut row = vec![model.to_owned(), show(of(source))];
-        row.extend(release.map(|release| show(of(release))));
-        uniques.add_row(row);
+        uniques.add_row([model.to_owned()].into_iter().chain(told.iter().map(|(_, found)| show(of(found)))));
     }
     format!("estimates for a population of {}:\n{uniques}\n", number(people))
 }
@@ -109,10 +118,23 @@ fn population(manifest: &Manifest) -> String {
             number(k_map)
         );
     }
-    if let (Some(people), Some(source)) = (risk.people, &risk.source) {
-        text += &estimates(people, source, risk.release.as_ref());
+    if let Some(people) = risk.people {
+        text += &estimates(people, risk.source.as_ref(), risk.release.as_ref());
     }
     text + "\n"
+}
+
+/// What an independent release must say of those before it; nothing of the first.
+fn earlier_releases(manifest: &Manifest) -> String {
+    match manifest.earlier_releases.unwrap_or(0) {
+        0 => String::new(),
+        earlier => format!(
+            "WARNING: independent of {} earlier {} in the sink: k and the rules hold for each alone, not for somebody who \
+             compares them\n",
+            number(earlier),
+            if earlier == 1 { "release" } else { "releases" }
+        ),
+    }
 }
 
 /// How the dependencies of the policy fare; nothing without any.
@@ -123,18 +145,27 @@ fn dependencies(manifest: &Manifest) -> String {
     let mut scores = table(&["dependency", "loss", "preserved", "instances", "violated by"]);
     let share = |score: Option<f64>| score.map_or(String::new(), |score| format!("{score:.4}"));
     for score in &manifest.dependencies {
-        let violations = format!("{:.4} %", score.violations * 100.0);
-        let cells = [share(score.loss), share(score.preserved), number(score.instances), violations];
+        let violations = score.violations.map_or(String::new(), |share| format!("{:.4} %", share * 100.0));
+        let instances = score.instances.map_or(String::new(), number);
+        let cells = [share(score.loss), share(score.preserved), instances, violations];
         scores.add_row([vec![score.name.clone()], cells.to_vec()].concat());
     }
     let mut text = format!("{scores}\n\n");
+    manifest.warnings.iter().for_each(|warning| text += &format!("WARNING: {warning}\n"));
     if let Some(inferred) = &manifest.verification.inference {
         text += &format!(
-            "to a reader who knows the dependencies: {} classes of {} rows or more, {} rows in classes below k\n",
+            "to a reader who knows the dependencies: {} sets of {} rows or more fit somebody, {} rows fit people with fewer \
+             than k\n",
             number(inferred.classes),
             inferred.smallest,
             number(inferred.exposed_rows)
         );
+        if let Some(finding) = inferred.finding(manifest.k) {
+            text += &format!("WARNING: {}\n", finding.message);
+        }
+        if let Some(message) = inferred.undecided() {
+            text += &format!("WARNING: {message}\n");
+        }
         if !inferred.withheld.is_empty() {
             text += &format!("withheld: {}\n", inferred.withheld.join(", "));
         }
@@ -142,21 +173,21 @@ fn dependencies(manifest: &Manifest) -> String {
     text
 }
 
-/// How many classes there are of which size, in steps of k.
+/// How many classes there are of which size, in steps of k and in what it counts.
 fn class_sizes(manifest: &Manifest) -> Table {
     let k = u64::from(manifest.k);
-    let mut sizes = table(&["class size", "classes", "rows"]);
-    if let Some(rows) = sizes.column_mut(2) {
-        rows.set_cell_alignment(CellAlignment::Right);
+    let (counted, noun) = manifest.verification.sizes();
+    let mut sizes = table(&[&format!("{noun} in a class"), "classes", noun]);
+    if let Some(all) = sizes.column_mut(2) {
+        all.set_cell_alignment(CellAlignment::Right);
     }
     let mut from = k;
     for until in [k + k.div_ceil(2), 2 * k, 5 * k, 10 * k, u64::MAX] {
-        let inside = || manifest.verification.classes.by_size.range(from..until);
-        let (classes, rows) =
-            (inside().map(|(_, count)| count).sum(), inside().map(|(size, count)| size * count).sum());
+        let inside = || counted.by_size.range(from..until);
+        let (classes, all) = (inside().map(|(_, count)| count).sum(), inside().map(|(size, count)| size * count).sum());
         if classes > 0 {
             let range = if until == u64::MAX { format!("{from} or more") } else { format!("{from} to {}", until - 1) };
-            sizes.add_row([range, number(classes), number(rows)]);
+            sizes.add_row([range, number(classes), number(all)]);
         }
         from = until;
     }

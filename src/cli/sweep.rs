@@ -6,10 +6,11 @@ use clap::Args;
 use comfy_table::{CellAlignment, Table};
 
 use super::{JobArguments, Limits, print, say};
-use crate::error::{Error, Result};
-use crate::job::{Job, MethodName, check};
+use crate::error::{Error, Result, unwritable};
+use crate::explore::{Setting, Trial, Trials};
 use crate::measure::wilcoxon::signed_rank;
-use crate::release::{Scores, Setting, Trial, Trials};
+use crate::policy::{Job, MethodName, check};
+use crate::release::Scores;
 
 /// Try a job under several k and methods, and compare what they lose; publishes nothing
 ///
@@ -72,7 +73,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let methods = if arguments.method.is_empty() { vec![job.method.name] } else { arguments.method.clone() };
     let trials = Trials::open(&job, &base, &arguments.limits.options()).await?;
     let rows = match arguments.sample {
-        Some(sample) => trials.sample(sample, job.method.seed).await?,
+        Some(sample) => trials.sample(sample, job.method.seed.unwrap_or_default()).await?,
         None => trials.whole(),
     };
     let mut found = Vec::new();
@@ -85,8 +86,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     }
     if let (Some(path), Some(form)) = (&arguments.output, form) {
         let content = form(&found)?;
-        std::fs::write(path, content)
-            .map_err(|error| Error::Resources(format!("{} cannot be written: {error}", path.display())))?;
+        std::fs::write(path, content).map_err(|error| unwritable(path, &error))?;
     }
     if arguments.json {
         return print(&String::from_utf8_lossy(&json(&found)?));
@@ -161,10 +161,10 @@ const COLUMNS: [Column; 24] = [
     ("c_avg", |scores| scores.c_avg),
     ("risk_max", |scores| scores.risk_max),
     ("risk_mean", |scores| scores.risk_mean),
-    ("ncp", |scores| Some(scores.ncp)),
-    ("iloss", |scores| Some(scores.iloss)),
-    ("distortion", |scores| Some(scores.distortion as f64)),
-    ("genc", |scores| Some(scores.genc)),
+    ("ncp", |scores| scores.ncp),
+    ("iloss", |scores| scores.iloss),
+    ("distortion", |scores| scores.distortion.map(|levels| levels as f64)),
+    ("genc", |scores| scores.genc),
     ("precision", |scores| scores.precision),
     ("rd_of_a_row", |scores| scores.rd_of_a_row),
     ("unprotected", |scores| scores.unprotected),

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::progress::waiting;
 use super::{JobArguments, Limits, print, print_json};
 use crate::error::Result;
-use crate::release::{Finding, Run, RunOptions, Verified, find_release, verify_release};
+use crate::release::{Run, RunOptions, Verified, find_release, verify_release};
+use crate::telemetry::progress::waiting;
+use crate::verify::Finding;
 
 /// Check a release: class sizes and all rules from the published files, file by file against the manifest, and row by
 /// row against the source
 ///
-/// Given a job file, everything is checked; given a sink, what can be without policy and source.
+/// Given a job file, everything is checked; given a sink, what can be without policy and source, by this process.
 ///
 /// Example: throng verify pipelines/census.toml
 #[derive(Debug, Args)]
@@ -26,6 +27,9 @@ pub struct Arguments {
     /// Print what was found as JSON: rules that are broken, and by which parameters every rule would hold
     #[arg(long)]
     json: bool,
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    cluster: super::cluster::ClusterArguments,
     #[command(flatten)]
     limits: Limits,
 }
@@ -36,7 +40,12 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let is_job = arguments.job.job.extension().is_some_and(|extension| extension == "toml");
     let Verified { manifest, classes, findings, attained } = if is_job {
         let (job, base) = arguments.job.read()?;
-        let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
+        let options = RunOptions {
+            session: arguments.limits.options(),
+            #[cfg(feature = "cluster")]
+            engine: arguments.cluster.engine(),
+            ..RunOptions::default()
+        };
         let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
         waiting("release and source", quiet, run.verify_latest(run_id))
             .await

@@ -4,7 +4,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ballista_core::JobId;
 use ballista_core::client::BallistaClient;
 use ballista_core::config::BallistaConfig;
 use ballista_core::extension::{SessionConfigExt, SessionConfigHelperExt};
@@ -17,7 +16,7 @@ use ballista_core::serde::protobuf::{
     execute_query_result, job_status,
 };
 use ballista_core::utils::{GrpcClientConfig, create_grpc_client_endpoint};
-use ballista_core::version;
+use ballista_core::{JobId, version};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
@@ -28,9 +27,9 @@ use tokio::task::JoinHandle;
 use tonic::transport::Channel;
 
 use super::codec::ClusterCodec;
-use super::{LARGEST_MESSAGE, guard};
+use super::{MAX_MESSAGE_BYTES, guard};
 use crate::error::{Error, Result};
-use crate::release::unique_name;
+use crate::write::unique_name;
 
 /// How often the scheduler is asked for the state of a job.
 const PACE: Duration = Duration::from_millis(100);
@@ -66,8 +65,8 @@ impl Client {
             .map_err(|error| failed(&error))?;
         let channel = endpoint.connect().await.map_err(|error| failed(&error))?;
         let connection = SchedulerGrpcClient::new(channel)
-            .max_encoding_message_size(LARGEST_MESSAGE)
-            .max_decoding_message_size(LARGEST_MESSAGE);
+            .max_encoding_message_size(MAX_MESSAGE_BYTES)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES);
         Ok(Self { connection, host: host.to_owned(), port, farewells: Arc::default() })
     }
 
@@ -82,11 +81,11 @@ impl Client {
         let message = PhysicalPlanNode::try_from_physical_plan(plan, &ClusterCodec::default())?;
         let mut bytes = Vec::new();
         message.try_encode(&mut bytes)?;
-        if bytes.len() > LARGEST_MESSAGE {
+        if bytes.len() > MAX_MESSAGE_BYTES {
             return Err(Error::Resources(format!(
                 "the plan of this job has {}, more than the {} that a cluster takes; use smaller hierarchies",
                 bytesize::ByteSize(bytes.len() as u64),
-                bytesize::ByteSize(LARGEST_MESSAGE as u64)
+                bytesize::ByteSize(MAX_MESSAGE_BYTES as u64)
             )));
         }
         tracing::debug!(bytes = bytes.len(), "submitting a plan");
@@ -226,7 +225,7 @@ impl Job {
             _ => (executor.host.clone(), executor.port as u16),
         };
         let (times, pause) = FETCHES;
-        let connected = BallistaClient::try_new(&host, port, LARGEST_MESSAGE, false, None, times, pause, 0, 0).await;
+        let connected = BallistaClient::try_new(&host, port, MAX_MESSAGE_BYTES, false, None, times, pause, 0, 0).await;
         let mut client = connected.map_err(|error| lost(error.to_string()))?;
         let rows = client
             .fetch_partition_proxied(

@@ -6,15 +6,19 @@ use ballista_core::serde::BallistaPhysicalExtensionCodec;
 use datafusion::common::not_impl_err;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
 use super::guard::{Border, GuardExec};
 use super::survey::SurveyExec;
+use crate::codec::{AnonymizeCodec, decode_treatment, encode_treatment};
 use crate::error::Error;
-use crate::operator::{ASSIGN_CELL, AnonymizeCodec, AnonymizeExec, decode_treatment, encode_treatment};
-use crate::release::{Target, Uploads, WriteExec};
+use crate::operator::{ASSIGN_CELL, AnonymizeExec};
+use crate::storage::Uploads;
+use crate::treatment::Treatment;
+use crate::verify::{Sent, is_function, receive_aggregate, receive_function, receive_node, send_function, send_node};
+use crate::write::{CollapseExec, PublishedOrder, Target, WriteExec};
 
 /// Writes and reads every node of our plans.
 #[derive(Debug, Default)]
@@ -29,6 +33,26 @@ const ANONYMIZE: u8 = 1;
 const SURVEY: u8 = 2;
 const WRITE: u8 = 3;
 const GUARD: u8 = 4;
+const COLLAPSE: u8 = 5;
+const VERIFY: u8 = 6;
+
+/// Writes a part of a verification: the length of its bytes, these, and the policy if it needs one.
+fn put(sent: Sent<'_>, buffer: &mut Vec<u8>) -> Result<()> {
+    buffer.extend((sent.bytes.len() as u32).to_le_bytes());
+    buffer.extend(sent.bytes);
+    sent.treatment.map_or(Ok(()), |treatment| encode_treatment(treatment, buffer))
+}
+
+/// Reads what [`put`] has written.
+fn split(buffer: &[u8]) -> Result<(&[u8], Option<Treatment>)> {
+    let parts = buffer.split_first_chunk().and_then(|(length, rest)| {
+        let length = u32::from_le_bytes(*length) as usize;
+        rest.split_at_checked(length)
+    });
+    let (bytes, policy) = parts.ok_or_else(|| broken("a part of a verification is cut off").into_datafusion())?;
+    let treatment = if policy.is_empty() { None } else { Some(decode_treatment(policy)?) };
+    Ok((bytes, treatment))
+}
 
 fn broken(what: impl std::fmt::Display) -> Error {
     Error::Internal(format!("a plan cannot be read: {what}; run the same version of throng everywhere"))
@@ -67,6 +91,16 @@ impl PhysicalExtensionCodec for ClusterCodec {
                 let border = if buffer.is_empty() { Border::End } else { Border::Start };
                 Ok(Arc::new(GuardExec::new(only(inputs)?, border)))
             }
+            COLLAPSE => {
+                let order: PublishedOrder =
+                    serde_json::from_slice(buffer).map_err(|error| broken(error).into_datafusion())?;
+                let collapse = CollapseExec::try_new(only(inputs)?, order).map_err(Error::into_datafusion)?;
+                Ok(Arc::new(collapse))
+            }
+            VERIFY => {
+                let (bytes, treatment) = split(buffer)?;
+                receive_node(bytes, only(inputs)?, treatment).map_err(Error::into_datafusion)
+            }
             other => Err(broken(format!("node {other} is not known")).into_datafusion()),
         }
     }
@@ -87,6 +121,12 @@ impl PhysicalExtensionCodec for ClusterCodec {
         } else if let Some(write) = node.downcast_ref::<WriteExec>() {
             buffer.push(WRITE);
             serde_json::to_writer(buffer, write.target()).map_err(|error| broken(error).into_datafusion())
+        } else if let Some(collapse) = node.downcast_ref::<CollapseExec>() {
+            buffer.push(COLLAPSE);
+            serde_json::to_writer(buffer, collapse.order()).map_err(|error| broken(error).into_datafusion())
+        } else if let Some(sent) = send_node(&node) {
+            buffer.push(VERIFY);
+            put(sent.map_err(Error::into_datafusion)?, buffer)
         } else if let Some(guard) = node.downcast_ref::<GuardExec>() {
             buffer.push(GUARD);
             if guard.border() == Border::Start {
@@ -108,12 +148,26 @@ impl PhysicalExtensionCodec for ClusterCodec {
     fn try_decode_udf(&self, name: &str, buffer: &[u8]) -> Result<Arc<ScalarUDF>> {
         match name {
             ASSIGN_CELL => self.anonymize.try_decode_udf(name, buffer),
+            _ if is_function(name) => {
+                let (bytes, treatment) = split(buffer)?;
+                receive_function(bytes, treatment).map(Arc::new).map_err(Error::into_datafusion)
+            }
             _ => self.ballista.try_decode_udf(name, buffer),
         }
     }
 
     fn try_encode_udf(&self, function: &ScalarUDF, buffer: &mut Vec<u8>) -> Result<()> {
+        if let Some(sent) = send_function(function) {
+            return put(sent.map_err(Error::into_datafusion)?, buffer);
+        }
         // It says no to pseudonyms, and leaves functions alone that every session knows by name.
         self.anonymize.try_encode_udf(function, buffer)
+    }
+
+    fn try_decode_udaf(&self, name: &str, buffer: &[u8]) -> Result<Arc<AggregateUDF>> {
+        match receive_aggregate(name) {
+            Some(function) => Ok(Arc::new(function)),
+            None => self.ballista.try_decode_udaf(name, buffer),
+        }
     }
 }

@@ -20,9 +20,9 @@ use super::places::{Places, settings};
 use super::progress::RemoteExec;
 use super::survey::SurveyExec;
 use crate::error::{Error, Result};
-use crate::job::Treatment;
 use crate::release::{Engine, Place, Watch, known_rows};
 use crate::survey::{Merged, Survey, first_ceiling, merge_pieces};
+use crate::treatment::Treatment;
 
 /// Partitions of a plan when nobody says: enough to keep a few executors busy to the end.
 const PARTITIONS: usize = 16;
@@ -136,7 +136,7 @@ impl Engine for Cluster {
             let survey = Arc::new(SurveyExec::new(Arc::clone(&plan), Arc::clone(&treatment), ceiling));
             let batches = self.work_off(survey, ("survey", rows), context, watch).await?;
             let pieces = batches.iter().flat_map(|batch| batch.column(0).as_binary::<i32>().iter().flatten());
-            match merge_pieces(&treatment, Arc::clone(&schema), pieces, cell_rows)? {
+            match merge_pieces(Arc::clone(&treatment), Arc::clone(&schema), pieces, cell_rows).await? {
                 Merged::Survey(survey) => return Ok(*survey),
                 Merged::Short(higher) => {
                     tracing::info!("many rows are alike: the survey is taken again with a larger sample");
@@ -148,12 +148,13 @@ impl Engine for Cluster {
 
     async fn collect(
         &self,
+        name: &str,
         plan: Arc<dyn ExecutionPlan>,
         rows: u64,
         context: &SessionContext,
         watch: &Watch<'_>,
     ) -> Result<Vec<RecordBatch>> {
-        self.work_off(plan, ("group", rows), context, watch).await
+        self.work_off(plan, (name, rows), context, watch).await
     }
 
     fn explain(

@@ -17,12 +17,13 @@ use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_
 use ballista_executor::health::ExecutorHealth;
 use tokio::net::TcpListener;
 
-use super::LARGEST_MESSAGE;
+use super::MAX_MESSAGE_BYTES;
 use super::codec::ClusterCodec;
 use super::places::{runtime, settings};
 use super::scheduler::failed;
 use crate::error::{Error, Result, reason};
-use crate::release::{SpillFolder, unique_name};
+use crate::release::SpillFolder;
+use crate::write::unique_name;
 
 /// How an executor runs.
 #[derive(Debug, Clone)]
@@ -90,8 +91,8 @@ impl Executor {
             work_dir: Some(work_dir),
             executor_heartbeat_interval_seconds: self.heartbeat.as_secs().max(1),
             memory_pool_size: self.memory_limit,
-            grpc_max_decoding_message_size: LARGEST_MESSAGE as u32,
-            grpc_max_encoding_message_size: LARGEST_MESSAGE as u32,
+            grpc_max_decoding_message_size: MAX_MESSAGE_BYTES as u32,
+            grpc_max_encoding_message_size: MAX_MESSAGE_BYTES as u32,
             override_config_producer: Some(Arc::new(settings)),
             override_runtime_producer: Some(Arc::new(move |config| {
                 runtime(config, &folder, spill_limit).map_err(Error::into_datafusion)

@@ -10,15 +10,12 @@
 use std::fmt;
 use std::future::ready;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ballista_core::error::BallistaError;
-use datafusion::common::internal_err;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -26,6 +23,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::error::{Error, Result};
+use crate::plan::unary_plan;
 
 /// Where in a stage a guard stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +111,10 @@ impl GuardExec {
         Self { input, border, missed: Arc::default(), properties }
     }
 
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> DataFusionResult<Self> {
+        Ok(Self::new(input, self.border))
+    }
+
     /// Where it stands.
     pub(super) fn border(&self) -> Border {
         self.border
@@ -137,16 +139,19 @@ fn missed_below(plan: &Arc<dyn ExecutionPlan>) -> Option<Missed> {
     own.or_else(|| plan.children().into_iter().find_map(missed_below))
 }
 
-/// The plan with a guard at both borders of every stage: on both sides of each exchange, and at the top.
+/// The plan with a guard at both borders of every stage: on both sides of each exchange and of each place where all
+/// partitions come together, and at the top.
 pub(super) fn guarded(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    Ok(Arc::new(GuardExec::new(at_exchanges(plan)?, Border::End)))
+    Ok(Arc::new(GuardExec::new(at_exchanges(plan, false)?, Border::End)))
 }
 
-fn at_exchanges(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let exchange = plan.downcast_ref::<RepartitionExec>().is_some();
+/// Partitions that come together for a join are left alone: the scheduler looks for them there.
+fn at_exchanges(plan: Arc<dyn ExecutionPlan>, joined: bool) -> Result<Arc<dyn ExecutionPlan>> {
+    let exchange = plan.is::<RepartitionExec>() || plan.is::<CoalescePartitionsExec>() && !joined;
+    let joined = plan.children().len() > 1;
     let mut children = Vec::new();
     for child in plan.children() {
-        let child = at_exchanges(Arc::clone(child))?;
+        let child = at_exchanges(Arc::clone(child), joined)?;
         children.push(if exchange { Arc::new(GuardExec::new(child, Border::End)) as _ } else { child });
     }
     if children.is_empty() {
@@ -166,47 +171,10 @@ impl DisplayAs for GuardExec {
 }
 
 impl ExecutionPlan for GuardExec {
-    fn name(&self) -> &str {
-        "GuardExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
+    unary_plan!("GuardExec");
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
-    ) -> DataFusionResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let Some(input) = children.pop() else { return internal_err!("GuardExec needs an input") };
-        Ok(Arc::new(Self::new(input, self.border)))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
@@ -224,15 +192,11 @@ impl ExecutionPlan for GuardExec {
         };
         let rows = self.input.execute(partition, context).map_err(|error| failed(&task, error))?;
         let schema = rows.schema();
-        let emitted = Arc::new(AtomicUsize::new(0));
-        let (counted, ending) = (Arc::clone(&emitted), task.clone());
-        let rows = rows
-            .inspect_ok(move |batch| {
-                counted.fetch_add(batch.num_rows(), Ordering::Relaxed);
-            })
-            .map_err(move |error| failed(&task, error));
+        let ending = task.clone();
+        let rows = rows.map_err(move |error| failed(&task, error));
+        // How many rows it has put out would tell how many fall into its cells, suppressed ones too.
         let end = stream::once(async move {
-            tracing::info!(task = ending, partition, rows = emitted.load(Ordering::Relaxed), "a task has ended");
+            tracing::info!(task = ending, partition, "a task has ended");
             None
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.chain(end.filter_map(ready)))))

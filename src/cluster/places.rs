@@ -17,8 +17,8 @@ use datafusion::prelude::SessionConfig;
 
 use super::codec::ClusterCodec;
 use crate::error::{Error, Result};
-use crate::job::local_path;
-use crate::release::{Place, Stores};
+use crate::release::Place;
+use crate::storage::{Stores, local_path};
 
 /// The places of a job, as a setting.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +82,7 @@ impl Places {
 pub(super) fn settings() -> SessionConfig {
     let mut config = SessionConfig::new_with_ballista()
         .with_ballista_physical_extension_codec(Arc::new(ClusterCodec::default()))
-        .with_ballista_grpc_client_max_message_size(super::LARGEST_MESSAGE);
+        .with_ballista_grpc_client_max_message_size(super::MAX_MESSAGE_BYTES);
     // Text as one machine reads it. Ballista would have it copied value by value; its shuffle can send views, too.
     config.options_mut().execution.parquet.schema_force_view_types = true;
     config.options_mut().extensions.insert(Places::default());

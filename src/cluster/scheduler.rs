@@ -19,14 +19,14 @@ use super::codec::ClusterCodec;
 use super::places::{session, settings};
 use super::progress::Patience;
 use super::slots::accounted;
-use super::{LARGEST_MESSAGE, progress};
+use super::{MAX_MESSAGE_BYTES, progress};
 use crate::error::{Error, Result, reason};
 
 /// The port when nobody says.
 pub const PORT: u16 = 50050;
 
 /// The port next to a scheduler's own: where it tells how far jobs are.
-pub(super) fn progress_port(port: u16) -> u16 {
+pub(crate) fn progress_port(port: u16) -> u16 {
     port.saturating_add(1)
 }
 
@@ -83,9 +83,9 @@ impl Scheduler {
             no_executors_grace_period_seconds: seconds * 2,
             // Drivers clean up after their jobs; this is for those that could not.
             finished_job_data_clean_up_interval_seconds: 300,
-            grpc_server_max_decoding_message_size: LARGEST_MESSAGE as u32,
-            grpc_server_max_encoding_message_size: LARGEST_MESSAGE as u32,
-            grpc_client_max_message_size: LARGEST_MESSAGE as u32,
+            grpc_server_max_decoding_message_size: MAX_MESSAGE_BYTES as u32,
+            grpc_server_max_encoding_message_size: MAX_MESSAGE_BYTES as u32,
+            grpc_client_max_message_size: MAX_MESSAGE_BYTES as u32,
             min_ready_executors: self.min_executors,
             override_physical_codec: Some(Arc::new(ClusterCodec::default())),
             override_config_producer: Some(Arc::new(settings)),
@@ -95,7 +95,7 @@ impl Scheduler {
     }
 }
 
-pub(super) fn failed(error: BallistaError) -> Error {
+pub(crate) fn failed(error: BallistaError) -> Error {
     match error {
         BallistaError::IoError(error) => error.into(),
         BallistaError::DataFusionError(error) => (*error).into(),

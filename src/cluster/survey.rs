@@ -5,22 +5,18 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, BinaryArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::internal_err;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, stream};
 
 use crate::error::{Error, Result};
-use crate::job::Treatment;
+use crate::plan::{unary_plan, unary_properties};
 use crate::survey::survey_partition;
+use crate::treatment::Treatment;
 
 /// Surveys its input.
 #[derive(Debug)]
@@ -36,13 +32,12 @@ pub struct SurveyExec {
 impl SurveyExec {
     /// A survey of a plan whose columns are the quasi-identifiers, then the sensitive ones. Rows below a hash are sampled.
     pub fn new(input: Arc<dyn ExecutionPlan>, treatment: Arc<Treatment>, ceiling: u64) -> Self {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema()),
-            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
-            EmissionType::Final,
-            input.boundedness(),
-        );
-        Self { input, treatment, ceiling, properties: Arc::new(properties) }
+        let properties = unary_properties(&input, schema(), EmissionType::Final);
+        Self { input, treatment, ceiling, properties }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> DataFusionResult<Self> {
+        Ok(Self::new(input, Arc::clone(&self.treatment), self.ceiling))
     }
 
     /// What happens to every column.
@@ -69,44 +64,7 @@ impl DisplayAs for SurveyExec {
 }
 
 impl ExecutionPlan for SurveyExec {
-    fn name(&self) -> &str {
-        "SurveyExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
-    ) -> DataFusionResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let Some(input) = children.pop() else { return internal_err!("SurveyExec needs an input") };
-        Ok(Arc::new(Self::new(input, Arc::clone(&self.treatment), self.ceiling)))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
+    unary_plan!("SurveyExec");
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let reservation = MemoryConsumer::new(format!("SurveyExec[{partition}]")).register(context.memory_pool());

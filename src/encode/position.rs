@@ -6,19 +6,6 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type, TimeUnit};
 use datafusion::error::Result;
 
-/// Whether the type is a number: its values have a position and can be published as a range or a mean.
-pub fn is_number(data_type: &DataType) -> bool {
-    data_type.is_numeric()
-}
-
-/// Whether the type is a date, timestamp or time of day: it has a position and can be published as a range.
-pub fn is_time(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) | DataType::Time32(_) | DataType::Time64(_)
-    )
-}
-
 /// The position of every value: numbers as they are, points in time in days. Null (and not-a-number) is NaN.
 pub fn positions(array: &ArrayRef) -> Result<Vec<f64>> {
     const DAY: f64 = 86_400.0;

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::buffer::NullBuffer;
 
-use super::positions;
 use super::words::{Words, map_text, text};
-use crate::domain::{Axis, Code, LINE_STEPS, NULL_ON_LINE, Shape};
+use super::{Facts, positions};
 use crate::error::{Error, Result};
 use crate::hierarchy::{Hierarchy, Ladder, LevelTree};
-use crate::job::{Nulls, QuasiColumn, Unknown};
-use crate::survey::Facts;
+use crate::model::{Axis, Code, LINE_STEPS, NULL_ON_LINE, Shape};
+use crate::policy::{Nulls, Unknown};
+use crate::treatment::QuasiColumn;
 
 /// Turns the values of one quasi-identifier into codes on its [`Axis`].
 #[derive(Debug, Clone)]
@@ -37,7 +38,7 @@ enum Kind {
 }
 
 /// Most leaves or words an axis can hold beside the codes of null and unknown.
-pub const MOST_CODES: usize = 60_000;
+pub const MAX_CODES: usize = 60_000;
 
 impl Coder {
     /// The coder of a column whose facts the survey has found.
@@ -46,15 +47,17 @@ impl Coder {
         axis.weight = column.weight;
         let mut resolved = None;
         let kind = match (facts, column.hierarchy.as_deref()) {
-            (Facts::Line { min, max, whole, nulls, quantiles }, hierarchy) => {
+            (Facts::Line { min, max, whole, nulls, varied, quantiles }, hierarchy) => {
                 // A declared domain may be wider than the data, not narrower: every value has a code of its own.
                 let [low, high] = column.domain.unwrap_or([*min, *max]);
                 let (min, max) = (min.min(low), max.max(high));
                 let width = (max - min).max(0.0);
-                let exact = *whole && min.fract() == 0.0 && width <= f64::from(LINE_STEPS);
+                // Beyond 2^53 neighbouring whole numbers have one position.
+                let apart = min.abs().max(max.abs()) < (1_u64 << f64::MANTISSA_DIGITS) as f64;
+                let exact = *whole && apart && min.fract() == 0.0 && width <= f64::from(LINE_STEPS);
                 let span = if exact { width as Code } else { LINE_STEPS };
                 let steps = if width > 0.0 { f64::from(span) / width } else { 0.0 };
-                axis.exact = exact || width == 0.0;
+                axis.exact = exact || !varied;
                 let kind = Kind::Line { min, max, steps, span };
                 let quantiles = quantile_ladder(column, quantiles)?;
                 match quantiles.as_deref().or(hierarchy) {
@@ -166,7 +169,19 @@ impl Coder {
     }
 
     /// Codes every value of an array; `put` receives row and code.
-    pub fn encode(&self, array: &ArrayRef, mut put: impl FnMut(usize, Code)) -> Result<()> {
+    pub fn encode(&self, array: &ArrayRef, put: impl FnMut(usize, Code)) -> Result<()> {
+        self.encode_present(array, None, put)
+    }
+
+    /// Codes every value of an array, of which only the present rows stay: the others get any code, and may hold what the
+    /// survey, which has not looked at them, knows nothing of.
+    pub fn encode_present(
+        &self,
+        array: &ArrayRef,
+        present: Option<&NullBuffer>,
+        mut put: impl FnMut(usize, Code),
+    ) -> Result<()> {
+        let stays = |row: usize| present.is_none_or(|present| present.is_valid(row));
         // Rows whose nulls are dropped need a code on their way, and it does not matter which.
         let null = self.axis.null.or((self.column.nulls == Nulls::Drop).then_some(0));
         // Codes of nulls and of unknown values exist when the survey has met some; that it has not, and one turns up
@@ -176,7 +191,7 @@ impl Coder {
             Kind::Line { min, steps, span, .. } => {
                 for (row, &position) in positions(array)?.iter().enumerate() {
                     if position.is_nan() {
-                        strangers += u64::from(null.is_none());
+                        strangers += u64::from(null.is_none() && stays(row));
                         put(row, null.unwrap_or_default());
                     } else {
                         put(row, line_code(position, *min, *steps, *span));
@@ -191,7 +206,7 @@ impl Coder {
                     (None, None) => STRANGER,
                 };
                 map_text(&text(array)?, null.unwrap_or(STRANGER), code, |row, code| {
-                    strangers += u64::from(code == STRANGER);
+                    strangers += u64::from(code == STRANGER && stays(row));
                     put(row, code);
                 });
             }
@@ -206,7 +221,7 @@ impl Coder {
                     null.unwrap_or(STRANGER),
                     |value| words.code(value, key),
                     |row, code| {
-                        strangers += u64::from(code == STRANGER);
+                        strangers += u64::from(code == STRANGER && stays(row));
                         put(row, code);
                     },
                 );

@@ -4,26 +4,24 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use datafusion::arrow::array::ArrayRef;
-use serde::{Deserialize, Serialize};
+use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::datatypes::DataType;
 
-use super::sensitive::{hashable, leaf_codes};
-use super::{is_number, is_time, positions, row_hashes};
+use super::exact::{Distinct, values_of};
+use super::positions;
+use super::sensitive::{as_listed, leaf_codes};
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
-use crate::job::SensitiveColumn;
+use crate::treatment::SensitiveColumn;
 
 /// Most different values of a column that groups are compared with.
-pub const MOST_VALUES: usize = 1 << 16;
+pub const MAX_VALUES: usize = 1 << 16;
 
-/// The key of null in a column of numbers: behind every number.
-const NULL: u64 = u64::MAX;
-
-/// Distinct values and how often each occurs. Values are kept as keys: numbers by an order-preserving form of their
-/// position, values of a hierarchy by their leaf, all others by a hash.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Distinct values and how often each occurs. A value is named by its [key](Distinct::keys), one of a hierarchy by the
+/// number of its leaf.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Reference {
-    counts: BTreeMap<u64, u64>,
+    counts: BTreeMap<Vec<u8>, u64>,
 }
 
 /// Without the keys, which tell values.
@@ -33,9 +31,9 @@ impl fmt::Debug for Reference {
     }
 }
 
-impl From<BTreeMap<u64, u64>> for Reference {
-    fn from(counts: BTreeMap<u64, u64>) -> Self {
-        Self { counts }
+impl FromIterator<(Vec<u8>, u64)> for Reference {
+    fn from_iter<T: IntoIterator<Item = (Vec<u8>, u64)>>(counts: T) -> Self {
+        Self { counts: counts.into_iter().collect() }
     }
 }
 
@@ -52,8 +50,23 @@ impl Reference {
         array: &ArrayRef,
         weight: impl Fn(usize) -> u64,
     ) -> Result<()> {
-        for (row, key) in keys(column, array)?.into_iter().enumerate() {
-            *self.counts.entry(key).or_default() += weight(row);
+        let (codes, keys) = match column.hierarchy.as_deref() {
+            Some(Hierarchy::Levels(levels)) => {
+                let codes = leaf_codes(levels, array)?;
+                let largest = codes.iter().max().map_or(0, |&leaf| leaf + 1);
+                (codes, (0..largest).map(leaf_key).collect())
+            }
+            _ => {
+                let array = as_listed(column, array)?;
+                let distinct = Distinct::of(&array)?;
+                let keys = distinct.keys(&array)?;
+                (distinct.codes, keys)
+            }
+        };
+        let mut counts = vec![0; keys.len()];
+        codes.into_iter().enumerate().for_each(|(row, code)| counts[code as usize] += weight(row));
+        for (key, count) in keys.into_iter().zip(counts).filter(|(_, count)| *count > 0) {
+            *self.counts.entry(key).or_default() += count;
         }
         Ok(())
     }
@@ -65,7 +78,7 @@ impl Reference {
 
     /// Whether there are more values than groups are compared with.
     pub fn is_too_large(&self) -> bool {
-        self.counts.len() > MOST_VALUES
+        self.counts.len() > MAX_VALUES
     }
 
     /// Refuses a column that holds too many different values.
@@ -75,64 +88,29 @@ impl Reference {
         }
         let name = &column.name;
         Err(Error::Input(format!(
-            "column `{name}`: it holds more than {MOST_VALUES} different values, too many to compare groups with the \
+            "column `{name}`: it holds more than {MAX_VALUES} different values, too many to compare groups with the \
              distribution of the whole table; guard it by l-diversity, k-e or range-diversity, or round its values in \
              the source"
         )))
     }
 
-    /// How often each key occurs.
-    pub fn counts(&self) -> &BTreeMap<u64, u64> {
-        &self.counts
-    }
-
     /// Keys and counts, ascending by key.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.counts.iter().map(|(&key, &count)| (key, count))
+    pub fn counts(&self) -> impl ExactSizeIterator<Item = (&[u8], u64)> + Clone {
+        self.counts.iter().map(|(key, &count)| (key.as_slice(), count))
     }
 
-    /// Numbers in ascending order with their counts, and the count of nulls.
-    pub(super) fn numbers(&self) -> (Vec<f64>, Vec<u64>, Option<u64>) {
-        let (at, counts) =
-            self.entries().filter(|(key, _)| *key != NULL).map(|(key, count)| (number(key), count)).unzip();
-        (at, counts, self.counts.get(&NULL).copied())
+    /// The count of every leaf of a hierarchy that occurs.
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.counts().filter_map(|(key, count)| Some((u32::from_be_bytes(key.try_into().ok()?), count)))
     }
-}
 
-/// The key of every value of an array.
-pub(super) fn keys(column: &SensitiveColumn, array: &ArrayRef) -> Result<Vec<u64>> {
-    match column.hierarchy.as_deref() {
-        Some(Hierarchy::Levels(levels)) => Ok(leaf_codes(levels, array)?.into_iter().map(u64::from).collect()),
-        _ if is_number(&column.data_type) || is_time(&column.data_type) => Ok(positions(array)?
-            .into_iter()
-            .map(|position| if position.is_nan() { NULL } else { key(position) })
-            .collect()),
-        _ => {
-            let array = hashable(column, array)?;
-            Ok(row_hashes(std::slice::from_ref(&array), array.len(), 0)?)
-        }
+    /// Positions of the numbers in ascending order, NaN last; null, which is the last key if there is any, has none.
+    pub(crate) fn positions(&self, data_type: &DataType) -> Result<Vec<f64>> {
+        let values = values_of(self.counts().map(|(key, _)| key), data_type)?;
+        Ok(positions(&values.slice(0, values.len() - values.null_count()))?)
     }
 }
 
-/// A number as a key of the same order: the sign bit is turned, and below zero all bits.
-fn key(number: f64) -> u64 {
-    let bits = (number + 0.0).to_bits();
-    if bits >> 63 == 0 { bits | (1 << 63) } else { !bits }
-}
-
-fn number(key: u64) -> f64 {
-    f64::from_bits(if key >> 63 == 1 { key & !(1 << 63) } else { !key })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_keep_the_order_of_numbers() {
-        let numbers = [f64::NEG_INFINITY, -1e300, -2.5, -0.0, 1e-300, 2.0, f64::INFINITY];
-        assert!(numbers.windows(2).all(|pair| key(pair[0]) < key(pair[1])));
-        assert!(numbers.iter().all(|&value| number(key(value)) == value && key(value) < NULL));
-        assert_eq!(key(-0.0), key(0.0));
-    }
+fn leaf_key(leaf: u32) -> Vec<u8> {
+    leaf.to_be_bytes().to_vec()
 }

@@ -1,22 +1,26 @@
 //! Sensitive columns to codes: which rows share a value, how far values lie apart, what range each would reveal.
 //!
-//! Codes are local to a cell. Numbers keep their order; other values are told apart by a 64-bit hash.
+//! Codes are local to a cell. Which rows share a value, and in what order numbers come, is decided on the exact value
+//! (see [`Distinct`]); positions say only how far values lie apart.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::HashMap;
 
-use super::reference::{Reference, keys};
+use super::exact::{Distinct, keys};
+use super::reference::Reference;
 use super::words::{map_text, text};
-use super::{is_number, is_time, positions, row_hashes};
-use crate::domain::{Sensitive, SensitiveShape, Shares};
+use super::{is_whole, positions};
 use crate::error::{Error, Result};
 use crate::hierarchy::{Hierarchy, LevelTree};
-use crate::job::{ListedRange, RangeOf, Ranges, SensitiveColumn, Values};
+use crate::model::{Sensitive, SensitiveShape, Shares};
+use crate::policy::{ListedRange, RangeOf, Ranges, Values};
+use crate::treatment::{SensitiveColumn, is_number, is_time};
 
 /// What is known of a sensitive column's whole domain.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SensitiveDomain {
     /// Smallest position of a number or point in time.
     pub min: f64,
@@ -25,7 +29,6 @@ pub struct SensitiveDomain {
     /// Number of distinct values.
     pub distinct: u64,
     /// How often every value occurs, when a rule compares groups with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
 }
 
@@ -41,34 +44,35 @@ pub fn encode_sensitive(column: &SensitiveColumn, domain: &SensitiveDomain, arra
 }
 
 fn numbers(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) -> Result<Sensitive> {
-    let positions = positions(array)?;
-    let (at, counts, nulls) = match &domain.reference {
-        Some(reference) => reference.numbers(),
+    let mut distinct = Distinct::of(array)?;
+    let mut codes = std::mem::take(&mut distinct.codes);
+    let nulls = array.null_count() > 0;
+    let (at, null, shares) = match &domain.reference {
+        Some(reference) => {
+            let known: Vec<&[u8]> = reference.counts().map(|(key, _)| key).collect();
+            let place = |key: Vec<u8>| known.binary_search(&key.as_slice()).map_err(|_| unheard_of(column));
+            let places = distinct.keys(array)?.into_iter().map(place).collect::<Result<Vec<_>>>()?;
+            codes.iter_mut().for_each(|code| *code = places[*code as usize] as u32);
+            let at = reference.positions(array.data_type())?;
+            let counts: Vec<u64> = reference.counts().map(|(_, count)| count).collect();
+            let null = (counts.len() > at.len()).then_some(at.len() as u32);
+            (at, null, Some(Arc::new(Shares::new(&counts))))
+        }
         None => {
-            let mut at: Vec<f64> = positions.iter().copied().filter(|position| !position.is_nan()).collect();
-            at.sort_unstable_by(f64::total_cmp);
-            at.dedup();
-            (at, Vec::new(), None)
+            let numbers = distinct.rows.len() - usize::from(nulls);
+            let positions = positions(array)?;
+            let at = distinct.rows[..numbers].iter().map(|&row| positions[row as usize]).collect();
+            (at, nulls.then_some(numbers as u32), None)
         }
     };
-    let null = at.len() as u32;
-    let code = |position: &f64| match at.binary_search_by(|value| value.total_cmp(position)) {
-        Ok(code) => Ok(code as u32),
-        Err(_) if position.is_nan() => Ok(null),
-        Err(_) => Err(unheard_of(column)),
-    };
-    let codes: Vec<u32> = positions.iter().map(code).collect::<Result<_>>()?;
     let [min, max] = column.domain.unwrap_or([domain.min, domain.max]);
-    let null = (codes.contains(&null) || nulls.is_some()).then_some(null);
     let mut coded = sensitive(column, codes, SensitiveShape::Number { at, min, max }, null);
-    if domain.reference.is_some() {
-        coded.shares = Some(Arc::new(Shares::new(&counts.into_iter().chain(nulls).collect::<Vec<_>>())));
-    }
+    coded.shares = shares;
     Ok(coded)
 }
 
 /// Leaf of every value. Null and values that the hierarchy does not know are pseudo leaves below the root.
-pub(super) fn leaf_codes(levels: &LevelTree, array: &ArrayRef) -> Result<Vec<u32>> {
+pub(crate) fn leaf_codes(levels: &LevelTree, array: &ArrayRef) -> Result<Vec<u32>> {
     let unknown = levels.leaves().len() as u16;
     let mut codes = vec![0; array.len()];
     let code = |value: &str| levels.leaf(value).map_or(unknown, |leaf| leaf as u16);
@@ -87,48 +91,56 @@ fn leaves(
     let mut coded = sensitive(column, leaf_codes(levels, array)?, shape, Some(null));
     coded.shares = domain.reference.as_ref().map(|reference| {
         let mut counts = vec![0; null as usize + 1];
-        reference.entries().for_each(|(leaf, count)| counts[leaf as usize] = count);
+        reference.leaves().for_each(|(leaf, count)| counts[leaf as usize] = count);
         Arc::new(Shares::new(&counts))
     });
     Ok(coded)
 }
 
-/// A column of values that are told apart by their hash.
-pub(super) fn hashable(column: &SensitiveColumn, array: &ArrayRef) -> Result<ArrayRef> {
+/// A column in the type in which the policy lists its values.
+pub(crate) fn as_listed(column: &SensitiveColumn, array: &ArrayRef) -> Result<ArrayRef> {
     match &column.ranges {
-        // Listed values are text.
-        Ranges::Listed(_) => Ok(Arc::new(text(array)?)),
+        // Listed values are text, unless they are numbers.
+        Ranges::Listed(_) if !is_number(&column.data_type) && !is_time(&column.data_type) => Ok(Arc::new(text(array)?)),
         _ => Ok(Arc::clone(array)),
     }
 }
 
 fn values(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) -> Result<Sensitive> {
-    let mut seen: HashMap<u64, u32> = HashMap::new();
-    let mut code_of = |hash: u64| {
-        let next = seen.len() as u32;
-        *seen.entry(hash).or_insert(next)
+    let array = as_listed(column, array)?;
+    let Distinct { mut codes, rows } = Distinct::of(&array)?;
+    let listed: Vec<&str> = match &column.ranges {
+        Ranges::Listed(listed) => listed.iter().flat_map(range_words).collect(),
+        _ => Vec::new(),
     };
-    if let Ranges::Listed(listed) = &column.ranges {
+    let mut shares = None;
+    if !listed.is_empty() || domain.reference.is_some() {
+        let mut seen: HashMap<Vec<u8>, u32> = HashMap::new();
+        let mut code_of = |key: Vec<u8>| {
+            let next = seen.len() as u32;
+            *seen.entry(key).or_insert(next)
+        };
         // Values of one range get adjacent codes, so that the range is an interval of codes.
-        let words: Vec<&str> = listed.iter().flat_map(range_words).collect();
-        let words: ArrayRef = Arc::new(StringViewArray::from(words));
-        row_hashes(std::slice::from_ref(&words), words.len(), 0)?.into_iter().for_each(|hash| {
-            code_of(hash);
-        });
-    }
-    let mut counts = Vec::new();
-    for (hash, count) in domain.reference.iter().flat_map(Reference::entries) {
-        let code = code_of(hash) as usize;
-        counts.resize(counts.len().max(code + 1), 0);
-        counts[code] = count;
-    }
-    let codes: Vec<u32> = keys(column, array)?.into_iter().map(code_of).collect();
-    if domain.reference.is_some() && codes.iter().any(|&code| code as usize >= counts.len()) {
-        return Err(unheard_of(column));
+        let words: ArrayRef = Arc::new(StringViewArray::from(listed));
+        keys(&words)?.into_iter().for_each(|key| _ = code_of(key));
+        let mut counts = Vec::new();
+        for (key, count) in domain.reference.iter().flat_map(Reference::counts) {
+            let code = code_of(key.to_vec()) as usize;
+            counts.resize(counts.len().max(code + 1), 0);
+            counts[code] = count;
+        }
+        let places: Vec<u32> = Distinct { codes: Vec::new(), rows }.keys(&array)?.into_iter().map(code_of).collect();
+        codes.iter_mut().for_each(|code| *code = places[*code as usize]);
+        if domain.reference.is_some() {
+            if places.iter().any(|&code| code as usize >= counts.len()) {
+                return Err(unheard_of(column));
+            }
+            shares = Some(Arc::new(Shares::new(&counts)));
+        }
     }
     let values = domain.distinct.min(u64::from(u32::MAX)) as u32;
     let mut coded = sensitive(column, codes, SensitiveShape::Set { values }, None);
-    coded.shares = domain.reference.as_ref().map(|_| Arc::new(Shares::new(&counts)));
+    coded.shares = shares;
     Ok(coded)
 }
 
@@ -157,7 +169,11 @@ fn ranges(column: &SensitiveColumn, sensitive: &Sensitive) -> Vec<(u32, u32)> {
     match (&column.ranges, &sensitive.shape, column.hierarchy.as_deref()) {
         (Ranges::Identity, ..) => Vec::new(),
         (Ranges::Interval(length), SensitiveShape::Number { at, .. }, _) => {
-            at.iter().map(|value| between(at, value - length / 2.0, value + length / 2.0)).collect()
+            let around = |(code, &value): (u32, &f64)| match interval(&column.data_type, value, length / 2.0) {
+                Some((lo, hi)) => between(at, lo, hi),
+                None => (code, code),
+            };
+            (0..).zip(at).map(around).collect()
         }
         (Ranges::Listed(listed), SensitiveShape::Number { at, .. }, _) => at
             .iter()
@@ -212,6 +228,16 @@ fn ranges(column: &SensitiveColumn, sensitive: &Sensitive) -> Vec<(u32, u32)> {
     }
 }
 
+/// The positions within `half` of a value; none around NaN. Where positions are not the exact values, a little more: a value
+/// that lies in the range must not be missed.
+fn interval(data_type: &DataType, value: f64, half: f64) -> Option<(f64, f64)> {
+    const WHOLE: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+    let reach = value.abs() + half;
+    let exact = data_type.is_floating() || is_whole(data_type) && reach < WHOLE;
+    let slack = if exact { 0.0 } else { 4.0 * f64::EPSILON * reach };
+    (!value.is_nan()).then_some((value - half - slack, value + half + slack))
+}
+
 /// The codes of all values from `lo` to `hi`.
 fn between(at: &[f64], lo: f64, hi: f64) -> (u32, u32) {
     let first = at.partition_point(|value| *value < lo);
@@ -221,7 +247,7 @@ fn between(at: &[f64], lo: f64, hi: f64) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::array::Float64Array;
+    use datafusion::arrow::array::{Float64Array, Int64Array};
     use datafusion::arrow::datatypes::DataType;
 
     use super::*;
@@ -291,11 +317,52 @@ mod tests {
     }
 
     #[test]
-    fn both_zeros_are_one_value() {
-        let array: ArrayRef = Arc::new(Float64Array::from(vec![Some(-0.0), Some(0.0), None, Some(1.0)]));
-        let coded = encode_sensitive(&column(DataType::Float64, Ranges::Identity), &DOMAIN, &array).unwrap();
-        assert_eq!(coded.codes[0], coded.codes[1]);
-        assert_eq!(coded.null, Some(coded.codes[2]));
-        assert_ne!(coded.codes[3], coded.codes[0]);
+    fn both_zeros_are_one_value_and_nan_is_not_null() {
+        let array: ArrayRef =
+            Arc::new(Float64Array::from(vec![Some(-0.0), Some(0.0), None, Some(1.0), Some(f64::NAN), Some(-f64::NAN)]));
+        for compared in [false, true] {
+            let floats = column(DataType::Float64, Ranges::Interval(1.0));
+            let mut reference = Reference::default();
+            reference.add(&floats, &array).unwrap();
+            let domain = SensitiveDomain { reference: compared.then_some(reference), ..DOMAIN };
+            let coded = encode_sensitive(&floats, &domain, &array).unwrap();
+            assert_eq!(coded.codes, [0, 0, 3, 1, 2, 2]);
+            assert_eq!(coded.null, Some(3));
+            assert_eq!(coded.spread(0, 2, 2), 1.0, "NaN is as far from a number as null");
+            assert_eq!(coded.spread(2, 2, 1), 0.0);
+            assert_eq!(coded.ranges[2], (2, 2));
+        }
+    }
+
+    #[test]
+    fn long_numbers_are_told_apart_in_a_cell_and_in_the_table() {
+        let base = 100_000_000_000_000_000_i64;
+        let array: ArrayRef = Arc::new(Int64Array::from(vec![base + 3, base, base + 1, base + 2]));
+        let codes = column(DataType::Int64, Ranges::Identity);
+        let mut reference = Reference::default();
+        reference.add(&codes, &array).unwrap();
+        reference.add(&codes, &array.slice(1, 1)).unwrap();
+        for reference in [None, Some(reference)] {
+            let compared = reference.is_some();
+            let domain = SensitiveDomain { reference, ..DOMAIN };
+            let coded = encode_sensitive(&codes, &domain, &array).unwrap();
+            assert_eq!(coded.codes, [3, 0, 1, 2]);
+            let shares = coded.shares.map(|shares| (0..4).map(|code| shares.of(code)).collect::<Vec<_>>());
+            assert_eq!(shares, compared.then(|| vec![0.4, 0.2, 0.2, 0.2]));
+            let stranger: ArrayRef = Arc::new(Int64Array::from(vec![base + 4]));
+            assert_eq!(encode_sensitive(&codes, &domain, &stranger).is_err(), compared);
+        }
+    }
+
+    #[test]
+    fn intervals_around_long_numbers_miss_nothing() {
+        // The true distance is 5; that of the positions is 16.
+        let base = 100_000_000_000_000_000_i64;
+        let array: ArrayRef = Arc::new(Int64Array::from(vec![base + 7, base + 12]));
+        let coded = encode_sensitive(&column(DataType::Int64, Ranges::Interval(10.0)), &DOMAIN, &array).unwrap();
+        assert!(coded.in_range(0, 1) && coded.in_range(1, 0));
+        let array: ArrayRef = Arc::new(Int64Array::from(vec![7, 12, 18]));
+        let coded = encode_sensitive(&column(DataType::Int64, Ranges::Interval(10.0)), &DOMAIN, &array).unwrap();
+        assert_eq!(coded.ranges, [(0, 1), (0, 1), (2, 2)]);
     }
 }

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::HashMap;
 use datafusion::error::Result;
 
-use crate::domain::Code;
+use crate::model::Code;
 
 /// Any column as text, with cheap access to every value.
 pub fn text(array: &ArrayRef) -> Result<StringViewArray> {
@@ -76,10 +76,10 @@ impl Words {
 
 /// Maps every value of a text column through `code`, which is asked only once for runs of the same value: equal views
 /// of one array are equal values, and a small direct-mapped memory of them catches nearly all.
-pub fn map_text<T: Copy>(
-    array: &StringViewArray,
+pub fn map_text<'a, T: Copy>(
+    array: &'a StringViewArray,
     null: T,
-    mut code: impl FnMut(&str) -> T,
+    mut code: impl FnMut(&'a str) -> T,
     mut put: impl FnMut(usize, T),
 ) {
     // Few slots for few rows: a memory costs time to set up, too.

@@ -22,6 +22,13 @@
 //! answers with one setting and how far to trust it. Neither publishes anything. A report made with
 //! `--sweep sweep.json` shows the curve beside the release.
 //!
+//! How much of that is the method's fault, and how much the table's? `throng bound job.toml --k 10` proves a loss that no release
+//! of these rows goes below, whatever the method, and says how many times that the job loses. The proof is a price for every
+//! row, such that no k rows cost less together than what publishing them as a class loses; the prices are checked by code that
+//! did not make them. The more rounds (`--rounds`), the higher the bound. It is sharp for hierarchies and for one or two ranges;
+//! with many ranges without hierarchies, or sets of many values, it says little. It is worked out on all rows of the source and is
+//! for its owner, not for readers.
+//!
 //! # Why k is not enough
 //!
 //! k hides which row is whose. When all rows of a class carry the same diagnosis, nobody needs to know. So every
@@ -39,7 +46,7 @@
 //!
 //! ```
 //! use std::path::Path;
-//! use throng::job::{Job, check};
+//! use throng::policy::{Job, check};
 //!
 //! let text = r#"
 //! version = 1

@@ -46,7 +46,7 @@
 //! ```
 //!
 //! is one page that needs no network: the verdict, what was done to every column, how large the classes are, the risk
-//! before and after, and where everything came from.
+//! that is left, and where everything came from.
 //!
 //! # The same from a program
 //!
@@ -55,9 +55,11 @@
 //!
 //! use datafusion::parquet::arrow::ArrowWriter;
 //! use throng::generate::{Census, schema};
-//! use throng::job::Job;
-//! use throng::profile::{Draft, profile};
-//! use throng::release::{Outcome, Run, RunOptions, SessionOptions, Source, Stores};
+//! use throng::policy::Job;
+//! use throng::explore::profile::{Draft, profile};
+//! use throng::release::{Outcome, Run, RunOptions, SessionOptions};
+//! use throng::source::Source;
+//! use throng::storage::Stores;
 //! use throng::report::{Options, Report};
 //!
 //! # #[tokio::main]

@@ -10,7 +10,7 @@
 //! | `{ mask = "right" }` | codes | `23417`, `2341*`, `234**` |
 //! | `{ widths = [5, 10, 20] }` | numbers | `37`, `[35, 40)`, `[30, 40)`, `[20, 40)` |
 //! | `{ bounds = [[18, 65]] }` | numbers | `< 18`, `[18, 65)`, `>= 65` |
-//! | `{ quantiles = [8, 4, 2] }` | numbers | intervals of equally many rows |
+//! | `{ quantiles = [8, 4, 2] }` | numbers | intervals of about equally many rows, with round borders |
 //! | `{ calendar = ["month", "year"] }` | dates | `2024-03-07`, `2024-03`, `2024` |
 //!
 //! # Level files
@@ -19,19 +19,19 @@
 //! there work as they are.
 //!
 //! ```
-//! use throng::hierarchy::LevelTree;
+//! use throng_core::hierarchy::LevelTree;
 //!
 //! let tree = LevelTree::from_csv("York;North;*\nLeeds;North;*\nBath;South;*\n")?;
 //! assert_eq!(tree.name(0, 1), "North");
 //! assert!(tree.covers("North", "Leeds") && !tree.covers("South", "Leeds"));
 //! println!("{}", tree.outline().text(10));
-//! # Ok::<(), throng::hierarchy::HierarchyError>(())
+//! # Ok::<(), throng_core::hierarchy::HierarchyError>(())
 //! ```
 //!
 //! What is not a tree is refused, every problem with its line:
 //!
 //! ```
-//! let wrong = throng::hierarchy::LevelTree::from_csv("York;North;*\nLeeds;North;All\n").unwrap_err();
+//! let wrong = throng_core::hierarchy::LevelTree::from_csv("York;North;*\nLeeds;North;All\n").unwrap_err();
 //! assert!(wrong.to_string().contains("line 2: two roots"));
 //! ```
 //!

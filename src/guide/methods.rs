@@ -1,4 +1,4 @@
-//! The methods, rules and measures, and where they come from.
+//! The methods and measures, and where they come from. Rules are in [`rules`](super::rules).
 //!
 //! All methods share one frame: the table is cut by medians into cells, a cell into subspaces, and a method groups the
 //! rows of a subspace. What breaks a rule afterwards is merged, carved up or suppressed. So any method works with any
@@ -6,7 +6,7 @@
 //!
 //! | name | idea | source |
 //! |---|---|---|
-//! | `auto` | splits by gain, grows groups, then searches locally by swaps, moves and dissolving | ours |
+//! | `auto` | covers subspaces with the cheapest boxes of the hierarchy lattice, or grows groups where columns have no hierarchy, then searches locally; efforts `fast`, `balanced`, `thorough`, `best` | ours |
 //! | `toc` | clusters up to a threshold on loss and disclosure together | Loukides (2008), chapter 3 |
 //! | `upc` | clusters under hard bounds on loss (U) and range diversity (P) | Loukides (2008), chapter 5 |
 //! | `mondrian` | halves the widest column until groups would be too small | LeFevre, DeWitt, Ramakrishnan (2006) |
@@ -32,7 +32,7 @@
 //! each:
 //!
 //! ```
-//! use throng::method::catalogue::METHODS;
+//! use throng_core::methods::METHODS;
 //!
 //! let upc = METHODS.iter().find(|method| method.name == "upc").unwrap();
 //! println!("{}", upc.about);
@@ -41,30 +41,6 @@
 //! }
 //! assert_eq!(METHODS[0].name, "auto", "the first is the default");
 //! ```
-//!
-//! # Rules
-//!
-//! | key of `[privacy]` | what every class must satisfy | source |
-//! |---|---|---|
-//! | `k` | at least k rows, or people with `person` | Samarati, Sweeney (1998) |
-//! | `l-diversity` | l different values, counted, by entropy or by (c, l) | Machanavajjhala, Kifer, Gehrke, Venkitasubramaniam (2007) |
-//! | `t-closeness` | values distributed as in the table, within t | Li, Li, Venkatasubramanian (2007) |
-//! | `alpha-k` | no value in more than a share of alpha | Wong, Li, Fu, Wang (2006) |
-//! | `p-sensitive` | p different values | Truta, Vinay (2006) |
-//! | `k-e` | k different numbers that span e | Zhang, Koudas, Srivastava, Yu (2007) |
-//! | `range-diversity` | no range of values told more surely than P | Loukides (2008) |
-//! | `delta-disclosure` | no value told more or less of than e to the delta times the table does | Brickell, Shmatikov (2008) |
-//! | `beta-likeness` | no value more common than beta times over the table | Cao, Karras (2012) |
-//! | `guarding` | below a node of the hierarchy few values only | Xiao, Tao (2006), personalised privacy |
-//! | `max-loss` | no more loss than U | Loukides (2008) |
-//! | `presence` | everybody's chance to be in the source within bounds | Nergiz, Atzori, Clifton (2007) |
-//! | `presence.people` | so many people of the public table: k-map, weak k-anonymity | Sweeney (2001); Atzori (2006) |
-//! | `presence.diversity` | no value for more than one in l people of the public table: weak l-diversity | Atzori (2006) |
-//! | `inference` | k also to a reader who knows the dependencies | Gorla (2019) |
-//!
-//! `k` counts published rows. To have it counted on the public table instead, set `k = 2`, the least there is, and
-//! `presence.people` to the k that is meant; `l-diversity` and `presence.diversity` differ in the same way. Counted on the
-//! public table, both rely on a reader who does not know who is in the source.
 //!
 //! # Measures
 //!
@@ -87,11 +63,11 @@
 //! signed-rank test over the same settings; five settings cannot say more than p = 0.0625, whatever the methods do:
 //!
 //! ```
-//! use throng::measure::wilcoxon::signed_rank;
+//! use throng_core::measure::wilcoxon::signed_rank;
 //!
 //! let losses = [(0.01, 0.02), (0.04, 0.06), (0.07, 0.11), (0.12, 0.19), (0.16, 0.28)];
 //! let test = signed_rank(&losses).unwrap();
 //! assert_eq!((test.w_plus, test.p), (0.0, 0.0625));
 //! ```
 //!
-//! [`METHODS`]: crate::method::catalogue::METHODS
+//! [`METHODS`]: crate::methods::METHODS

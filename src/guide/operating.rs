@@ -1,4 +1,4 @@
-//! Running it every night.
+//! Running in production.
 //!
 //! # One run
 //!
@@ -13,21 +13,26 @@
 //!
 //! - **Identity.** A run that has been released is not done again, so a scheduler may retry without thought. Give it
 //!   the date as `--run-id`, or let it be made of policy, input and version.
+//! - **Every night.** A sink takes the release of one run. The next night's is refused with exit code 7, unless the job says
+//!   that releases are independent of each other; read [`again`](super::again) before you say so.
 //! - **Memory.** `--memory-limit` bounds it; beyond, the run spills. Spill files are raw data: they lie in a folder
 //!   that only the user can read, in `--spill-dir`, and go when the run ends or the next one starts.
 //! - **Credentials** come from the environment, never from the job file.
 //!
 //! # Exit codes
 //!
-//! | code | who acts | how |
+//! | exit code | meaning | who acts |
 //! |---|---|---|
-//! | 0 | nobody | done, or done before |
-//! | 2, 3 | whoever wrote the job | usage, job file or hierarchy |
-//! | 4 | whoever delivers the data | unreadable, changed schema, unknown values |
-//! | 5 | the privacy officer | a rule cannot be met, or a release does not hold |
-//! | 6 | whoever runs the machine | memory or disk |
-//! | 7 | whoever chose the sink or run id | something is in the way |
-//! | 75 | the scheduler | try again |
+//! | 0 | done, or already done | nobody |
+//! | 1 | a fault of Throng itself: please report it | us |
+//! | 2 | wrong usage | whoever wrote the call |
+//! | 3 | the job file, or a hierarchy it names, is wrong | whoever wrote the job |
+//! | 4 | the input cannot be used, or a place cannot be read or written | whoever delivers the data |
+//! | 5 | a privacy rule cannot be met, or a release does not hold | the privacy officer |
+//! | 6 | memory or disk is too small | whoever runs the machine |
+//! | 7 | the sink holds something in the way | whoever chose the sink or run id |
+//! | 75 | a passing fault: try again | the scheduler |
+//! | 130 | interrupted; nothing was published | nobody |
 //!
 //! The same from a program:
 //!
@@ -39,20 +44,22 @@
 //! assert!(!retry(&Error::Privacy("k cannot be met".into())));
 //! ```
 //!
-//! # More than one machine
+//! # Logs, metrics, traces
 //!
-//! Built with the feature `cluster`, the same job runs on a Ballista cluster of `throng scheduler` and `throng executor`:
-//! `throng run job.toml --cluster df://scheduler:50050`. Identity, verification and commit stay with the driver, so a
-//! scheduler may retry as before, and the published rows are those of one machine if `--cell-rows` (or `--memory-limit`,
-//! which cells are sized by) is the same. Executors take credentials from their own environment. Shuffle and spill files
-//! are raw data in `--work-dir`; nothing between the parts is encrypted or authenticated, so keep them in a network that
-//! you trust. `deploy/cluster` has manifests and sizes.
+//! - **Results** go to standard output, everything else to standard error. `--json` makes the result of `run`, `check`,
+//!   `verify`, `releases`, `rollback` and `gc` one JSON document; a failure is `{ "error", "exit_code", "message" }`.
+//! - **Logs**: `-v` logs the phases (plan, survey, group, verify, commit) with rows and seconds, `-vv` more, `-q` only
+//!   errors; `--log-format json` writes one object per line; `THRONG_LOG=throng=debug` sets levels by module. Lines of other
+//!   crates below warnings hold plans and statistics, and are never written.
+//! - **Metrics**: `--metrics-file run.prom` writes rows, groups, losses, seconds by phase, spilled bytes, peak memory and the
+//!   outcome for Prometheus, atomically, also when a run fails (`throng_run_success 0`). A file that cannot be written is a
+//!   warning.
+//! - **Traces**: with the feature `otel`, every phase is a span, exported by OTLP over gRPC when
+//!   `OTEL_EXPORTER_OTLP_ENDPOINT` (or another of the usual `OTEL_*` variables) names a collector.
+//! - Every flag can be a variable: `--memory-limit` is `THRONG_MEMORY_LIMIT`. `NO_COLOR` and `COLUMNS` are respected.
+//! - Ctrl-C and SIGTERM end a run cleanly: exit code 130, nothing published, staged and spilled files removed.
 //!
-//! # Readers
-//!
-//! Readers follow `_latest` in the sink, which changes in one step. An earlier release stays where it was, and
-//! `throng rollback` makes it the newest again. Files of a release never change; whoever reads them reads what was
-//! verified. `throng verify <sink>` says so at any time, without policy or source.
+//! `deploy/` holds a container file, a Kubernetes CronJob, a cluster, an Airflow DAG and a Terraform module.
 //!
 //! # When something looks wrong
 //!

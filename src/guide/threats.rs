@@ -1,26 +1,31 @@
-//! What a release protects against, and what not.
+//! What a release protects against, what its bytes can tell, and what it does not protect against.
 //!
 //! # The adversary
 //!
-//! Somebody who has the whole release, knows that a person is in it, and knows all quasi-identifiers of that person,
-//! from a register, a newspaper or acquaintance; who knows the policy and this program; and who wants to know which
-//! row is that person's, or what its sensitive values are.
+//! Somebody who has the whole release: every file, byte by byte, the manifest, and the report if you publish it. Who knows
+//! that a person is in it, and knows all quasi-identifiers of that person, from a register, a newspaper or acquaintance.
+//! Who knows the policy and has this program, and so can run it as often as they like on tables of their own. And who wants
+//! to know which row is that person's, or what its sensitive values are, or who was left out.
 //!
-//! # What they learn
+//! They do not have the source, the key of the run, the machine that it ran on, or its logs. Whoever operates a run has
+//! all of these, and nothing here protects against them.
+//!
+//! # What stands in their way
 //!
 //! | they want | what stands in the way |
 //! |---|---|
 //! | the person's row | k: at least k rows fit, so a guess is right with a chance of 1/k at most |
-//! | the sensitive value | l-diversity, range diversity: the class holds enough different ones |
-//! | what was in the identifiers | they are not there |
-//! | the order of the source | rows leave group by group, in an order that depends on their content alone |
-//! | more from logs, manifests, footers, errors, reports | no value of the data is in them; a report shows bins of k rows and more |
+//! | the sensitive value | l-diversity, t-closeness, range diversity: the class holds enough different ones |
+//! | what was in the identifiers | they are not there, or were replaced by a keyed pseudonym |
+//! | more from order, numbers, file borders | these follow from published values and a secret key (below) |
+//! | more from the manifest, the report, metrics | figures describe published rows, and are rounded (below) |
+//! | raw values in logs, errors, footers, plans | none is written there |
 //!
 //! k is counted on the written files, by a query that knows nothing of how groups were made. A survey that was wrong
 //! makes a release coarser, not less private:
 //!
 //! ```
-//! use throng::measure::{Classes, risk};
+//! use throng_core::measure::{Classes, risk};
 //!
 //! let mut classes = Classes::default();
 //! classes.add(10, 300); // three hundred classes of ten rows
@@ -29,16 +34,146 @@
 //! assert_eq!(risk::share_above(&classes, 0.1), Some(0.0));
 //! ```
 //!
+//! # What the bytes can tell
+//!
+//! A file holds more than a set of rows: an order, borders between files and row groups, statistics, a size. A release is
+//! safe only if these tell nothing that the rows do not. The rule is: **what is published is a function of the published
+//! rows and of a secret key, and of nothing else.**
+//!
+//! - **Order of rows.** Rows stand in an order that is computed from what is published of them: by the columns that make
+//!   up a class, then by all others. It does not say how rows stood in the source, nor in which order a group grew.
+//!   `throng verify` checks it.
+//! - **Group numbers** (forms with two tables, and permuted ones) are random numbers from the secret key. A group that was
+//!   made first has no smaller number.
+//! - **Permutations** inside a group come from the same key, by a cryptographic generator.
+//! - **Borders of files and row groups** fall where a number of rows is reached in this order. All rows of a class that lie
+//!   in one folder are in the files of one part.
+//! - **Statistics** in the Parquet footer (smallest and largest value, distinct values, nulls) are those of the published
+//!   rows that they stand beside. Footers also hold the version, the run's name, the hash of the policy and k.
+//!   Metadata of the source's columns stay behind.
+//! - **Sizes and checksums** follow from these bytes. Of the *input* the manifest says where its tables are, as the job
+//!   writes it, and not how many files they have, how large these are or what their version tags are: size and tag follow
+//!   from all raw rows, so that somebody who knows all of them but one could confirm a guess of that one.
+//! - **The identity of the input** (`snapshot`, and the name of a run that has not been given one) must let the next run see that
+//!   there is nothing new. A hash of the content would confirm guesses, however it is salted or slowed down. So it is
+//!   made of the names of files and the moments when they were last changed, or of the version of a Delta table: it
+//!   confirms these moments, and no row. With `key-env` it follows the content too, under that key.
+//! - **The identity of the policy** is a hash of the rules and of the contents of hierarchy files. The policy is known to
+//!   the adversary anyway. A hierarchy that lists values which nobody but the source knows is not public: whoever guesses
+//!   all of its lines but one can confirm the last. `throng profile --write` drafts hierarchies from the source; write into
+//!   them what is known of the world, not what the source happens to hold.
+//!
+//! # Known seeds
+//!
+//! Grouping and permuting make random choices. Whoever knows where these come from can run the program on guesses of the
+//! source and keep the guesses that give your release: the run is *re-enacted*. Therefore the key of a run is 32 bytes from
+//! the operating system, drawn for this run, held in memory and written nowhere. Two runs of one job then differ in their
+//! groups.
+//!
+//! - `[method] key-env = "NAME"` takes the key from an environment variable, for those who must be able to reproduce a
+//!   release. Whoever holds it can re-enact the run: keep it as you keep the source.
+//! - `[method] seed = N` makes a run repeatable for anybody. It is for tests and experiments. `throng check`, `throng run`, the
+//!   manifest and the report say so; do not publish such a release.
+//!
+//! # Minimality
+//!
+//! A method generalises no further than the rules ask. So a class that is wider than its neighbours tells that something
+//! made it so: perhaps a narrower one would have held one diagnosis only. Somebody who knows the method and all
+//! quasi-identifiers can reason backwards from this (the minimality attack). It is strongest against optimal methods with
+//! deterministic choices and weakest where choices are random and local. The secret key takes away the replay
+//! that the attack needs wherever a method makes random choices: `auto`, `toc`, `upc`, `k-members` and others that start from
+//! random seeds choose among many nearly equal groupings. `mondrian`, `l-mondrian`, `density`, `kl-redinfo` and `full-domain`
+//! draw nothing: they publish the same rows under every key, and whoever guesses the source can re-enact them. That makes the
+//! attack hard; no theorem says that it is impossible. Where it worries you, choose a rule with a margin (an l of 4 where you need 3): what a class could have
+//! been then still meets your need.
+//!
+//! # Measures
+//!
+//! The manifest says how much was lost and how well people are protected: GCP, UM, MPM, class sizes, query errors. Such
+//! figures are shares of a domain. If the domain were that of the source, one suppressed centenarian could be solved
+//! for from the published ranges and their printed loss. So:
+//!
+//! - figures describe published rows and are shares of the domain that these rows show, or of one that the job or a
+//!   hierarchy declares;
+//! - what can only be measured against all rows of the source (query errors, entropy and divergence, levels, dependencies) is
+//!   left out when a row was suppressed or dropped, whichever row it was;
+//! - what rules attain (l, t, alpha, ...) is computed from the published files, so a reader finds the same;
+//! - what was tuned on a sample of the source, and how large its cells are, is left out likewise;
+//! - every figure is rounded to four significant digits. Counts of rows are exact; with a `presence` rule, where who is in
+//!   the source is the secret, the number of rows that were left out is given as a bound only.
+//!
+//! The table in the documentation of the manifest says for each figure what it is a function of. The summary, `--json`,
+//! metrics and the report hold the same figures. The report shows histograms of published rows; nothing of the source is
+//! drawn beside them, because a bar of the source is a count of the source.
+//!
+//! # Suppressed rows
+//!
+//! The number of suppressed and of dropped rows is published. It tells that so many people did not fit, and suppressed rows
+//! are the unusual ones: somebody who knows that a person is in the source, and finds no class that covers this person,
+//! knows that the person was suppressed and hence is unusual among the others. Their values stay unknown. A ladder by
+//! `quantiles` has borders near quantiles of the source, suppressed rows included, and its labels show them. So they are
+//! round numbers near ranks that the secret key has moved: they tell that about so many rows lie below a border, and one row
+//! more or less of r moves one of c borders with a chance of about 8 c / r. Where even that matters, write the ladder
+//! yourself. If being unusual must not show, allow no suppression (`max-suppression = 0`): the run then fails where it would have suppressed.
+//!
+//! # Refusals
+//!
+//! Whether a run ends well is one bit about the source, and its exit code and message say which rule failed and for how many
+//! rows. Somebody who may submit jobs and see how they end can ask many such bits: *is there a group of five with income
+//! above a million?* Give the right to run jobs to those only who may read the source, and keep messages and logs with
+//! them. So with what a run took, which `--json`, the summary and metrics tell beside the figures of the release: seconds,
+//! bytes spilled and memory follow from all rows. Logs hold no value and no plan at any level, those of a cluster's processes
+//! neither. The same holds for `profile`, `sweep`, `recommend` and `attack`, which look at the source and say what they see.
+//!
+//! # Several releases
+//!
+//! k holds for one release. The same people, published twice in different classes, can be intersected: a person who is one
+//! of ten in each may be the only one who is in both. With a fresh key every run groups differently, so two runs of one job
+//! on one table are two such releases. The same goes for next month's table with most of the same people, and for two
+//! policies on one table. (Queries of one session of a program are grouped by one key for each policy: the same query gives
+//! the same rows. Queries over different parts of a table still overlap; see the guide on embedding.) Therefore a sink takes one
+//! release, and refuses those of other runs unless the job says `releases = "independent"`; the manifest and the report of such a
+//! release say how many are before it ([`again`](super::again)). That guards against publishing again unawares, and against nothing else:
+//!
+//! - what releases tell together is measured by `throng attack --series`; it shows what one adversary finds, not all;
+//! - another sink, another program, or a release that was removed from the sink are not seen;
+//! - publish a table once, and give everybody the same release;
+//! - if it must be published again, withdraw the older release, and assume that somebody has kept it.
+//!
+//! # Somebody who changes a release
+//!
+//! Whoever may write to the sink can change files and manifest. `throng verify` finds that as far as there is something to
+//! hold it against:
+//!
+//! | changed | `verify <sink>` holds it against | `verify job.toml` also against |
+//! |---|---|---|
+//! | a file, or its entry in the manifest | checksum, bytes and rows of the footer | |
+//! | rows, their order, classes, the columns and their types | counts and schema of the manifest, `k` | job and source, row by row |
+//! | `k`, run, policy, version in the manifest | what the footers note; `k` also its list of rules | the job |
+//! | numbers of rows, form, class columns, slices, seed | each other, and the files | job and source |
+//! | rules removed or loosened, method, roles | nothing | the job |
+//! | what rules attain | nothing | the published files, by the columns of the job |
+//! | values put back in their places (permuted forms) | nothing | the source: found where chance gives it less than 1e-9 |
+//!
+//! What is left takes a signature. A forger who writes files of their own, with footers, checksums and a manifest that go
+//! with them, has a release that agrees with itself: `verify <sink>` shows that a release is whole and does what it says,
+//! not whose it is. And nothing but the run itself knows measures (`scores`, `tuned`, `cells`), the counts of people behind
+//! rows whose person is not published, when it was committed, and where its input was. So sign the manifest when you hand
+//! a release on; it holds the checksum of every file:
+//!
+//! ```bash
+//! ssh-keygen -Y sign -f ~/.ssh/id_ed25519 -n throng pipelines/out/census/_manifest/*.json
+//! ```
+//!
 //! # What they may still learn
 //!
 //! - **What a class has in common.** If nine of ten rows tell the same diagnosis, that is what they tell of everybody
 //!   in the class. Rules bound it; they do not make it nothing.
 //! - **What sensitive columns tell together.** Rules hold for each column. An income and a rare diagnosis may point
 //!   at one row for somebody who knows both: such a column is a quasi-identifier.
-//! - **What two releases tell together.** The same people, published twice in different classes, can be intersected.
-//!   k gives no bound for that.
-//! - **Whether somebody is in the data at all**, when being in it is the secret.
-//! - **How unusual somebody is**, from being left out: suppressed rows are the unusual ones.
+//! - **What columns tell of each other.** Where one column follows from another, a generalised value can be narrowed again
+//!   by what it must agree with. Name such dependencies in the job, and the release is checked against this reasoning too.
+//! - **Whether somebody is in the data at all**, when being in it is the secret: that needs a `presence` rule.
 //!
 //! Against somebody who knows anything whatever, only differential privacy gives a bound, and it gives statistics,
 //! not rows. Where rows are needed, k with rules is what there is; choose both for those who will look.

@@ -10,33 +10,33 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl,
 use tokio::sync::OnceCell;
 
 use super::Blueprint;
-use crate::domain::Code;
 use crate::encode::present;
 use crate::error::Error;
-use crate::job::Nulls;
+use crate::model::Code;
+use crate::policy::Nulls;
 
 /// Name of the function.
 pub(crate) const ASSIGN_CELL: &str = "assign_cell";
 
 /// The function; its blueprint is filled in when the survey has run, which is before its first row arrives.
 #[derive(Debug)]
-pub(super) struct AssignCell {
+pub(crate) struct AssignCell {
     signature: Signature,
     blueprint: Arc<OnceCell<Arc<Blueprint>>>,
 }
 
 impl AssignCell {
-    pub(super) fn new(blueprint: Arc<OnceCell<Arc<Blueprint>>>) -> Self {
+    pub(crate) fn new(blueprint: Arc<OnceCell<Arc<Blueprint>>>) -> Self {
         Self { signature: Signature::variadic_any(Volatility::Immutable), blueprint }
     }
 
     /// The function over a table that has been surveyed.
-    pub(super) fn surveyed(blueprint: Arc<Blueprint>) -> Self {
+    pub(crate) fn surveyed(blueprint: Arc<Blueprint>) -> Self {
         Self::new(Arc::new(OnceCell::new_with(Some(blueprint))))
     }
 
     /// The blueprint, once the survey has run.
-    pub(super) fn blueprint(&self) -> Option<&Arc<Blueprint>> {
+    pub(crate) fn blueprint(&self) -> Option<&Arc<Blueprint>> {
         self.blueprint.get()
     }
 }
@@ -74,17 +74,19 @@ impl ScalarUDFImpl for AssignCell {
             .get()
             .ok_or_else(|| Error::Internal("rows arrived before the survey".into()).into_datafusion())?;
         let tree = &blueprint.survey.tree;
+        // Rows that are to be dropped are the same to every cell, so they are spread over all of them.
+        let dropping = blueprint.treatment.quasi.iter().zip(&args.args).filter(|(quasi, _)| quasi.nulls == Nulls::Drop);
+        let dropping = dropping.map(|(_, array)| array.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
+        let present = present(&dropping);
         let mut codes: Vec<Vec<Code>> = vec![Vec::new(); blueprint.coders.len()];
         for axis in tree.axes_used() {
             let array: ArrayRef = args.args[axis].to_array(args.number_rows)?;
             let column = &mut codes[axis];
             column.resize(args.number_rows, 0);
-            blueprint.coders[axis].encode(&array, |row, code| column[row] = code).map_err(Error::into_datafusion)?;
+            let coder = &blueprint.coders[axis];
+            let put = |row: usize, code| column[row] = code;
+            coder.encode_present(&array, present.as_ref(), put).map_err(Error::into_datafusion)?;
         }
-        // Rows that are to be dropped are the same to every cell, so they are spread over all of them.
-        let dropping = blueprint.treatment.quasi.iter().zip(&args.args).filter(|(quasi, _)| quasi.nulls == Nulls::Drop);
-        let dropping = dropping.map(|(_, array)| array.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
-        let present = present(&dropping);
         let cell = |row: usize| match &present {
             Some(present) if present.is_null(row) => (row % tree.cells()) as u32,
             _ => tree.assign_by(|axis| codes[axis][row]),

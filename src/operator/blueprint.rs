@@ -9,18 +9,20 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::labels::Labels;
 use super::memory::cell_rows;
-use crate::domain::Axis;
+use crate::dependency::Dependencies;
 use crate::encode::Coder;
 use crate::error::{Error, Result};
-use crate::job::{Form, Inference, Treatment, presence_rule};
-use crate::measure::dependency::Dependencies;
+use crate::grouping::Method;
 use crate::measure::workload::{self, Demand, Query};
 use crate::measure::{Groups as Measures, Information, Workload};
-use crate::method::Method;
-use crate::method::combined::Raising;
+use crate::methods::combined::Raising;
+use crate::model::{Axis, Table};
 use crate::permutation::Slices;
+use crate::policy::{Form, Inference, presence_rule};
+use crate::privacy::inference::HiddenFromReaders;
 use crate::privacy::{Rules, within};
 use crate::survey::{Survey, method, rules, survey};
+use crate::treatment::Treatment;
 
 /// What every partition of pass 2 works by. Immutable.
 pub struct Blueprint {
@@ -29,7 +31,7 @@ pub struct Blueprint {
     /// What the table looks like.
     pub survey: Survey,
     /// What the exchange knows the cells by.
-    pub(super) labels: Labels,
+    pub(crate) labels: Labels,
     /// One coder per quasi-identifier.
     pub coders: Vec<Coder>,
     /// The axes of the coders.
@@ -61,7 +63,7 @@ impl fmt::Debug for Blueprint {
 impl Blueprint {
     /// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns, for a query: one
     /// that sees its rows go by and cannot take them back.
-    pub(super) async fn survey(
+    pub(crate) async fn survey(
         plan: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
         treatment: Arc<Treatment>,
@@ -84,7 +86,7 @@ impl Blueprint {
     }
 
     /// Lays a survey over a treatment.
-    pub fn new(treatment: Arc<Treatment>, survey: Survey) -> Result<Self> {
+    pub(crate) fn new(treatment: Arc<Treatment>, survey: Survey) -> Result<Self> {
         let coders = treatment
             .quasi
             .iter()
@@ -135,6 +137,18 @@ impl Blueprint {
         })
     }
 
+    /// The rules that groups of a cell must meet: with `privacy.inference = "repair"`, also to a reader who knows the
+    /// dependencies.
+    pub(crate) fn rules_of(&self, cell: &Table) -> Rules {
+        let mut rules = self.rules.clone();
+        if self.treatment.policy.privacy.inference == Inference::Repair
+            && let Some(hidden) = HiddenFromReaders::new(&self.rules, cell, &self.dependencies.list)
+        {
+            rules.others.push(Arc::new(hidden));
+        }
+        rules
+    }
+
     /// No groups yet, with room for everything that is measured.
     pub fn measures(&self) -> Measures {
         let policy = &self.treatment.policy;
@@ -142,6 +156,7 @@ impl Blueprint {
         let bounds = policy.privacy.range_diversity.iter().map(|rule| rule.p);
         let bound = policy.measures.unprotected.or(bounds.min_by(f64::total_cmp));
         measures.protection = measures.protection.bounded(bound);
+        measures.published.hides_counts = self.hides_counts();
         measures.information = policy.measures.information.then(|| Information::new(self.axes.len()));
         measures.workload = (!self.queries.is_empty()).then(|| Workload::new(self.queries.len()));
         measures
@@ -149,13 +164,24 @@ impl Blueprint {
 }
 
 impl Blueprint {
+    /// Whether even the number of rows of the source is a secret: among public rows, who is in the source is one.
+    pub(crate) fn hides_counts(&self) -> bool {
+        self.treatment.member.is_some()
+    }
+
+    /// Rows of the input, for whoever shows how far a run is; 0 where their number is a secret.
+    pub(crate) fn rows_told(&self) -> u64 {
+        if self.hides_counts() { 0 } else { self.survey.rows }
+    }
+
     /// Refuses a result that loses more in a group, or has suppressed more rows, than the policy allows.
     pub(crate) fn refuse(&self, measures: &Measures) -> Result<()> {
         if let (Some(bound), Some(worst)) = (self.treatment.policy.privacy.max_loss, measures.loss.wgu())
             && !within(worst, bound)
         {
+            // By how much would tell of the domain of the source.
             return Err(Error::Privacy(format!(
-                "the worst group loses {worst:.4}, more than privacy.max-loss = {bound} allows; raise it, or lower k"
+                "a group loses more than privacy.max-loss = {bound} allows; raise it, or lower k"
             )));
         }
         let suppressed = measures.loss.suppressed();
@@ -164,6 +190,12 @@ impl Blueprint {
         let allowed = self.treatment.policy.privacy.max_suppression;
         if rows == 0 || measures.loss.rows() > 0 && share <= allowed {
             return Ok(());
+        }
+        if self.hides_counts() {
+            return Err(Error::Privacy(format!(
+                "more rows are left out than privacy.max-suppression = {allowed} allows; relax a rule, or allow more \
+                 suppression (how many is not told where `presence` is a secret)"
+            )));
         }
         let others = self.rules.others.iter().map(|rule| rule.name());
         let people = if self.treatment.person.is_some() { " people" } else { "" };
@@ -179,7 +211,7 @@ impl Blueprint {
         }
         if homeless > 0 {
             why.push(format!(
-                "{homeless} of {rows} rows ({:.2} %) fit into no group that meets the rules ({})",
+                "{homeless} of {rows} rows ({:.2} %) found no group that meets the rules ({})",
                 percent(homeless),
                 rules.join(", ")
             ));

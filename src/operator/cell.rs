@@ -1,8 +1,8 @@
 //! One cell, from its rows to its published rows: encode, group, settle, recode, measure.
 //!
-//! The result depends on the content of the cell alone. Rows are first put into canonical order, by a seeded hash of
-//! everything that will be published of them, so it does not matter how they arrived; and they leave group by group,
-//! so their order tells nothing of the input's.
+//! The result depends on the content of the cell and on the secret key of the run alone. Rows are first put into an order
+//! by a keyed hash of what is read of them, so it does not matter how they arrived. They leave group by group; whoever
+//! publishes them brings them into an order that follows from what is published.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::{filter, take};
 
+use super::measure::measure;
 use super::{Blueprint, members};
-use crate::domain::{Cover, Grouping, Table};
 use crate::encode::{class_hashes, encode_sensitive, row_hashes, without_nulls};
 use crate::error::Result;
-use crate::job::{Nulls, Role};
-use crate::measure::dependency::Preserved;
+use crate::grouping::settle;
 use crate::measure::{Cells, Groups as Measures, People};
-use crate::method::combined::Raised;
-use crate::method::settle;
+use crate::methods::combined::Raised;
+use crate::model::{Grouping, Table};
 use crate::permutation::mix;
+use crate::policy::{Nulls, Role};
 use crate::privacy::GroupView;
-use crate::privacy::range_diversity::range_diversity;
 use crate::recode::{self, Groups};
+use crate::secret::Purpose;
 
 /// The published rows of a cell and what there is to say of them.
 #[derive(Debug)]
@@ -60,28 +60,29 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     if rows.num_rows() == 0 {
         return Ok(Cell::of_nothing(blueprint, dropped, started.elapsed()));
     }
-    let (order, salt) = canonical_order(blueprint, rows)?;
+    let order = keyed_order(blueprint, cell, rows)?;
     let table = encode(blueprint, rows, &order)?;
     let (table, order) = match treatment.member {
-        Some(_) => members::without_doubles(table, order)?,
+        Some(_) => members::without_doubles(table, order, rows, treatment)?,
         None => (table, order),
     };
     let encoded = Instant::now();
-    let grouping = blueprint.method.group(&table, &blueprint.rules, cell_seed(blueprint, cell));
-    let grouping = settle(&table, grouping, &blueprint.rules);
+    let rules = blueprint.rules_of(&table);
+    let grouping = blueprint.method.group(&table, &rules, treatment.key.number(Purpose::Method, cell.into()));
+    let grouping = settle(&table, grouping, &rules);
     let grouped = Instant::now();
     let mut groups = Groups::new(&table, &grouping, &order);
     let raised = blueprint.combined.as_ref().map(|combined| combined.raise(&table, &grouping));
-    let (mut published, mut losses) = publish(blueprint, cell, rows, &groups, raised.as_ref(), salt)?;
+    let (mut published, mut losses) = publish(blueprint, cell, rows, &groups, raised.as_ref())?;
     let safe = without_clashes(blueprint, &groups, &published)?;
     if let Some(safe) = &safe {
         groups = Groups::new(&table, safe, &order);
-        (published, losses) = publish(blueprint, cell, rows, &groups, None, salt)?;
+        (published, losses) = publish(blueprint, cell, rows, &groups, None)?;
     }
-    let mut measures = measure(blueprint, &table, &groups, &losses, raised.as_ref());
+    let mut measures = measure(blueprint, rows, &table, &groups, &losses, raised.as_ref())?;
     measures.loss.add_suppressed(dropped);
     measures.people = people(blueprint, rows, &groups, &published)?;
-    measures.cells = Cells::one(rows.num_rows() as u64);
+    measures.cells = Cells::one(measures.loss.rows());
     Ok(Cell {
         rows: published,
         measures,
@@ -91,10 +92,11 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     })
 }
 
-/// Batch rows in the order of their content's hash, and a number that follows from all of them.
-fn canonical_order(blueprint: &Blueprint, rows: &RecordBatch) -> Result<(Vec<u32>, u64)> {
+/// Batch rows in a random order that follows from their content and the key of the run, whatever way they arrived. Equal
+/// rows are spread over it: a split that divides ties must not find the same sensitive value side by side.
+fn keyed_order(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result<Vec<u32>> {
     let treatment = &blueprint.treatment;
-    let published: Vec<ArrayRef> = rows
+    let read: Vec<ArrayRef> = rows
         .columns()
         .iter()
         .enumerate()
@@ -102,11 +104,15 @@ fn canonical_order(blueprint: &Blueprint, rows: &RecordBatch) -> Result<(Vec<u32
         .filter(|(index, _)| treatment.reads(*index))
         .map(|(_, column)| column.clone())
         .collect();
-    let hashes = row_hashes(&published, rows.num_rows(), treatment.policy.method.seed)?;
+    let key = treatment.key.number(Purpose::RowOrder, cell.into());
+    let hashes = row_hashes(&read, rows.num_rows(), key)?;
     let mut order: Vec<(u64, u32)> = hashes.into_iter().zip(0..).collect();
     order.sort_unstable();
-    let salt = order.iter().fold(treatment.policy.method.seed, |salt, (hash, _)| mix(salt ^ hash));
-    Ok((order.into_iter().map(|(_, row)| row).collect(), salt))
+    for equal in order.chunk_by_mut(|a, b| a.0 == b.0).filter(|equal| equal.len() > 1) {
+        (0_u64..).zip(equal).for_each(|(occurrence, (hash, _))| *hash = mix(*hash ^ mix(key ^ occurrence)));
+    }
+    order.sort_unstable();
+    Ok(order.into_iter().map(|(_, row)| row).collect())
 }
 
 fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Table> {
@@ -190,15 +196,14 @@ fn publish(
     rows: &RecordBatch,
     groups: &Groups<'_>,
     raised: Option<&Raised>,
-    salt: u64,
 ) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
     let (treatment, slices) = (&blueprint.treatment, &blueprint.slices);
     if treatment.form().is_two_tables() {
         let losses = vec![vec![0.0; groups.grouping.len()]; blueprint.axes.len()];
-        return Ok((recode::anatomy::publish(treatment, slices, cell, rows, groups, salt)?, losses));
+        return Ok((recode::anatomy::publish(treatment, slices, cell, rows, groups)?, losses));
     }
     if treatment.form().is_permuted() {
-        return recode::permuted::publish(treatment, &blueprint.coders, slices, cell, rows, groups, raised, salt);
+        return recode::permuted::publish(treatment, &blueprint.coders, slices, cell, rows, groups, raised);
     }
     let kept = groups.rows();
     let mut columns: Vec<ArrayRef> = Vec::new();
@@ -259,76 +264,4 @@ fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, published: &Recor
         }
     }
     Ok(Some(safe))
-}
-
-fn measure(
-    blueprint: &Blueprint,
-    table: &Table,
-    groups: &Groups<'_>,
-    losses: &[Vec<f64>],
-    raised: Option<&Raised>,
-) -> Measures {
-    let mut measures = blueprint.measures();
-    let withheld: Vec<bool> = blueprint.treatment.quasi.iter().map(|quasi| quasi.withheld).collect();
-    // What a reader sees of a group: everything is possible on an axis that is withheld.
-    let show = |rows: &[u32], cover: &mut Cover| {
-        cover.clear();
-        rows.iter().for_each(|&row| cover.add(&table.axes, table.row(row)));
-        (0..withheld.len()).filter(|&a| withheld[a]).for_each(|a| cover.widen(&table.axes, a));
-    };
-    let (mut cover, mut histogram) = (Cover::empty(table.axes.len()), Vec::new());
-    let mut of_group = vec![0.0; losses.len()];
-    let (mut spreads, mut disclosures) = (Vec::new(), Vec::new());
-    for (group, rows) in groups.grouping.iter().enumerate() {
-        losses.iter().zip(&mut of_group).for_each(|(axis, loss)| *loss = axis[group]);
-        spreads.clear();
-        disclosures.clear();
-        let view = GroupView::new(table, rows);
-        let published = view.members() as u64;
-        if published == 0 {
-            continue;
-        }
-        for sensitive in &table.sensitive {
-            view.histogram_into(sensitive, &mut histogram);
-            spreads.push(1.0 - crate::measure::protection::s_diversity(&histogram, sensitive));
-            disclosures.push(range_diversity(&histogram, sensitive));
-        }
-        measures.add_group(published, &of_group, &spreads, &disclosures);
-        show(rows, &mut cover);
-        if blueprint.treatment.form().is_numbered() {
-            measures.generalisation.add_rows(&table.axes, published);
-        } else {
-            measures.generalisation.add_group(&table.axes, &cover, published);
-        }
-        if let Some(workload) = &mut measures.workload {
-            workload.add_group(&blueprint.queries, &table.axes, &cover, published);
-        }
-    }
-    for (axis, parts) in raised.into_iter().flat_map(|raised| raised.parts.iter().enumerate()) {
-        for rows in parts.iter() {
-            let published = table.members_of(rows).count() as u64;
-            measures.generalisation.add_values(&table.axes, axis, &table.cover(rows), published);
-        }
-    }
-    let suppressed = &groups.grouping.left_over;
-    measures.loss.add_suppressed(GroupView::new(table, suppressed).members() as u64);
-    if let Some(workload) = &mut measures.workload {
-        workload.add_table(&blueprint.queries, table);
-    }
-    if let Some(information) = &mut measures.information {
-        let shown = groups.grouping.iter().map(|rows| {
-            show(rows, &mut cover);
-            (rows, cover.clone())
-        });
-        information.add_cell(table, shown, suppressed);
-    }
-    if !blueprint.dependencies.list.is_empty() {
-        measures.dependencies = Preserved::of(&blueprint.dependencies, table, groups.grouping, &withheld);
-    }
-    measures
-}
-
-/// A seed of its own for every cell.
-fn cell_seed(blueprint: &Blueprint, cell: u32) -> u64 {
-    blueprint.treatment.policy.method.seed ^ u64::from(cell).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

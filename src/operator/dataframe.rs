@@ -3,23 +3,28 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::catalog::TableFunction;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::sql::AnonymizeRelation;
-use super::{Anonymize, AnonymizeQueryPlanner, Blueprint, survey_plan};
+use super::table::AnonymizeFunction;
+use super::{Anonymize, AnonymizeQueryPlanner, AnonymizedTable, Blueprint, PolicyRegistry, survey_plan};
 use crate::error::Error;
-use crate::job::{Policy, Treatment};
+use crate::policy::Policy;
+use crate::recode::identifiers::treat_with_key;
+use crate::source::scan_statistics::drop_column_statistics;
 
 /// Adds `anonymize` to DataFrames. The session must know how to plan it: see [`register`].
 #[async_trait]
 pub trait AnonymizeExt {
-    /// Anonymises the rows by a policy. Nothing is read before the result is.
+    /// Anonymises the rows by a policy. Nothing is read before the result is. In a session that [`register`] has taught,
+    /// the same rows under the same policy give the same groups.
     fn anonymize(self, policy: &Policy) -> Result<DataFrame>;
 
     /// Surveys the rows now and anonymises them later, by a plan that holds the survey. Such a plan can be sent to
-    /// other machines: see [`AnonymizeCodec`](super::AnonymizeCodec).
+    /// other machines: see [`AnonymizeCodec`](crate::codec::AnonymizeCodec).
     async fn anonymize_surveyed(self, policy: &Policy) -> Result<DataFrame>;
 }
 
@@ -27,16 +32,26 @@ pub trait AnonymizeExt {
 impl AnonymizeExt for DataFrame {
     fn anonymize(self, policy: &Policy) -> Result<DataFrame> {
         let (state, plan) = self.into_parts();
-        Ok(DataFrame::new(state, Anonymize::new(plan, Arc::new(policy.clone()))?.into_plan()))
+        let policy = Arc::new(policy.clone());
+        let node = match state.config().get_extension::<PolicyRegistry>() {
+            Some(session) => Anonymize::in_session(plan, policy, &session)?,
+            None => Anonymize::new(plan, policy)?,
+        };
+        Ok(DataFrame::new(state, AnonymizedTable::from(node).into_plan()?))
     }
 
     async fn anonymize_surveyed(self, policy: &Policy) -> Result<DataFrame> {
         let context = Arc::new(self.task_ctx());
         let (state, rows) = self.into_parts();
-        let schema = Arc::new(rows.schema().as_arrow().clone());
-        let treatment = Treatment::new(Arc::new(policy.clone()), schema).map_err(Error::into_datafusion)?;
+        let key = match state.config().get_extension::<PolicyRegistry>() {
+            Some(session) => session.session_key(policy),
+            None => policy.new_run_key(),
+        };
+        let key = key.map_err(Error::into_datafusion)?;
+        let (rows, treatment) = treat_with_key(rows, Arc::new(policy.clone()), key).map_err(Error::into_datafusion)?;
+        treatment.refuse_alone().map_err(Error::into_datafusion)?;
         let columns = survey_plan(&rows, &treatment)?;
-        let plan = DataFrame::new(state.clone(), columns).create_physical_plan().await?;
+        let plan = drop_column_statistics(DataFrame::new(state.clone(), columns).create_physical_plan().await?)?;
         let blueprint = Blueprint::survey(plan, context, Arc::new(treatment)).await.map_err(Error::into_datafusion)?;
         Ok(DataFrame::new(state, Anonymize::surveyed(rows, Arc::new(blueprint))?.into_plan()))
     }
@@ -44,14 +59,49 @@ impl AnonymizeExt for DataFrame {
 
 /// Teaches a session to plan anonymisation and to understand `SELECT * FROM anonymize(...)`.
 ///
-/// It replaces the session's query planner. A host that has one of its own adds
-/// [`AnonymizePlanner`](super::AnonymizePlanner) to it instead, and registers [`AnonymizeRelation`] for SQL.
+/// Queries can name the policies that [`register_policy`](super::register_policy) adds, and open no files.
+///
+/// The session keeps its query planner, whichever that is, and may be given another one afterwards: anonymised rows are a
+/// table ([`AnonymizedTable`]). Only plans that were surveyed before they are sent elsewhere hold a node of their own, and
+/// that one is planned in front of the planner that the session has.
 pub fn register(context: &SessionContext) -> Result<()> {
     let state = context.state_ref();
     let mut state = state.write();
-    *state = SessionStateBuilder::new_from_existing(state.clone())
-        .with_query_planner(Arc::new(AnonymizeQueryPlanner))
-        .build();
-    drop(state);
-    context.register_relation_planner(Arc::new(AnonymizeRelation))
+    *state = SessionStateBuilder::new_from_existing(state.clone()).with_anonymize().build();
+    Ok(())
+}
+
+/// Adds anonymisation to a session that is being built.
+///
+/// ```
+/// use datafusion::execution::SessionStateBuilder;
+/// use datafusion::prelude::SessionContext;
+/// use throng::operator::{AnonymizeSessionExt, policies};
+///
+/// let state = SessionStateBuilder::new().with_default_features().with_anonymize().build();
+/// let context = SessionContext::new_with_state(state);
+/// assert!(policies(&context).is_ok());
+/// ```
+pub trait AnonymizeSessionExt {
+    /// Teaches the session `anonymize`, as [`register`] does.
+    fn with_anonymize(self) -> Self;
+}
+
+impl AnonymizeSessionExt for SessionStateBuilder {
+    fn with_anonymize(mut self) -> Self {
+        let config = self.config().get_or_insert_default();
+        if config.get_extension::<PolicyRegistry>().is_some() {
+            return self;
+        }
+        let policies = Arc::new(PolicyRegistry::default());
+        config.set_extension(Arc::clone(&policies));
+        let planner = AnonymizeQueryPlanner::wrapping(self.query_planner().take());
+        let function =
+            TableFunction::new("anonymize".to_owned(), Arc::new(AnonymizeFunction::new(Arc::clone(&policies))));
+        let mut functions = self.table_functions().take().unwrap_or_default();
+        functions.insert(function.name().to_owned(), Arc::new(function));
+        let mut relations = self.relation_planners().take().unwrap_or_default();
+        relations.insert(0, Arc::new(AnonymizeRelation::new(policies)));
+        self.with_query_planner(Arc::new(planner)).with_table_functions(functions).with_relation_planners(relations)
+    }
 }

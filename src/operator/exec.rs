@@ -37,8 +37,8 @@ use super::memory::{cell_memory, fits_ahead};
 use super::stream::{CellStream, Metrics, Tally};
 use super::{Blueprint, CELL_COLUMN};
 use crate::error::Error;
-use crate::job::Treatment;
 use crate::measure::Groups as Measures;
+use crate::treatment::Treatment;
 
 /// Anonymises its input cell by cell.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub struct AnonymizeExec {
 
 impl AnonymizeExec {
     /// The operator above a projection that adds the cell to every row of `rows`.
-    pub fn plan(
+    pub(crate) fn plan(
         rows: Arc<dyn ExecutionPlan>,
         survey: Option<Arc<dyn ExecutionPlan>>,
         treatment: Arc<Treatment>,
@@ -92,7 +92,7 @@ impl AnonymizeExec {
     }
 
     /// The operator over rows that carry their cell, by a blueprint that was made elsewhere.
-    pub(super) fn surveyed(input: Arc<dyn ExecutionPlan>, blueprint: Arc<Blueprint>, whole: bool) -> Self {
+    pub(crate) fn surveyed(input: Arc<dyn ExecutionPlan>, blueprint: Arc<Blueprint>, whole: bool) -> Self {
         let treatment = Arc::clone(&blueprint.treatment);
         Self::new(input, None, treatment, Arc::new(OnceCell::new_with(Some(blueprint))), whole)
     }
@@ -105,7 +105,7 @@ impl AnonymizeExec {
     }
 
     /// Whether this operator sees all cells.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.whole
     }
 

@@ -9,10 +9,12 @@ use datafusion::common::{DFSchema, DFSchemaRef, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNodeCore};
 
-use super::Blueprint;
-use super::identifiers::treat;
+use super::{Blueprint, PolicyRegistry};
 use crate::error::Error;
-use crate::job::{Policy, Treatment};
+use crate::policy::Policy;
+use crate::recode::identifiers::treat_with_key;
+use crate::recode::treat;
+use crate::treatment::Treatment;
 
 /// Anonymises its input by a policy.
 ///
@@ -28,9 +30,17 @@ pub struct Anonymize {
 }
 
 impl Anonymize {
-    /// Anonymises the rows of `input`; they are surveyed when the plan runs.
+    /// Anonymises the rows of `input`, whose identifiers it replaces; they are surveyed when the plan runs. Every node
+    /// has a key of its own, unless the policy fixes it.
     pub fn new(input: LogicalPlan, policy: Arc<Policy>) -> Result<Self> {
         let (input, treatment) = treat(input, policy).map_err(Error::into_datafusion)?;
+        Self::treated(input, treatment)
+    }
+
+    /// The same with the key of a session.
+    pub(crate) fn in_session(input: LogicalPlan, policy: Arc<Policy>, session: &PolicyRegistry) -> Result<Self> {
+        let key = session.session_key(&policy).map_err(Error::into_datafusion)?;
+        let (input, treatment) = treat_with_key(input, policy, key).map_err(Error::into_datafusion)?;
         Self::treated(input, treatment)
     }
 
@@ -41,7 +51,7 @@ impl Anonymize {
     }
 
     /// Anonymises the rows of `input`, whose identifiers have been replaced and which have been surveyed.
-    pub fn surveyed(input: LogicalPlan, blueprint: Arc<Blueprint>) -> Result<Self> {
+    pub(crate) fn surveyed(input: LogicalPlan, blueprint: Arc<Blueprint>) -> Result<Self> {
         let treatment = blueprint.treatment.as_ref().clone();
         Self::with(input, None, treatment, Some(blueprint))
     }
@@ -65,6 +75,13 @@ impl Anonymize {
     /// The blueprint, when the survey is known.
     pub fn blueprint(&self) -> Option<&Arc<Blueprint>> {
         self.blueprint.as_ref()
+    }
+
+    /// The same node above only those columns that it needs, so that dropped identifiers are not even read.
+    pub(super) fn without_unread_columns(&self) -> Result<Self> {
+        let columns = self.needed().into_iter().map(|index| Expr::from(self.input.schema().qualified_field(index)));
+        let input = LogicalPlanBuilder::from(self.input.clone()).project(columns)?.build()?;
+        self.with_exprs_and_inputs(Vec::new(), std::iter::once(input).chain(self.survey.clone()).collect())
     }
 
     /// The node as a plan.
@@ -126,8 +143,9 @@ impl UserDefinedLogicalNodeCore for Anonymize {
             return Ok(Self { input, survey, ..self.clone() });
         }
         // The optimiser has dropped identifiers below, so columns have moved.
-        let treatment =
-            Treatment::resolve(Arc::clone(&self.treatment.policy), schema).map_err(Error::into_datafusion)?;
+        let known = &self.treatment;
+        let treatment = Treatment::resolve(Arc::clone(&known.policy), schema, known.key.clone());
+        let treatment = treatment.map_err(Error::into_datafusion)?;
         let blueprint = match &self.blueprint {
             Some(known) => Some(Arc::new(
                 Blueprint::new(Arc::new(treatment.clone()), known.survey.clone()).map_err(Error::into_datafusion)?,

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use crate::survey::CELL_ROWS;
 
 /// A cell needs this many times its input while it is worked on: its rows, their codes, and the published rows.
-pub(super) const WORKING_FACTOR: usize = 3;
+pub(crate) const WORKING_FACTOR: usize = 3;
 
 /// The part of the limit that one cell may take.
 const SHARE_OF_A_CELL: usize = 6;
@@ -23,7 +23,7 @@ pub fn cell_rows(schema: &Schema, limit: Option<usize>) -> usize {
 }
 
 /// Memory to set aside for one cell of so many rows.
-pub(super) fn cell_memory(schema: &Schema, rows: usize) -> usize {
+pub(crate) fn cell_memory(schema: &Schema, rows: usize) -> usize {
     WORKING_FACTOR * rows * row_width(schema)
 }
 
@@ -31,7 +31,7 @@ pub(super) fn cell_memory(schema: &Schema, rows: usize) -> usize {
 const SHARE_AHEAD: usize = 8;
 
 /// Whether a limit has room for one more cell of so many rows in each of so many partitions.
-pub(super) fn fits_ahead(schema: &Schema, rows: usize, partitions: usize, limit: usize) -> bool {
+pub(crate) fn fits_ahead(schema: &Schema, rows: usize, partitions: usize, limit: usize) -> bool {
     cell_memory(schema, rows).saturating_mul(partitions) <= limit / SHARE_AHEAD
 }
 

@@ -12,37 +12,37 @@
 //! The survey runs when the plan is first polled, unless it is known already; `EXPLAIN` therefore reads nothing.
 //! Filters, limits and projections above the node never reach below it: they would change the groups.
 
-mod assign_cell;
+pub(crate) mod assign_cell;
 mod blueprint;
 mod cell;
-mod codec;
 mod dataframe;
 mod exec;
-mod identifiers;
+mod extent;
 mod labels;
 mod logical;
+mod measure;
 mod members;
 mod memory;
 mod planner;
+pub(crate) mod policies;
 mod sql;
 mod stream;
+mod table;
 #[cfg(test)]
 mod tests;
 
 #[cfg(feature = "cluster")]
 pub(crate) use assign_cell::ASSIGN_CELL;
 pub use blueprint::Blueprint;
-pub use codec::AnonymizeCodec;
-#[cfg(feature = "cluster")]
-pub(crate) use codec::{decode_treatment, encode_treatment};
-pub use dataframe::{AnonymizeExt, register};
+pub use dataframe::{AnonymizeExt, AnonymizeSessionExt, register};
 pub use exec::AnonymizeExec;
-pub(crate) use identifiers::treat;
 pub use logical::Anonymize;
 pub(crate) use logical::survey_plan;
 pub use memory::{cell_rows, fitting_partitions};
 pub use planner::{AnonymizePlanner, AnonymizeQueryPlanner};
+pub use policies::{PolicyRegistry, policies, register_policy};
 pub use sql::AnonymizeRelation;
+pub use table::{AnonymizeFunction, AnonymizedTable};
 
 /// Name of the column that carries the cell through exchange and sort. It never leaves the operator.
 pub const CELL_COLUMN: &str = "__throng_cell";

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
+use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
-use super::{Anonymize, AnonymizeExec};
+use super::{Anonymize, AnonymizeExec, AnonymizedTable};
+use crate::source::scan_statistics::drop_column_statistics;
 
 /// Plans [`Anonymize`] nodes and leaves all others alone.
 #[derive(Debug, Default)]
@@ -30,17 +32,30 @@ impl ExtensionPlanner for AnonymizePlanner {
         _context: &PhysicalPlanningContext,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(node) = node.as_any().downcast_ref::<Anonymize>() else { return Ok(None) };
-        let input = Arc::clone(&physical_inputs[0]);
-        let survey = physical_inputs.get(1).cloned();
+        // Here too, because the session is the host's.
+        let input = drop_column_statistics(Arc::clone(&physical_inputs[0]))?;
+        let survey = physical_inputs.get(1).cloned().map(drop_column_statistics).transpose()?;
         let treatment = Arc::clone(node.treatment());
         let plan = AnonymizeExec::plan(input, survey, treatment, node.blueprint().cloned(), session)?;
         Ok(Some(Arc::new(plan)))
     }
 }
 
-/// DataFusion's planner with [`AnonymizePlanner`] added.
+/// Plans [`Anonymize`] nodes in front of another planner, which plans everything else.
+///
+/// Without another one it is DataFusion's planner with [`AnonymizePlanner`] added. In front of one that knows nothing of
+/// the node, it plans the node first and hands it over as a table, which every planner can scan.
 #[derive(Debug, Default)]
-pub struct AnonymizeQueryPlanner;
+pub struct AnonymizeQueryPlanner {
+    inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
+}
+
+impl AnonymizeQueryPlanner {
+    /// Plans in front of the planner of a session, if it has one of its own.
+    pub fn wrapping(inner: Option<Arc<dyn QueryPlanner + Send + Sync>>) -> Self {
+        Self { inner }
+    }
+}
 
 #[async_trait]
 impl QueryPlanner for AnonymizeQueryPlanner {
@@ -49,7 +64,17 @@ impl QueryPlanner for AnonymizeQueryPlanner {
         logical_plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(AnonymizePlanner)]);
-        planner.create_physical_plan(logical_plan, session).await
+        let Some(inner) = &self.inner else {
+            let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(AnonymizePlanner)]);
+            return planner.create_physical_plan(logical_plan, session).await;
+        };
+        let plan = logical_plan.clone().transform_up(|plan| match &plan {
+            LogicalPlan::Extension(Extension { node }) => match node.as_any().downcast_ref::<Anonymize>() {
+                Some(node) => Ok(Transformed::yes(AnonymizedTable::from(node.clone()).into_plan()?)),
+                None => Ok(Transformed::no(plan)),
+            },
+            _ => Ok(Transformed::no(plan)),
+        });
+        inner.create_physical_plan(&plan.data()?, session).await
     }
 }

@@ -1,5 +1,7 @@
-//! SQL: `SELECT * FROM anonymize((SELECT ...), 'policy.toml')`, or with named arguments
+//! SQL: `SELECT * FROM anonymize((SELECT ...), 'name of a policy')`, or with named arguments
 //! `anonymize((SELECT * FROM people), k => 10, quasi => ['age', 'zip'], sensitive => ['disease'])`.
+//!
+//! Policies come from the registry of the session, see [`PolicyRegistry`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,17 +13,33 @@ use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, Relati
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, TableFactor, UnaryOperator, Value};
 use toml::{Table, Value as Toml};
 
-use super::Anonymize;
+use super::{Anonymize, AnonymizedTable, PolicyRegistry};
 use crate::error::Error;
-use crate::job::Policy;
-use crate::method::catalogue;
+use crate::methods;
+use crate::policy::Policy;
 
 /// Plans calls of `anonymize` in a FROM clause and leaves all other relations alone.
 #[derive(Debug, Default)]
-pub struct AnonymizeRelation;
+pub struct AnonymizeRelation {
+    policies: Arc<PolicyRegistry>,
+}
 
-const USAGE: &str = "anonymize takes a query in brackets, and either a policy file or named arguments: \
-                     anonymize((SELECT ...), 'policy.toml') or anonymize((SELECT ...), k => 10, quasi => ['age'], ...)";
+impl AnonymizeRelation {
+    /// Calls can name the policies of a registry.
+    pub fn new(policies: Arc<PolicyRegistry>) -> Self {
+        Self { policies }
+    }
+
+    fn named(&self, name: &Expr) -> Result<Arc<Policy>> {
+        match literal(name)? {
+            Toml::String(name) => self.policies.resolve(&name).map_err(Error::into_datafusion),
+            _ => plan_err!("{USAGE}"),
+        }
+    }
+}
+
+const USAGE: &str = "anonymize takes a query in brackets, and either the name of a policy or named arguments: \
+                     anonymize((SELECT ...), 'name') or anonymize((SELECT ...), k => 10, quasi => ['age'], ...)";
 
 impl RelationPlanner for AnonymizeRelation {
     fn plan_relation(
@@ -38,13 +56,18 @@ impl RelationPlanner for AnonymizeRelation {
         let [FunctionArg::Unnamed(FunctionArgExpr::Expr(input)), policy @ ..] = arguments.args.as_slice() else {
             return plan_err!("{USAGE}");
         };
+        // A table by its name in quotes is a call of the table function.
+        if let (Expr::Value(_), [FunctionArg::Unnamed(_)]) = (input, policy) {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
         let rows = plan_rows(input, context)?;
         let policy = match policy {
             [] => return plan_err!("{USAGE}"),
-            [FunctionArg::Unnamed(FunctionArgExpr::Expr(file))] => policy_file(file)?,
-            named => named_policy(named)?,
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(name))] => self.named(name)?,
+            arguments => Arc::new(written_policy(arguments)?),
         };
-        let plan = Anonymize::new(rows, Arc::new(policy))?.into_plan();
+        let node = Anonymize::in_session(rows, policy, &self.policies)?;
+        let plan = AnonymizedTable::from(node).into_plan()?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
     }
 }
@@ -61,17 +84,10 @@ fn plan_rows(input: &Expr, context: &mut dyn RelationPlannerContext) -> Result<L
     }
 }
 
-fn policy_file(file: &Expr) -> Result<Policy> {
-    match literal(file)? {
-        Toml::String(path) => Policy::open(Path::new(&path)).map_err(Error::into_datafusion),
-        _ => plan_err!("{USAGE}"),
-    }
-}
-
 /// Named arguments as the tables of a job file.
-fn named_policy(arguments: &[FunctionArg]) -> Result<Policy> {
+fn written_policy(arguments: &[FunctionArg]) -> Result<Policy> {
     let (mut privacy, mut columns, mut method, mut defaults) = (Table::new(), Table::new(), Table::new(), Table::new());
-    let options = catalogue::keys();
+    let options = methods::keys();
     for argument in arguments {
         let FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } = argument else {
             return plan_err!("{USAGE}");

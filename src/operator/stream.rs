@@ -24,6 +24,7 @@ use super::cell::{self, Cell};
 use super::memory::WORKING_FACTOR;
 use crate::encode::{batch_size, compact};
 use crate::error::{Error, Result};
+use crate::grouping::cancel::{CancelOnDrop, cancellable};
 use crate::measure::Groups as Measures;
 
 /// What `EXPLAIN ANALYZE` shows of a partition.
@@ -116,6 +117,8 @@ pub(super) struct CellStream {
     /// Published rows that wait to be taken, how many of them were, and the bytes of the rows that they were made of.
     ready: Option<(RecordBatch, usize, usize)>,
     ended: bool,
+    /// Ends the work on a cell when the stream is dropped.
+    waiting: CancelOnDrop,
 }
 
 /// The rows of a cell, as far as they have come.
@@ -151,6 +154,7 @@ impl CellStream {
             working: None,
             ready: None,
             ended: false,
+            waiting: CancelOnDrop::default(),
         }
     }
 
@@ -251,13 +255,13 @@ impl CellStream {
 
     /// Anonymises a complete cell on a blocking thread.
     fn begin(&self, Gathered { cell, batches, bytes }: Gathered) -> (SpawnedTask<Result<Cell>>, usize) {
-        let blueprint = Arc::clone(&self.blueprint);
+        let (blueprint, flag) = (Arc::clone(&self.blueprint), self.waiting.flag());
         let task = SpawnedTask::spawn_blocking(move || {
             let schema =
                 batches.first().map(RecordBatch::schema).unwrap_or_else(|| Arc::clone(&blueprint.treatment.input));
             let rows = concat_batches(&schema, &batches)?;
             drop(batches);
-            cell::anonymise(&blueprint, cell, &rows)
+            cancellable(flag, || cell::anonymise(&blueprint, cell, &rows))
         });
         (task, bytes)
     }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Int32Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{AsArray, Int32Array, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::datasource::MemTable;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use super::register;
+use super::{AnonymizeExt, register, register_policy};
+use crate::policy::Policy;
 
 /// A session of so many partitions over a table of people: age and town, two sensitive columns, a unique id.
 async fn people(partitions: usize) -> SessionContext {
@@ -36,8 +38,8 @@ async fn people(partitions: usize) -> SessionContext {
     context
 }
 
-const RELEASED: &str =
-    "anonymize((SELECT * FROM people), k => 5, quasi => ['age', 'town'], sensitive => ['illness'], kept => ['id'])";
+const RELEASED: &str = "anonymize((SELECT * FROM people), k => 5, quasi => ['age', 'town'], sensitive => ['illness'], \
+                        kept => ['id'], seed => 42)";
 
 async fn show(context: &SessionContext, sql: &str) -> String {
     let batches = context.sql(sql).await.unwrap().collect().await.unwrap();
@@ -149,7 +151,8 @@ async fn wrong_calls_say_what_is_missing() {
             "unknown argument colour",
         ),
         ("anonymize((SELECT * FROM people), k => 1, quasi => ['age'], others => 'kept')", "privacy.k"),
-        ("anonymize((SELECT * FROM people), 'no-such-file.toml')", "no-such-file.toml"),
+        ("anonymize((SELECT * FROM people), 'no-such-file.toml')", "no policy is registered as `no-such-file.toml`"),
+        ("anonymize((SELECT * FROM people), '/etc/passwd')", "no policy is registered as `/etc/passwd`"),
     ] {
         let error = match context.sql(&format!("SELECT * FROM {call}")).await {
             Err(error) => error.to_string(),
@@ -157,4 +160,98 @@ async fn wrong_calls_say_what_is_missing() {
         };
         assert!(error.contains(expected), "{call}: {error}");
     }
+}
+
+#[tokio::test]
+async fn queries_name_policies_that_the_host_has_registered() {
+    let context = people(2).await;
+    let policy = toml::toml! {
+        privacy.k = 20
+        columns.id.role = "identifier"
+        columns.age.role = "quasi"
+        columns.town.role = "quasi"
+        columns.illness.role = "sensitive"
+    };
+    let policy = Policy::from_table(policy, std::path::Path::new(".")).unwrap();
+    register_policy(&context, "twenty", policy).unwrap();
+    let query = "SELECT min(n) AS n FROM (SELECT count(*) AS n FROM anonymize((SELECT * FROM people), 'twenty') \
+                 GROUP BY age, town)";
+    let batches = context.sql(query).await.unwrap().collect().await.unwrap();
+    let smallest = batches[0].column(0).as_primitive::<Int64Type>().value(0);
+    assert!(smallest >= 20, "{smallest}");
+    assert!(register_policy(&SessionContext::new(), "x", policy_of_names("\"drop\"")).is_err());
+}
+
+/// A policy under which every person's town is an identifier.
+fn policy_of_names(treat: &str) -> Policy {
+    let text = format!(
+        "privacy.k = 5\n[columns]\nid.role = \"identifier\"\nage.role = \"quasi\"\nillness.role = \"sensitive\"\n\
+         town = {{ role = \"identifier\", treat = {treat} }}\n"
+    );
+    Policy::from_table(toml::from_str(&text).unwrap(), std::path::Path::new(".")).unwrap()
+}
+
+/// Also of a plan that was surveyed first.
+#[tokio::test]
+async fn identifiers_are_replaced_on_every_way_into_the_operator() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key");
+    std::fs::write(&key, "0123456789abcdef0123456789abcdef").unwrap();
+    for treat in ["{ constant = \"somewhere\" }".into(), format!("{{ pseudonym.key-file = {key:?} }}")] {
+        let (context, policy) = (people(2).await, policy_of_names(&treat));
+        register_policy(&context, "names", policy.clone()).unwrap();
+        let rows = context.table("people").await.unwrap();
+        for released in [
+            rows.clone().anonymize(&policy).unwrap(),
+            rows.clone().anonymize_surveyed(&policy).await.unwrap(),
+            context.sql("SELECT * FROM anonymize((SELECT * FROM people), 'names')").await.unwrap(),
+        ] {
+            let shown = pretty_format_batches(&released.collect().await.unwrap()).unwrap().to_string();
+            assert!(shown.contains("flu") && shown.lines().count() > 300, "{shown}");
+            for town in ["Ely", "Bath", "Wells", "York"] {
+                assert!(!shown.contains(town), "{treat} publishes {town}");
+            }
+        }
+    }
+}
+
+/// Answers of one session must not be intersected: asked twice, by whatever way, it gives the same groups. Another
+/// session has another key.
+#[tokio::test]
+async fn a_session_groups_the_same_rows_in_one_way() {
+    let unseeded = RELEASED.replace(", seed => 42", "");
+    let policy = || {
+        let table = "privacy.k = 5\n[columns]\nage.role = \"quasi\"\ntown.role = \"quasi\"\nillness.role = \"sensitive\"\n\
+                     id.role = \"kept\"\n";
+        Policy::from_table(toml::from_str(table).unwrap(), std::path::Path::new(".")).unwrap()
+    };
+    let mut of_sessions = Vec::new();
+    for _ in 0..2 {
+        let context = people(2).await;
+        register_policy(&context, "by name", policy()).unwrap();
+        register_policy(&context, "by another", policy()).unwrap();
+        context
+            .sql(&format!("CREATE VIEW released AS SELECT * FROM {unseeded}"))
+            .await
+            .unwrap()
+            .collect()
+            .await
+            .unwrap();
+        let written = show(&context, &format!("SELECT * FROM {unseeded} ORDER BY id")).await;
+        assert_eq!(written, show(&context, &format!("SELECT * FROM {unseeded} ORDER BY id")).await);
+        assert_eq!(written, show(&context, "SELECT * FROM released ORDER BY id").await);
+        let named = |name: &str| format!("SELECT * FROM anonymize((SELECT * FROM people), '{name}') ORDER BY id");
+        let registered = show(&context, &named("by name")).await;
+        assert_eq!(registered, show(&context, &named("by name")).await);
+        assert_eq!(registered, show(&context, &named("by another")).await, "a policy is the same under another name");
+        let people = || async { context.table("people").await.unwrap() };
+        for released in [people().await.anonymize(&policy()), people().await.anonymize_surveyed(&policy()).await] {
+            context.register_table("framed", released.unwrap().into_view()).unwrap();
+            assert_eq!(registered, show(&context, "SELECT * FROM framed ORDER BY id").await);
+            context.deregister_table("framed").unwrap();
+        }
+        of_sessions.push((written, registered));
+    }
+    assert_ne!(of_sessions[0].0, of_sessions[1].0);
+    assert_ne!(of_sessions[0].1, of_sessions[1].1);
 }

@@ -18,32 +18,34 @@ use super::Groups;
 use super::permuted::{arrange, sizes};
 use crate::encode::row_hashes;
 use crate::error::Result;
-use crate::job::{Role, Treatment};
 use crate::permutation::Slices;
+use crate::policy::Role;
+use crate::secret::Purpose;
+use crate::treatment::Treatment;
 
-/// Publishes the groups of a cell. Groups are numbered by cell and place, so that numbers differ between cells. In the form
-/// that permutes, the slices of the left side change places inside their group.
+/// Publishes the groups of a cell, numbered at random. In the form that permutes, the slices of the left side change places
+/// inside their group.
 pub fn publish(
     treatment: &Treatment,
     slices: &Slices,
     cell: u32,
     rows: &RecordBatch,
     groups: &Groups<'_>,
-    salt: u64,
 ) -> Result<RecordBatch> {
     let of = |roles: &[Role]| -> Vec<ArrayRef> {
         let columns = rows.columns().iter().zip(&treatment.roles);
         columns.filter(|(_, role)| roles.contains(role)).map(|(column, _)| Arc::clone(column)).collect()
     };
     let (exact, sensitive) = (of(&[Role::Quasi, Role::Kept]), of(&[Role::Sensitive]));
-    let left_keys = row_hashes(&exact, rows.num_rows(), treatment.policy.method.seed)?;
-    let right_keys = row_hashes(&sensitive, rows.num_rows(), treatment.policy.method.seed)?;
+    let left_keys = row_hashes(&exact, rows.num_rows(), 0)?;
+    let right_keys = row_hashes(&sensitive, rows.num_rows(), 0)?;
 
     let published = groups.grouping.rows().len();
     let (mut left, mut right) = (UInt32Builder::with_capacity(published), UInt32Builder::with_capacity(published));
     let (mut numbers, mut counts) = (UInt64Builder::with_capacity(published), UInt64Builder::with_capacity(published));
-    for (place, members) in groups.batch_rows().enumerate() {
-        let number = u64::from(cell) << 32 | place as u64;
+    let mut rng = treatment.key.rng(Purpose::GroupNumbers, cell.into());
+    for members in groups.batch_rows() {
+        let number = rng.next_u64();
         let mut ordered: Vec<(u64, u32)> = members.map(|row| (left_keys[row], row as u32)).collect();
         ordered.sort_unstable();
         // One row of each combination of sensitive values, and how often it occurs.
@@ -73,7 +75,8 @@ pub fn publish(
             _ => Vec::new(),
         };
         let by_input = treatment.roles.iter().map(of_role).collect();
-        columns = arrange(by_input, slices, &sizes(groups), salt)?.into_iter().flatten().collect();
+        let mut rng = treatment.key.rng(Purpose::Permutation, cell.into());
+        columns = arrange(by_input, slices, &sizes(groups), &mut rng)?.into_iter().flatten().collect();
     }
     columns.push(Arc::new(numbers.finish()));
     columns.extend(taken(&sensitive, &mut right)?);

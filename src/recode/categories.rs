@@ -5,10 +5,10 @@ use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::DataType;
 
 use super::{Groups, TOP, labels};
-use crate::domain::{Code, LARGEST_SET, Shape};
 use crate::encode::{Coder, Words, text};
 use crate::error::{Error, Result};
 use crate::hierarchy::{LevelTree, Mask};
+use crate::model::{Code, MAX_SET_VALUES, Shape};
 
 /// The closest common ancestor of every group.
 pub(super) fn nodes(
@@ -42,7 +42,7 @@ pub(super) fn sets(
         _ => 1.0,
     };
     each_set(coder, axis, original, groups, |values, mixed| {
-        if mixed || values.len() > LARGEST_SET as usize {
+        if mixed || values.len() > MAX_SET_VALUES as usize {
             return (TOP.to_owned(), 1.0);
         }
         let loss = if domain > 1.0 { ((values.len() - 1) as f64 / (domain - 1.0)).min(1.0) } else { 0.0 };

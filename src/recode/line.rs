@@ -3,15 +3,18 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, Float64Array, StructArray, UInt32Array, make_comparator};
+use datafusion::arrow::array::{
+    Array, ArrayRef, Decimal128Array, Float64Array, Int64Array, StructArray, UInt32Array, UInt64Array, make_comparator,
+};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::{SortOptions, cast, take};
-use datafusion::arrow::datatypes::{DataType, Float64Type, TimeUnit};
+use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 
 use super::{Groups, TOP, ValueText, labels};
-use crate::encode::{Coder, positions};
+use crate::encode::{Coder, positions, stored_digits};
 use crate::error::Result;
-use crate::job::{Publish, published_fields};
+use crate::policy::Publish;
+use crate::treatment::published_fields;
 
 /// What the values of a group span.
 enum Span {
@@ -124,42 +127,95 @@ fn range_labels(spans: &[Span], lows: &ArrayRef, highs: &ArrayRef) -> Result<Arr
 pub(super) fn centroid(coder: &Coder, original: &ArrayRef, groups: &Groups<'_>) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
     let positions = positions(original)?;
     let (_, losses) = spans(coder, original, &positions, groups)?;
-    let means: Float64Array = groups
-        .batch_rows()
-        .map(|rows| {
-            let (mut sum, mut count) = (0.0, 0_u32);
-            for position in rows.map(|row| positions[row]).filter(|position| !position.is_nan()) {
-                sum += position;
-                count += 1;
-            }
-            (count > 0).then(|| sum / f64::from(count))
-        })
-        .collect();
-    Ok((vec![from_positions(&means, &coder.column().data_type)?], losses))
+    let data_type = &coder.column().data_type;
+    let known = |row: &usize| !positions[*row].is_nan();
+    let means = match stored_digits(original)? {
+        Some(digits) => {
+            let means = groups.batch_rows().map(|rows| rounded_mean(rows.filter(known).map(|row| digits[row])));
+            from_digits(means.collect(), data_type)?
+        }
+        None => {
+            let means = groups.batch_rows().map(|rows| {
+                let add = |(sum, count): (f64, u32), row: usize| (sum + positions[row], count + 1);
+                let (sum, count) = rows.filter(known).fold((0.0, 0), add);
+                (count > 0).then(|| sum / f64::from(count))
+            });
+            cast(&means.collect::<Float64Array>(), data_type)?
+        }
+    };
+    Ok((vec![means], losses))
 }
 
-/// Positions back to values of the original type, rounded where the type is coarser.
-fn from_positions(means: &Float64Array, data_type: &DataType) -> Result<ArrayRef> {
-    const DAY: f64 = 86_400.0;
-    let scaled = |scale: f64| -> ArrayRef { Arc::new(means.unary::<_, Float64Type>(|mean| (mean * scale).round())) };
-    let per_second = |unit: &TimeUnit| match unit {
-        TimeUnit::Second => 1.0,
-        TimeUnit::Millisecond => 1e3,
-        TimeUnit::Microsecond => 1e6,
-        TimeUnit::Nanosecond => 1e9,
+/// The whole number next to the mean, the one further from zero if two are; none of none. Quotients and remainders are
+/// summed, which do not overflow.
+fn rounded_mean(numbers: impl Iterator<Item = i128> + Clone) -> Option<i128> {
+    let count = numbers.clone().count() as i128;
+    let add =
+        |(whole, rest): (i128, i128), number: i128| (whole + number.div_euclid(count), rest + number.rem_euclid(count));
+    let (whole, rest) = if count > 0 { numbers.fold((0, 0), add) } else { return None };
+    let (whole, rest) = (whole + rest / count, rest % count);
+    let up = 2 * rest > count || 2 * rest == count && whole >= 0;
+    Some(whole + i128::from(up))
+}
+
+/// Stored numbers back to values of a type.
+fn from_digits(digits: Vec<Option<i128>>, data_type: &DataType) -> Result<ArrayRef> {
+    let narrow =
+        || digits.iter().map(|number| number.and_then(|number| i64::try_from(number).ok())).collect::<Int64Array>();
+    let decimals = |precision, scale| -> Result<ArrayRef> {
+        Ok(Arc::new(Decimal128Array::from(digits.clone()).with_precision_and_scale(precision, scale)?))
     };
-    let (numbers, through) = match data_type {
-        DataType::Date32 => (scaled(1.0), Some(DataType::Int32)),
-        DataType::Date64 => (scaled(DAY * 1e3), Some(DataType::Int64)),
-        DataType::Timestamp(unit, _) => (scaled(DAY * per_second(unit)), Some(DataType::Int64)),
-        DataType::Time32(unit) => (scaled(DAY * per_second(unit)), Some(DataType::Int32)),
-        DataType::Time64(unit) => (scaled(DAY * per_second(unit)), Some(DataType::Int64)),
-        integer if integer.is_integer() => (scaled(1.0), None),
-        _ => (Arc::new(means.clone()) as ArrayRef, None),
-    };
-    let numbers = match through {
-        Some(through) => cast(&numbers, &through)?,
-        None => numbers,
-    };
-    Ok(cast(&numbers, data_type)?)
+    Ok(match data_type {
+        DataType::UInt64 => {
+            let numbers = digits.iter().map(|number| number.and_then(|number| u64::try_from(number).ok()));
+            Arc::new(numbers.collect::<UInt64Array>())
+        }
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale) => cast(&decimals(*precision, *scale)?, data_type)?,
+        DataType::Decimal256(_, scale) => cast(&decimals(DECIMAL128_MAX_PRECISION, *scale)?, data_type)?,
+        DataType::Date32 | DataType::Time32(_) => cast(&cast(&narrow(), &DataType::Int32)?, data_type)?,
+        _ => cast(&narrow(), data_type)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Date32Array, TimestampNanosecondArray};
+
+    use super::*;
+
+    #[test]
+    fn means_are_exact() {
+        let mean = |numbers: &[i128]| rounded_mean(numbers.iter().copied());
+        assert_eq!(mean(&[]), None);
+        assert_eq!(
+            (mean(&[1, 2]), mean(&[-1, -2]), mean(&[-1, 0]), mean(&[1, 1, 2])),
+            (Some(2), Some(-2), Some(-1), Some(1))
+        );
+        let long = (1 << 53) + 1;
+        assert_eq!(mean(&[long; 7]), Some(long));
+        assert_eq!(mean(&[i64::MAX.into(), i64::MAX.into()]), Some(i64::MAX.into()));
+        assert_eq!(mean(&[i128::MAX, i128::MAX - 2, i128::MIN]), Some(i128::MAX / 3 - 1));
+    }
+
+    #[test]
+    fn stored_numbers_become_values_again() {
+        let last = i64::MAX;
+        let arrays: [ArrayRef; 6] = [
+            Arc::new(Int64Array::from(vec![Some(last), None, Some(-last)])),
+            Arc::new(UInt64Array::from(vec![Some(u64::MAX), None, Some(0)])),
+            Arc::new(Date32Array::from(vec![Some(i32::MAX), None, Some(-1)])),
+            Arc::new(TimestampNanosecondArray::from(vec![Some(last), None, Some(-1)]).with_timezone("+01:00")),
+            Arc::new(
+                Decimal128Array::from(vec![Some(10_i128.pow(37) + 1), None]).with_precision_and_scale(38, 5).unwrap(),
+            ),
+            cast(&Int64Array::from(vec![Some(123), None]), &DataType::Decimal32(9, 2)).unwrap(),
+        ];
+        for array in arrays {
+            let digits = stored_digits(&array).unwrap().unwrap();
+            let digits = digits.into_iter().enumerate().map(|(row, number)| array.is_valid(row).then_some(number));
+            assert_eq!(&from_digits(digits.collect(), array.data_type()).unwrap(), &array);
+        }
+    }
 }

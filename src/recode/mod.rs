@@ -5,11 +5,13 @@
 
 pub mod anatomy;
 mod categories;
+pub(crate) mod identifiers;
 mod line;
 pub mod permuted;
-mod pseudonym;
 mod steps;
 mod withheld;
+
+pub(crate) use identifiers::treat;
 
 use std::sync::Arc;
 
@@ -17,13 +19,13 @@ use datafusion::arrow::array::{ArrayRef, StringViewArray, StringViewBuilder, UIn
 use datafusion::arrow::compute::take;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use crate::domain::{Grouping, Table};
 use crate::encode::Coder;
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
 pub(crate) use crate::hierarchy::TOP;
-use crate::job::Publish;
-pub use pseudonym::{Key, Pseudonymiser};
+use crate::model::{Grouping, Table};
+use crate::policy::Publish;
+use steps::Steps;
 
 /// The groups of a cell over the batch that holds its original rows.
 #[derive(Debug)]
@@ -84,12 +86,10 @@ pub fn publish(coder: &Coder, axis: usize, original: &ArrayRef, groups: &Groups<
         (_, None) => categories::sets(coder, axis, original, groups)?,
         (_, Some(Hierarchy::Levels(levels))) => categories::nodes(coder, levels, axis, groups)?,
         (_, Some(Hierarchy::Mask(mask))) => categories::masks(coder, mask, axis, original, groups)?,
-        (_, Some(Hierarchy::Ladder(ladder))) => steps::labels_of(coder, original, groups, |min, max| {
-            ladder.cover(min, max).map(|bucket| (bucket.to_string(), bucket.lower, bucket.upper))
-        })?,
-        (_, Some(Hierarchy::Calendar(calendar))) => steps::labels_of(coder, original, groups, |min, max| {
-            calendar.cover(min, max).map(|period| (period.to_string(), period.start as f64, period.end as f64))
-        })?,
+        (_, Some(Hierarchy::Ladder(ladder))) => steps::labels_of(coder, original, groups, &Steps::Ladder(ladder))?,
+        (_, Some(Hierarchy::Calendar(calendar))) => {
+            steps::labels_of(coder, original, groups, &Steps::Calendar(calendar))?
+        }
     };
     let columns = per_group.iter().map(|array| groups.expand(array.as_ref())).collect::<Result<_>>()?;
     Ok(Published { columns, losses })

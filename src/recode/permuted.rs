@@ -1,8 +1,8 @@
 //! Groups to one table in which values have changed places: every slice of columns is permuted on its own inside its group,
 //! and the group has a number. Values are as they were, or raised group by group ([`Raised`]).
 //!
-//! The permutation follows from a salt that only the whole cell gives, so that nobody can try out which rows would have
-//! led to a published group. The rows of a group stand in an order that follows from what is published of them.
+//! Permutations and numbers are drawn from the secret key of the run, so that nobody can try out which rows would have led
+//! to a published group. The rows of a group stand in an order that follows from what is published of them.
 
 use std::sync::Arc;
 
@@ -12,15 +12,13 @@ use datafusion::arrow::compute::take;
 use super::Groups;
 use crate::encode::{Coder, row_hashes};
 use crate::error::Result;
-use crate::job::{Role, Treatment};
-use crate::method::combined::Raised;
+use crate::methods::combined::Raised;
 use crate::permutation::Slices;
+use crate::policy::Role;
+use crate::secret::{Purpose, SecretRng};
+use crate::treatment::Treatment;
 
 /// Publishes the groups of a cell. Also says what each group loses on every quasi-identifier.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the plan of a table, a cell of it, and how its groups are raised and permuted"
-)]
 pub fn publish(
     treatment: &Treatment,
     coders: &[Coder],
@@ -29,7 +27,6 @@ pub fn publish(
     rows: &RecordBatch,
     groups: &Groups<'_>,
     raised: Option<&Raised>,
-    salt: u64,
 ) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
     let kept = groups.rows();
     let mut losses = vec![vec![0.0; groups.grouping.len()]; coders.len()];
@@ -48,8 +45,11 @@ pub fn publish(
         });
     }
     let sizes = sizes(groups);
-    let mut published: Vec<ArrayRef> = arrange(columns, slices, &sizes, salt)?.into_iter().flatten().collect();
-    published.push(Arc::new(numbers(cell, &sizes)));
+    let mut permutation = treatment.key.rng(Purpose::Permutation, cell.into());
+    let arranged = arrange(columns, slices, &sizes, &mut permutation)?;
+    let mut published: Vec<ArrayRef> = arranged.into_iter().flatten().collect();
+    let mut numbers = treatment.key.rng(Purpose::GroupNumbers, cell.into());
+    published.push(Arc::new(group_numbers(&sizes, &mut numbers)));
     Ok((RecordBatch::try_new(Arc::clone(&treatment.output), published)?, losses))
 }
 
@@ -58,14 +58,10 @@ pub(super) fn sizes(groups: &Groups<'_>) -> Vec<usize> {
     groups.grouping.iter().map(|rows| groups.table.members_of(rows).count()).collect()
 }
 
-/// The number of the group of every published row. Groups are numbered by cell and place, so that numbers differ between
-/// cells; those that publish nothing have none.
-pub(super) fn numbers(cell: u32, sizes: &[usize]) -> UInt64Array {
-    let published = sizes.iter().filter(|size| **size > 0).zip(0_u64..);
-    published
-        .flat_map(|(&size, place)| std::iter::repeat_n(u64::from(cell) << 32 | place, size))
-        .collect::<Vec<_>>()
-        .into()
+/// The number of the group of every published row: drawn at random, so that it says nothing of how groups were made. Among
+/// 64 bits no two groups of a release share one.
+pub(super) fn group_numbers(sizes: &[usize], rng: &mut SecretRng) -> UInt64Array {
+    sizes.iter().flat_map(|&size| std::iter::repeat_n(rng.next_u64(), size)).collect::<Vec<_>>().into()
 }
 
 /// Permutes every slice inside its group and brings the rows of a group into an order that tells nothing. Columns stand as
@@ -74,18 +70,18 @@ pub(super) fn arrange(
     columns: Vec<Vec<ArrayRef>>,
     slices: &Slices,
     sizes: &[usize],
-    salt: u64,
+    rng: &mut SecretRng,
 ) -> Result<Vec<Vec<ArrayRef>>> {
     let rows: usize = sizes.iter().sum();
     let hashes = |columns: &[Vec<ArrayRef>]| -> Result<Vec<u64>> {
         let flat: Vec<ArrayRef> = columns.iter().flatten().cloned().collect();
-        Ok(row_hashes(&flat, rows, salt)?)
+        Ok(row_hashes(&flat, rows, 0)?)
     };
     let content = hashes(&columns)?;
     let mut places: Vec<Vec<u32>> = vec![Vec::new(); columns.len()];
     let mut start = 0;
     for &size in sizes {
-        let moved = slices.permute(&content[start..start + size], salt);
+        let moved = slices.permute(&content[start..start + size], |rows| rng.shuffle(rows));
         for (places, moved) in places.iter_mut().zip(moved) {
             places.extend(moved.iter().map(|row| start as u32 + row));
         }

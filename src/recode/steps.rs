@@ -1,59 +1,113 @@
-//! Numbers and points in time on a ladder of intervals: the smallest interval that holds the whole group.
+//! Numbers on a ladder of intervals, points in time on a calendar: the smallest step that holds the whole group.
+//!
+//! Which step holds a value is decided on the exact value: by its digits when it has more of them than a double holds, and by
+//! its whole day for a point in time.
+
+use std::cmp::Ordering;
 
 use datafusion::arrow::array::{Array, ArrayRef, make_comparator};
 use datafusion::arrow::compute::SortOptions;
 
 use super::{Groups, TOP, ValueText, labels};
-use crate::encode::{Coder, positions};
-use crate::error::Result;
+use crate::encode::{Coder, days, digits, positions};
+use crate::error::{Error, Result};
+use crate::hierarchy::{Calendar, Decimal, Ladder};
 
-/// Labels of the intervals that `bucket` finds for the ends of each group, and their losses: the interval's share of
-/// the domain. A group of one single value keeps that value.
+/// What the values of a column generalise to.
+pub(super) enum Steps<'a> {
+    Ladder(&'a Ladder),
+    Calendar(&'a Calendar),
+}
+
+/// A step by its label and its ends.
+type Step = (String, f64, f64);
+
+/// Labels of the smallest steps that hold each group, and their losses: the step's share of the domain. A group of one single
+/// value keeps that value.
 pub(super) fn labels_of(
     coder: &Coder,
     original: &ArrayRef,
     groups: &Groups<'_>,
-    bucket: impl Fn(f64, f64) -> Option<(String, f64, f64)>,
+    steps: &Steps<'_>,
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
     let positions = positions(original)?;
+    let cover = cover(coder, original, &positions, steps)?;
     let single = ValueText::new(original)?;
     // Positions of very large integers, long decimals and nanoseconds may coincide: the comparator decides ties.
     let exact = make_comparator(original.as_ref(), original.as_ref(), SortOptions::default())?;
+    let order = |a: usize, b: usize| match positions[a].partial_cmp(&positions[b]) {
+        Some(Ordering::Equal) | None => exact(a, b),
+        Some(order) => order,
+    };
     let (domain_min, domain_max) = coder.line().unwrap_or_default();
     let mut losses = Vec::with_capacity(groups.grouping.len());
     let mut text: Vec<Option<String>> = Vec::with_capacity(groups.grouping.len());
     for mut rows in groups.batch_rows() {
-        let (mut min, mut max, mut first, mut missing, mut nulls, mut count) =
-            (f64::INFINITY, f64::NEG_INFINITY, 0, 0, 0, 0);
+        let (mut missing, mut nulls, mut count) = (0, 0, 0);
         for row in rows.clone() {
-            first = row;
             count += 1;
             if positions[row].is_nan() {
                 missing += 1;
                 nulls += usize::from(original.is_null(row));
-            } else {
-                min = min.min(positions[row]);
-                max = max.max(positions[row]);
             }
         }
         let (label, loss) = if nulls == count {
             (None, 0.0)
         } else if missing > 0 {
             (Some(TOP.to_owned()), 1.0)
-        } else if min == max && rows.all(|row| exact(row, first).is_eq()) {
-            (Some(single.of(first)?), 0.0)
         } else {
-            match bucket(min, max) {
-                Some((label, lower, upper)) => {
-                    let width = upper.min(domain_max) - lower.max(domain_min);
-                    let domain = domain_max - domain_min;
-                    (Some(label), if domain > 0.0 { (width / domain).clamp(0.0, 1.0) } else { 0.0 })
+            let first = rows.next().unwrap_or_default();
+            let (mut min, mut max) = (first, first);
+            for row in rows {
+                if order(row, min).is_lt() {
+                    min = row;
+                } else if order(row, max).is_gt() {
+                    max = row;
                 }
-                None => (Some(TOP.to_owned()), 1.0),
+            }
+            match order(min, max).is_eq() {
+                true => (Some(single.of(min)?), 0.0),
+                false => match cover(min, max)? {
+                    Some((label, lower, upper)) => {
+                        let width = upper.min(domain_max) - lower.max(domain_min);
+                        let domain = domain_max - domain_min;
+                        (Some(label), if domain > 0.0 { (width / domain).clamp(0.0, 1.0) } else { 0.0 })
+                    }
+                    None => (Some(TOP.to_owned()), 1.0),
+                },
             }
         };
         losses.push(loss);
         text.push(label);
     }
     Ok((vec![labels(text.into_iter())], losses))
+}
+
+/// The smallest step that holds the values of two rows.
+type CoverOf<'a> = Box<dyn Fn(usize, usize) -> Result<Option<Step>> + 'a>;
+
+/// Finds the smallest step that holds the values of two rows, the first of which is not the larger one.
+fn cover<'a>(coder: &'a Coder, original: &ArrayRef, positions: &'a [f64], steps: &'a Steps<'_>) -> Result<CoverOf<'a>> {
+    let name = &coder.column().name;
+    Ok(match steps {
+        Steps::Calendar(calendar) => {
+            let days = days(original)?;
+            Box::new(move |min, max| {
+                let period = calendar.cover(days[min], days[max]);
+                Ok(period.map(|period| (period.to_string(), period.start as f64, period.end as f64)))
+            })
+        }
+        Steps::Ladder(ladder) => match digits(original, positions)? {
+            None => Box::new(move |min, max| {
+                let bucket = ladder.cover(positions[min], positions[max]);
+                Ok(bucket.map(|bucket| (bucket.to_string(), bucket.lower, bucket.upper)))
+            }),
+            Some((digits, scale)) => Box::new(move |min, max| {
+                let decimal = |row: usize| Decimal { digits: digits[row], scale };
+                let step = ladder.cover_digits(decimal(min), decimal(max));
+                let step = step.map_err(|error| Error::Job(format!("columns.{name}.hierarchy: {error}")))?;
+                Ok(step.map(|(label, bucket)| (label, bucket.lower, bucket.upper)))
+            }),
+        },
+    })
 }

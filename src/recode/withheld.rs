@@ -8,7 +8,8 @@ use datafusion::arrow::datatypes::DataType;
 use super::{Groups, TOP, labels};
 use crate::encode::Coder;
 use crate::error::Result;
-use crate::job::{Publish, published_fields};
+use crate::policy::Publish;
+use crate::treatment::published_fields;
 
 /// The top for every group, which loses everything.
 pub(super) fn tops(coder: &Coder, groups: &Groups<'_>) -> Result<(Vec<ArrayRef>, Vec<f64>)> {

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
 use serde::{Deserialize, Serialize};
 
-use super::anatomy;
-use super::location::Location;
+use super::guard::raced;
+use super::lease::{EXPIRY, LEASE, is_leased, lease_of};
 use super::manifest::Manifest;
-use super::write::Written;
 use crate::error::{Error, Result};
+use crate::policy::{QIT, ST};
+use crate::storage::Location;
+use crate::write::Written;
 
 /// What `_latest` points to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,22 +31,22 @@ pub struct Latest {
 }
 
 /// Path of a run's manifest below the sink.
-pub(super) fn manifest_name(run: &str) -> String {
+pub(crate) fn manifest_name(run: &str) -> String {
     format!("_manifest/{run}.json")
 }
 
 /// The manifest of a run, if it has been committed.
-pub(super) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
+pub(crate) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
     read_json(sink, &sink.at(&manifest_name(run))).await
 }
 
 /// The newest release of a sink.
-pub(super) async fn latest(sink: &Location) -> Result<Option<Latest>> {
+pub(crate) async fn latest(sink: &Location) -> Result<Option<Latest>> {
     read_json(sink, &sink.at("_latest")).await
 }
 
 /// All releases of a sink, oldest first.
-pub(super) async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
+pub(crate) async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
     let listed: Vec<_> = sink.store.list(Some(&sink.at("_manifest"))).try_collect().await?;
     let mut found: Vec<Manifest> = Vec::new();
     for meta in listed {
@@ -54,34 +56,57 @@ pub(super) async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
     Ok(found)
 }
 
+/// Releases of other runs than `run`, counted by their manifests.
+pub(crate) async fn count_others(sink: &Location, run: &str) -> Result<u64> {
+    let own = sink.at(&manifest_name(run));
+    let listed: Vec<_> = sink.store.list(Some(&sink.at("_manifest"))).try_collect().await?;
+    Ok(listed.iter().filter(|meta| meta.location != own).count() as u64)
+}
+
 /// Run id of the release that readers see.
-pub(super) async fn latest_run(sink: &Location) -> Result<Option<String>> {
+pub(crate) async fn latest_run(sink: &Location) -> Result<Option<String>> {
     Ok(latest(sink).await?.map(|latest| latest.run))
 }
 
 /// Makes an earlier release the one that readers see.
-pub(super) async fn roll_back(sink: &Location, run: &str) -> Result<()> {
+pub(crate) async fn roll_back(sink: &Location, run: &str) -> Result<()> {
     match committed(sink, run).await? {
         Some(manifest) => point_to(sink, &manifest, true).await,
         None => Err(no_such_run(sink, run)),
     }
 }
 
-/// Removes data files that no release refers to and that are older than `age`; with `dry_run`, only finds them.
-/// Returns their paths below the sink, and their sizes.
-pub(super) async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
+/// Removes data files that no release refers to, that are older than `age` and that no run at work holds a lease of; with
+/// `dry_run`, only finds them. Returns their paths below the sink, and their sizes.
+pub(crate) async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
     let now = jiff::Timestamp::now().as_second();
+    let older = |meta: &ObjectMeta, age: Duration| {
+        let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
+        now.saturating_sub(meta.last_modified.timestamp()) >= age
+    };
     // Data first, manifests second: a run that commits in between is seen.
     let listed: Vec<_> = sink.store.list(Some(&sink.at("data"))).try_collect().await?;
-    let kept: BTreeSet<Path> =
-        releases(sink).await?.iter().flat_map(|release| &release.files).map(|file| sink.at(&file.path)).collect();
+    ensure_inside(sink, &listed)?;
+    let leases = || listed.iter().filter(|meta| meta.location.filename() == Some(LEASE));
+    let held: BTreeSet<Path> =
+        leases().filter(|lease| !older(lease, EXPIRY)).filter_map(|lease| folder_of(&lease.location)).collect();
+    let mut kept = referred(sink).await?;
+    if !dry_run {
+        // A run that wakes up now finds its lease gone, and does not commit.
+        let expired = leases().filter(|lease| older(lease, EXPIRY) && older(lease, age));
+        for lease in expired.filter(|lease| !kept.contains(&lease.location)) {
+            sink.store.delete(&lease.location).await?;
+        }
+        kept = referred(sink).await?;
+    }
     let mut removed = Vec::new();
-    for meta in listed {
-        let old = now - meta.last_modified.timestamp() >= age.as_secs() as i64;
-        if kept.contains(&meta.location) || !old {
+    for meta in &listed {
+        let is_held = held.iter().any(|folder| meta.location.prefix_matches(folder));
+        if kept.contains(&meta.location) || is_held || !older(meta, age) {
             continue;
         }
-        if !dry_run {
+        // Leases that have expired are gone.
+        if !dry_run && meta.location.filename() != Some(LEASE) {
             sink.store.delete(&meta.location).await?;
         }
         let below = meta.location.prefix_match(&sink.prefix);
@@ -91,9 +116,47 @@ pub(super) async fn collect_garbage(sink: &Location, age: Duration, dry_run: boo
     Ok(removed)
 }
 
+/// Everything that releases refer to, and the leases of those whose run could not finish.
+async fn referred(sink: &Location) -> Result<BTreeSet<Path>> {
+    let mut paths = BTreeSet::new();
+    for release in releases(sink).await? {
+        paths.extend(release.files.iter().map(|file| sink.at(&file.path)));
+        paths.insert(lease_of(sink, &release.data));
+    }
+    Ok(paths)
+}
+
+/// The folder of a file.
+fn folder_of(file: &Path) -> Option<Path> {
+    file.as_ref().rsplit_once('/').and_then(|(folder, _)| Path::parse(folder).ok())
+}
+
+/// Refuses to collect garbage where a link leads out of the sink: what lies behind it is not ours.
+fn ensure_inside(sink: &Location, listed: &[ObjectMeta]) -> Result<()> {
+    if sink.root.scheme() != "file" {
+        return Ok(());
+    }
+    let outside = |name: &str| {
+        Error::Conflict(format!("`{name}` of the sink `{}` is a link; nothing is removed behind links", sink.name))
+    };
+    let data = format!("/{}", sink.at("data"));
+    if std::fs::symlink_metadata(&data).is_ok_and(|known| known.is_symlink()) {
+        return Err(outside("data"));
+    }
+    let Ok(root) = std::fs::canonicalize(&data) else { return Ok(()) };
+    let folders: BTreeSet<Path> = listed.iter().filter_map(|meta| folder_of(&meta.location)).collect();
+    match folders
+        .iter()
+        .find(|folder| std::fs::canonicalize(format!("/{folder}")).is_ok_and(|real| !real.starts_with(&root)))
+    {
+        Some(folder) => Err(outside(&format!("data/.../{}", folder.filename().unwrap_or_default()))),
+        None => Ok(()),
+    }
+}
+
 /// What became of an attempt to commit.
 #[derive(Debug)]
-pub(super) enum Commit {
+pub(crate) enum Commit {
     /// This attempt made the release.
     Won,
     /// Another attempt at the same run was first.
@@ -103,7 +166,7 @@ pub(super) enum Commit {
 }
 
 /// Commits a release: the manifest first, and only when it is not there yet; then the pointer.
-pub(super) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commit> {
+pub(crate) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commit> {
     let path = sink.at(&manifest_name(&manifest.run));
     let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
     if let Err(error) = sink.store.put_opts(&path, json(manifest)?, options).await {
@@ -120,6 +183,22 @@ pub(super) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commi
             Err(_) => return Ok(Commit::Unsettled(error.into())),
         }
     }
+    // `gc` takes the lease before it removes what has no manifest.
+    match is_leased(sink, &manifest.data).await {
+        Ok(true) => {}
+        Ok(false) => {
+            sink.store.delete(&path).await?;
+            return Err(Error::Retry(
+                "`throng gc` has removed the files of this run while it stood still; run again".into(),
+            ));
+        }
+        Err(error) => return Ok(Commit::Unsettled(error)),
+    }
+    match ensure_alone(sink, manifest, &path).await {
+        Ok(None) => {}
+        Ok(Some(raced)) => return Err(raced),
+        Err(error) => return Ok(Commit::Unsettled(error)),
+    }
     if let Err(error) = point_to(sink, manifest, false).await {
         return Ok(Commit::Unsettled(error));
     }
@@ -127,16 +206,51 @@ pub(super) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commi
     Ok(Commit::Won)
 }
 
+/// Withdraws a release that must be the only one of its sink and is not: two runs have found the sink empty. Both may
+/// withdraw; better none than two.
+async fn ensure_alone(sink: &Location, manifest: &Manifest, path: &Path) -> Result<Option<Error>> {
+    if manifest.earlier_releases.is_some() || count_others(sink, &manifest.run).await? == 0 {
+        return Ok(None);
+    }
+    sink.store.delete(path).await?;
+    Ok(Some(raced(sink)))
+}
+
+/// Refuses a release whose files are not all there: somebody has removed them, and a manifest alone is none.
+pub(crate) async fn ensure_files(sink: &Location, manifest: &Manifest) -> Result<()> {
+    let listed: Vec<_> = sink.store.list(Some(&sink.at(&manifest.data))).try_collect().await?;
+    let there: BTreeSet<&Path> = listed.iter().map(|meta| &meta.location).collect();
+    let missing = manifest.files.iter().filter(|file| !there.contains(&sink.at(&file.path))).count();
+    if missing == 0 {
+        return Ok(());
+    }
+    Err(Error::Conflict(format!(
+        "run `{}` has been released, but {missing} of its {} files are gone; run again with another --run-id, and remove \
+         `{}` from the sink",
+        manifest.run,
+        manifest.files.len(),
+        manifest_name(&manifest.run)
+    )))
+}
+
 /// Finishes what a run that died after its commit has left undone: a pointer that is missing or older.
-pub(super) async fn settle(sink: &Location, manifest: &Manifest) -> Result<()> {
+///
+/// Clocks go wrong, so the time of a commit alone does not make a release newer than the one that is pointed to: its run
+/// must have died before it could point to it, which its lease tells.
+pub(crate) async fn settle(sink: &Location, manifest: &Manifest) -> Result<()> {
+    ensure_files(sink, manifest).await?;
+    let died = is_leased(sink, &manifest.data).await?;
     let newest = match latest(sink).await? {
         Some(latest) if latest.rolled_back => return Ok(()),
         Some(latest) => committed(sink, &latest.run).await?,
         None => None,
     };
-    if newest.is_none_or(|newest| newest.committed < manifest.committed) {
+    if newest.is_none_or(|newest| died && newest.committed < manifest.committed) {
         point_to(sink, manifest, false).await?;
         mark_success(sink).await;
+    }
+    if died {
+        sink.store.delete(&lease_of(sink, &manifest.data)).await?;
     }
     Ok(())
 }
@@ -180,13 +294,13 @@ async fn point_to(sink: &Location, manifest: &Manifest, rolled_back: bool) -> Re
 }
 
 /// The error about a run that was never released.
-pub(super) fn no_such_run(sink: &Location, run: &str) -> Error {
+pub(crate) fn no_such_run(sink: &Location, run: &str) -> Error {
     let name = &sink.name;
     Error::Input(format!("`{name}` holds no release of run `{run}`; `throng releases {name}` lists those it holds"))
 }
 
 /// Removes the files of an attempt that will not be committed. Best effort: what stays is seen by nobody.
-pub(super) async fn discard(sink: &Location, folder: &Path) {
+pub(crate) async fn discard(sink: &Location, folder: &Path) {
     let listed: Vec<_> = sink.store.list(Some(folder)).try_collect().await.unwrap_or_default();
     for meta in listed {
         if let Err(error) = sink.store.delete(&meta.location).await {
@@ -195,7 +309,7 @@ pub(super) async fn discard(sink: &Location, folder: &Path) {
     }
     if sink.root.scheme() == "file" {
         // Object stores have no folders; the local file system keeps empty ones.
-        for table in [anatomy::QIT, anatomy::ST] {
+        for table in [QIT, ST] {
             let _ = std::fs::remove_dir(format!("/{folder}/{table}"));
         }
         let _ = std::fs::remove_dir(format!("/{folder}"));
@@ -203,10 +317,11 @@ pub(super) async fn discard(sink: &Location, folder: &Path) {
 }
 
 /// Removes files of an attempt that nobody has told of: those of tasks that were done again.
-pub(super) async fn discard_untold(sink: &Location, folder: &Path, told: &[Written]) -> Result<()> {
+pub(crate) async fn discard_untold(sink: &Location, folder: &Path, told: &[Written]) -> Result<()> {
     let told: BTreeSet<&str> = told.iter().map(|file| file.path.as_str()).collect();
     let listed: Vec<_> = sink.store.list(Some(folder)).try_collect().await?;
-    for meta in listed.iter().filter(|meta| !told.contains(meta.location.as_ref())) {
+    let ours = |meta: &&ObjectMeta| meta.location.filename() == Some(LEASE) || told.contains(meta.location.as_ref());
+    for meta in listed.iter().filter(|meta| !ours(meta)) {
         tracing::info!(path = %meta.location, "a file of a task that was done again is removed");
         sink.store.delete(&meta.location).await?;
     }
@@ -236,10 +351,11 @@ mod tests {
     use futures::stream::BoxStream;
     use object_store::memory::InMemory;
     use object_store::{
-        CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, PutMultipartOptions, PutResult,
+        CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, PutMultipartOptions, PutResult,
     };
     use url::Url;
 
+    use super::super::lease::Lease;
     use super::*;
 
     /// A store whose puts of one file fail, after or before they are done.
@@ -311,13 +427,13 @@ mod tests {
             root: Url::parse("memory:///").unwrap(),
             prefix: Path::from("sink"),
             name: "memory".into(),
-            service: super::super::stores::Service::default(),
+            service: crate::storage::stores::Service::default(),
         }
     }
 
     fn manifest(data: &str, committed: &str) -> Manifest {
         let manifest = serde_json::json!({
-            "format": 1, "version": "0", "run": "r", "committed": committed, "policy": "p", "k": 2, "method": "auto",
+            "format": 1, "version": "0", "run": "r", "committed": committed, "earlier_releases": 0, "policy": "p", "k": 2, "method": "auto",
             "seed": 1, "input": [], "data": data, "files": [], "schema": {}, "class_columns": [], "rows_read": 0,
             "rows": 0, "suppressed": 0, "cells": 1,
             "scores": { "gcp": null, "um": null, "wgu": null, "mpm": null, "wgp": null, "dm": 0.0, "c_avg": null,
@@ -330,6 +446,7 @@ mod tests {
     #[tokio::test]
     async fn a_put_that_failed_after_it_was_done_is_a_commit() {
         let sink = sink("_manifest", true);
+        let _lease = lease(&sink, "data/a").await;
         assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Won)));
         assert_eq!(latest(&sink).await.unwrap().unwrap().data, "data/a");
     }
@@ -354,6 +471,7 @@ mod tests {
     #[tokio::test]
     async fn a_pointer_that_cannot_be_flipped_leaves_the_release_in_place() {
         let sink = sink("_latest", false);
+        let _lease = lease(&sink, "data/a").await;
         assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Unsettled(_))));
         assert!(committed(&sink, "r").await.unwrap().is_some());
     }
@@ -361,10 +479,120 @@ mod tests {
     #[tokio::test]
     async fn the_second_attempt_at_a_run_loses() {
         let sink = sink("nothing", false);
+        let _leases = (lease(&sink, "data/a").await, lease(&sink, "data/b").await);
         assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Won)));
         let second = commit(&sink, &manifest("data/b", "2")).await;
         assert!(matches!(second, Ok(Commit::Lost(first)) if first.data == "data/a"));
         assert_eq!(latest(&sink).await.unwrap().unwrap().data, "data/a");
+    }
+
+    /// Two runs that have both found the sink empty must not both publish.
+    #[tokio::test]
+    async fn releases_that_race_for_an_empty_sink_are_withdrawn() {
+        let sink = sink("nothing", false);
+        let (mut first, mut second) = (manifest("data/a", "1"), manifest("data/b", "2"));
+        (first.run, second.run) = ("first".into(), "second".into());
+        (first.earlier_releases, second.earlier_releases) = (None, None);
+        let _leases = (lease(&sink, "data/a").await, lease(&sink, "data/b").await);
+        assert!(matches!(commit(&sink, &first).await, Ok(Commit::Won)));
+        let refused = commit(&sink, &second).await;
+        assert!(matches!(&refused, Err(Error::Retry(text)) if text.contains("same moment")), "{refused:?}");
+        assert!(committed(&sink, "second").await.unwrap().is_none(), "its manifest is gone");
+        assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("first"));
+        assert_eq!((count_others(&sink, "first").await.unwrap(), count_others(&sink, "other").await.unwrap()), (0, 1));
+    }
+
+    async fn lease(sink: &Location, data: &str) -> Lease {
+        Lease::take(sink, &sink.at(data)).await.unwrap()
+    }
+
+    fn with_file(mut manifest: Manifest) -> Manifest {
+        let path = format!("{}/part.parquet", manifest.data);
+        manifest.files.push(super::super::manifest::OutputFile { path, rows: 1, size: 3, blake3: String::new() });
+        manifest
+    }
+
+    /// Files must not be removed between the last file and the manifest.
+    #[tokio::test]
+    async fn garbage_is_nothing_that_a_run_at_work_holds() {
+        let sink = sink("nothing", false);
+        let release = with_file(manifest("data/a", "1"));
+        let part = sink.at("data/a/part.parquet");
+        let held = lease(&sink, "data/a").await;
+        sink.store.put(&part, PutPayload::from_static(b"abc")).await.unwrap();
+        assert_eq!(collect_garbage(&sink, Duration::ZERO, false).await.unwrap(), []);
+        assert!(matches!(commit(&sink, &release).await, Ok(Commit::Won)));
+        held.release().await;
+        assert_eq!(collect_garbage(&sink, Duration::ZERO, false).await.unwrap(), []);
+        assert!(sink.store.head(&part).await.is_ok());
+        settle(&sink, &release).await.unwrap();
+    }
+
+    /// A run that has lost its lease takes its manifest back.
+    #[tokio::test]
+    async fn a_run_that_has_lost_its_lease_commits_nothing() {
+        let sink = sink("nothing", false);
+        let held = lease(&sink, "data/a").await;
+        // What `gc` does to a lease that has not been renewed for long.
+        sink.store.delete(&sink.at("data/a/_lease")).await.unwrap();
+        let refused = commit(&sink, &manifest("data/a", "1")).await;
+        assert!(matches!(refused, Err(Error::Retry(_))), "{refused:?}");
+        assert!(committed(&sink, "r").await.unwrap().is_none() && latest(&sink).await.unwrap().is_none());
+        drop(held);
+    }
+
+    /// "Released before" must not be said of files that are gone.
+    #[tokio::test]
+    async fn a_release_without_its_files_is_none() {
+        let sink = sink("nothing", false);
+        let release = with_file(manifest("data/a", "1"));
+        sink.store.put(&sink.at(&manifest_name("r")), json(&release).unwrap()).await.unwrap();
+        let refused = settle(&sink, &release).await.unwrap_err();
+        assert!(matches!(&refused, Error::Conflict(text) if text.contains("1 of its 1 files are gone")), "{refused}");
+    }
+
+    /// A commit by a clock that was ahead must not let a rerun of it take the pointer back.
+    #[tokio::test]
+    async fn a_clock_that_was_ahead_does_not_take_the_pointer_back() {
+        let sink = sink("nothing", false);
+        let (mut ahead, mut new) = (manifest("data/a", "2030"), manifest("data/b", "2026"));
+        (ahead.run, new.run) = ("ahead".into(), "new".into());
+        for release in [&ahead, &new] {
+            let held = lease(&sink, &release.data).await;
+            commit(&sink, release).await.unwrap();
+            held.release().await;
+        }
+        settle(&sink, &ahead).await.unwrap();
+        assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("new"));
+        // One that has died before it could point to its release is still finished.
+        let mut died = manifest("data/c", "2027");
+        died.run = "died".into();
+        sink.store.put(&sink.at(&manifest_name("died")), json(&died).unwrap()).await.unwrap();
+        drop(lease(&sink, "data/c").await);
+        settle(&sink, &died).await.unwrap();
+        assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("died"));
+        assert!(!is_leased(&sink, "data/c").await.unwrap(), "once");
+    }
+
+    /// Files behind a link stay.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn garbage_behind_a_link_is_not_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let (elsewhere, sink) = (folder.path().join("elsewhere"), folder.path().join("sink"));
+        std::fs::create_dir_all(elsewhere.join("run=x")).unwrap();
+        std::fs::create_dir_all(&sink).unwrap();
+        std::fs::write(elsewhere.join("run=x/precious.parquet"), "abc").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, sink.join("data")).unwrap();
+        let opened = Location::open(folder.path(), "sink").unwrap();
+        let refused = collect_garbage(&opened, Duration::ZERO, false).await.unwrap_err();
+        assert!(matches!(&refused, Error::Conflict(text) if text.contains("`data`")), "{refused}");
+        std::fs::remove_file(sink.join("data")).unwrap();
+        std::fs::create_dir(sink.join("data")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.join("run=x"), sink.join("data/run=y")).unwrap();
+        let refused = collect_garbage(&opened, Duration::ZERO, false).await;
+        assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
+        assert!(elsewhere.join("run=x/precious.parquet").exists());
     }
 
     #[tokio::test]
@@ -380,7 +608,9 @@ mod tests {
         for path in ["data/a/part.parquet", "data/dead/part.parquet"] {
             sink.store.put(&sink.at(path), PutPayload::from_static(b"abc")).await.unwrap();
         }
+        let lease = lease(&sink, "data/a").await;
         commit(&sink, &kept).await.unwrap();
+        lease.release().await;
         let dead = vec![("data/dead/part.parquet".to_owned(), 3)];
         assert_eq!(collect_garbage(&sink, Duration::from_secs(3600), false).await.unwrap(), []);
         assert_eq!(collect_garbage(&sink, Duration::ZERO, true).await.unwrap(), dead);
@@ -394,6 +624,7 @@ mod tests {
         let sink = sink("nothing", false);
         let (mut old, mut new) = (manifest("data/a", "1"), manifest("data/b", "2"));
         (old.run, new.run) = ("old".into(), "new".into());
+        let _leases = (lease(&sink, "data/a").await, lease(&sink, "data/b").await);
         commit(&sink, &old).await.unwrap();
         commit(&sink, &new).await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("new"));

@@ -5,27 +5,23 @@
 //! log and not done again. There is nothing beside the log: the commit of a release is the release.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use deltalake_core::DeltaTable;
 use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
-use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference, TransactionError};
+use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference};
 use deltalake_core::kernel::{Action, Add, MetadataExt, Protocol, StructType, Transaction, new_metadata};
-use deltalake_core::logstore::{LogStoreRef, StorageConfig, default_logstore};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
-use deltalake_core::{DeltaTable, DeltaTableError};
 use futures::TryStreamExt;
-use object_store::ObjectStoreExt;
-use object_store::prefix::PrefixStore;
 use serde_json::json;
-use url::Url;
 
 use super::commit::Commit;
-use super::location::Location;
+use super::guard::second_release;
 use super::manifest::Manifest;
-use super::source::partitions::Partitions;
 use super::verify::folders;
 use crate::error::{Error, Result};
+use crate::source::delta::{contended, failed, log_store, open};
+use crate::storage::{Location, Partitions};
 
 /// Where a commit carries the manifest, and what marks a table as one of releases.
 const KEY: &str = "throng";
@@ -33,62 +29,17 @@ const KEY: &str = "throng";
 /// Attempts at a commit before giving up: each one lost means that another got through.
 const ATTEMPTS: usize = 10;
 
-/// A failure of the Delta log.
-pub(super) fn failed(error: DeltaTableError) -> Error {
-    match error {
-        DeltaTableError::ObjectStore { source } => source.into(),
-        DeltaTableError::InvalidJsonLog { version, .. } => {
-            Error::Input(format!("version {version} of the Delta log is damaged"))
-        }
-        DeltaTableError::Transaction { source: TransactionError::ObjectStore { source } } => source.into(),
-        DeltaTableError::Transaction {
-            source:
-                TransactionError::MaxCommitAttempts(_)
-                | TransactionError::CommitConflict(_)
-                | TransactionError::VersionAlreadyExists(_),
-        } => contended(),
-        other => Error::Input(format!("the Delta table cannot be used: {other}")),
-    }
-}
-
-fn contended() -> Error {
-    Error::Retry("the Delta log is contended: others commit at the same time; run again".into())
-}
-
 /// A failure to make an action.
 fn unmade(error: impl std::fmt::Display) -> Error {
     Error::Internal(format!("a Delta action cannot be made: {error}"))
 }
 
-fn log_store(location: &Location) -> Result<LogStoreRef> {
-    let url = Url::parse(&location.url(&location.prefix)).map_err(|error| Error::Internal(error.to_string()))?;
-    let prefixed = Arc::new(PrefixStore::new(Arc::clone(&location.store), location.prefix.clone()));
-    Ok(default_logstore(prefixed, Arc::clone(&location.store), &url, &StorageConfig::default()))
-}
-
-/// The table at a location, at a version or as it is now; none when there is none.
-pub(super) async fn open(location: &Location, version: Option<u64>) -> Result<Option<DeltaTable>> {
-    let mut table = DeltaTable::new(log_store(location)?);
-    let is_file = location.store.head(&location.prefix).await.is_ok();
-    if is_file || !table.verify_deltatable_existence().await.map_err(failed)? {
-        return Ok(None);
-    }
-    match version {
-        None => table.load().await.map_err(failed)?,
-        Some(version) => {
-            let missing = |_| Error::Input(format!("the Delta table has no version {version} any more, or not yet"));
-            table.load_version(version).await.map_err(missing)?;
-        }
-    }
-    Ok(Some(table))
-}
-
 /// What the commit of a release needs beside its manifest.
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// The published columns as files hold them, folder columns among them.
-    pub(super) schema: SchemaRef,
+    pub(crate) schema: SchemaRef,
     /// Columns that are folder names.
-    pub(super) partition_by: Vec<String>,
+    pub(crate) partition_by: Vec<String>,
 }
 
 impl Shape {
@@ -108,13 +59,13 @@ impl Shape {
     }
 
     /// Refuses columns that a Delta table cannot hold.
-    pub(super) fn refuse(&self) -> Result<()> {
+    pub(crate) fn refuse(&self) -> Result<()> {
         self.delta_schema().map(drop)
     }
 }
 
 /// Refuses a table that holds something else than releases.
-pub(super) async fn refuse_foreign(sink: &Location) -> Result<()> {
+pub(crate) async fn refuse_foreign(sink: &Location) -> Result<()> {
     match open(sink, None).await? {
         Some(table) if !is_ours(&table)? => Err(Error::Conflict(format!(
             "the Delta table `{}` holds something else than releases, which this run would replace; choose another sink",
@@ -129,7 +80,7 @@ fn is_ours(table: &DeltaTable) -> Result<bool> {
 }
 
 /// All releases that the log still tells of, with their versions, oldest first.
-pub(super) async fn releases(sink: &Location) -> Result<Vec<(u64, Manifest)>> {
+pub(crate) async fn releases(sink: &Location) -> Result<Vec<(u64, Manifest)>> {
     let Some(table) = open(sink, None).await? else { return Ok(Vec::new()) };
     let newest = table.version().unwrap_or(0);
     let history: Vec<_> = table.history(None).try_collect().await.map_err(failed)?;
@@ -144,8 +95,18 @@ pub(super) async fn releases(sink: &Location) -> Result<Vec<(u64, Manifest)>> {
     Ok(found)
 }
 
+/// Releases of other runs than `run`. A table of releases holds one at least, also when its log no longer reaches back.
+pub(crate) async fn count_others(sink: &Location, run: &str) -> Result<u64> {
+    if open(sink, None).await?.is_none() {
+        return Ok(0);
+    }
+    let told = releases(sink).await?;
+    let others = told.iter().filter(|(_, manifest)| manifest.run != run).count() as u64;
+    Ok(if told.is_empty() { 1 } else { others })
+}
+
 /// The manifest of a run, if it has been committed.
-pub(super) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
+pub(crate) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
     match open(sink, None).await? {
         Some(table) if is_done(&table, run).await? => manifest_of(sink, run).await.map(Some),
         _ => Ok(None),
@@ -173,7 +134,7 @@ async fn manifest_of(sink: &Location, run: &str) -> Result<Manifest> {
 }
 
 /// Why a release cannot be made the newest by us: a Delta table keeps its own versions.
-pub(super) async fn no_roll_back(sink: &Location, run: &str) -> Error {
+pub(crate) async fn no_roll_back(sink: &Location, run: &str) -> Error {
     match releases(sink).await.map(|found| found.into_iter().rev().find(|(_, manifest)| manifest.run == run)) {
         Err(error) => error,
         Ok(None) => Error::Input(format!("`{}` holds no release of run `{run}`", sink.name)),
@@ -186,11 +147,13 @@ pub(super) async fn no_roll_back(sink: &Location, run: &str) -> Error {
 }
 
 /// Commits a release: its files come, those of the release before it go, and both in one version.
-pub(super) async fn commit(sink: &Location, manifest: &Manifest, shape: &Shape) -> Result<Commit> {
+pub(crate) async fn commit(sink: &Location, manifest: &Manifest, shape: &Shape) -> Result<Commit> {
     let mut last: Option<Error> = None;
     for _ in 0..ATTEMPTS {
         let table = match standing(sink, manifest).await {
             Ok(Standing::Committed(commit)) => return Ok(commit),
+            // Another release may have come first since the sink was found empty.
+            Ok(Standing::Open(Some(_))) if manifest.earlier_releases.is_none() => return Err(second_release(sink, 1)),
             Ok(Standing::Open(table)) => table,
             // An attempt that failed may have been done all the same: its files must stay.
             Err(error) if last.is_some() => return Ok(Commit::Unsettled(error)),

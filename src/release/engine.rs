@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
+use datafusion::execution::SessionState;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::error::Result;
-use crate::job::{Job, StoreOptions, Treatment};
+use crate::error::{Error, Result};
+use crate::policy::Job;
+use crate::storage::StoreOptions;
 use crate::survey::{Survey, survey};
-
-/// Gets a plan whose metrics tell how far the work is.
-pub type Watch<'a> = dyn Fn(&Arc<dyn ExecutionPlan>) + Send + Sync + 'a;
+use crate::treatment::Treatment;
+use crate::verify::PlanExecutor;
+pub use crate::verify::Watch;
 
 /// Works off the plans of a run.
 #[async_trait]
@@ -42,9 +44,10 @@ pub trait Engine: fmt::Debug + Send + Sync {
         watch: &Watch<'_>,
     ) -> Result<Survey>;
 
-    /// Works off a plan over so many rows, and returns what it emits.
+    /// Works off a plan over so many rows, and returns what it emits. The name is the one that a cluster shows.
     async fn collect(
         &self,
+        name: &str,
         plan: Arc<dyn ExecutionPlan>,
         rows: u64,
         context: &SessionContext,
@@ -66,6 +69,31 @@ pub trait Engine: fmt::Debug + Send + Sync {
     }
 }
 
+/// Executes the plans of a verification where a run has its work done.
+pub(crate) struct Verifier<'a> {
+    /// Where that is.
+    pub(crate) engine: &'a dyn Engine,
+    /// Rows that are verified.
+    pub(crate) rows: u64,
+    /// Called with every plan.
+    pub(crate) watch: &'a Watch<'a>,
+}
+
+#[async_trait]
+impl PlanExecutor for Verifier<'_> {
+    async fn execute(&self, plan: Arc<dyn ExecutionPlan>, state: SessionState) -> Result<Vec<RecordBatch>> {
+        let context = SessionContext::new_with_state(state);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.engine.collect("verify", Arc::clone(&plan), self.rows, &context, self.watch).await {
+                Err(Error::Retry(why)) if tries < self.engine.tries() => tracing::warn!("trying once more: {why}"),
+                done => return done,
+            }
+        }
+    }
+}
+
 /// A place that a job reads or writes, and how it is reached.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Place {
@@ -77,7 +105,7 @@ pub struct Place {
 
 impl Place {
     /// The places of a job.
-    pub(super) fn all(job: &Job) -> Vec<Self> {
+    pub(crate) fn all(job: &Job) -> Vec<Self> {
         let sources = job.source.located();
         let sources = sources.into_iter().map(|(_, spec)| (spec.location().to_owned(), spec.options.clone()));
         let public = job.privacy.presence.as_ref().map(|rule| (rule.public.clone(), job.source.options.clone()));
@@ -110,6 +138,7 @@ impl Engine for Local {
 
     async fn collect(
         &self,
+        _name: &str,
         plan: Arc<dyn ExecutionPlan>,
         _rows: u64,
         context: &SessionContext,

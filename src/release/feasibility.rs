@@ -11,8 +11,9 @@ use datafusion::logical_expr::{ident, lit};
 use datafusion::prelude::DataFrame;
 
 use crate::error::{Error, Result};
-use crate::job::{Diversity, Treatment};
-use crate::method::buckets::Feasibility;
+use crate::grouping::buckets::Feasibility;
+use crate::policy::Diversity;
+use crate::treatment::Treatment;
 
 /// What a sensitive column allows.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,15 +9,16 @@ use object_store::ObjectStore;
 use super::commit::{self, Commit};
 #[cfg(feature = "delta")]
 use super::delta;
-use super::location::Location;
 use super::manifest::Manifest;
-#[cfg(feature = "delta")]
-use super::write::stored_schema;
 use crate::error::{Error, Result};
-use crate::job::{Job, Treatment};
+use crate::policy::Job;
+use crate::storage::Location;
+use crate::treatment::Treatment;
+#[cfg(feature = "delta")]
+use crate::write::stored_schema;
 
 /// How the sink of a job keeps its releases.
-pub(super) enum Ledger {
+pub(crate) enum Ledger {
     /// A manifest for every release, and a pointer to the newest.
     Files,
     /// The log of a Delta table, and what a release looks like in it.
@@ -27,7 +28,7 @@ pub(super) enum Ledger {
 
 impl Ledger {
     /// The ledger of a job; refuses columns that it cannot hold.
-    pub(super) fn of(job: &Job, treatment: &Treatment) -> Result<Self> {
+    pub(crate) fn of(job: &Job, treatment: &Treatment) -> Result<Self> {
         if !job.sink.is_delta() {
             return Ok(Self::Files);
         }
@@ -41,12 +42,12 @@ impl Ledger {
         #[cfg(not(feature = "delta"))]
         {
             let _ = treatment;
-            Err(Error::Job(format!("sink.format: this build does not know Delta tables; {}", crate::job::BUILD)))
+            Err(Error::Job(format!("sink.format: this build does not know Delta tables; {}", crate::policy::BUILD)))
         }
     }
 
     /// The manifest of a run, if it has been committed.
-    pub(super) async fn committed(&self, sink: &Location, run: &str) -> Result<Option<Manifest>> {
+    pub(crate) async fn committed(&self, sink: &Location, run: &str) -> Result<Option<Manifest>> {
         match self {
             Self::Files => commit::committed(sink, run).await,
             #[cfg(feature = "delta")]
@@ -55,17 +56,17 @@ impl Ledger {
     }
 
     /// Finishes what a run that died after its commit has left undone.
-    pub(super) async fn settle(&self, sink: &Location, manifest: &Manifest) -> Result<()> {
+    pub(crate) async fn settle(&self, sink: &Location, manifest: &Manifest) -> Result<()> {
         match self {
             Self::Files => commit::settle(sink, manifest).await,
-            // The commit is all there is.
+            // The commit is all there is; files that a later version has replaced are VACUUM's.
             #[cfg(feature = "delta")]
             Self::Delta(_) => Ok(()),
         }
     }
 
     /// Refuses a sink that holds something else than releases.
-    pub(super) async fn refuse_foreign(&self, sink: &Location) -> Result<()> {
+    pub(crate) async fn refuse_foreign(&self, sink: &Location) -> Result<()> {
         match self {
             Self::Files => refuse_others(sink, &["_manifest", "_latest", "_SUCCESS", "data"]).await,
             #[cfg(feature = "delta")]
@@ -76,8 +77,17 @@ impl Ledger {
         }
     }
 
+    /// Releases of the sink that another run than `run` has made.
+    pub(crate) async fn count_others(&self, sink: &Location, run: &str) -> Result<u64> {
+        match self {
+            Self::Files => commit::count_others(sink, run).await,
+            #[cfg(feature = "delta")]
+            Self::Delta(_) => delta::count_others(sink, run).await,
+        }
+    }
+
     /// Makes a verified release visible.
-    pub(super) async fn commit(&self, sink: &Location, manifest: &Manifest) -> Result<Commit> {
+    pub(crate) async fn commit(&self, sink: &Location, manifest: &Manifest) -> Result<Commit> {
         match self {
             Self::Files => commit::commit(sink, manifest).await,
             #[cfg(feature = "delta")]
@@ -87,10 +97,10 @@ impl Ledger {
 }
 
 /// Whether a sink is a Delta table.
-pub(super) async fn is_delta(sink: &Location) -> Result<bool> {
+pub(crate) async fn is_delta(sink: &Location) -> Result<bool> {
     let found = sink.store.list(Some(&sink.at("_delta_log"))).try_next().await?.is_some();
     if found && !cfg!(feature = "delta") {
-        let build = crate::job::BUILD;
+        let build = crate::policy::BUILD;
         return Err(Error::Job(format!("`{}` is a Delta table, which this build does not know; {build}", sink.name)));
     }
     Ok(found)
@@ -114,7 +124,7 @@ pub async fn latest_run(sink: &Location) -> Result<Option<String>> {
 }
 
 /// The manifest of a run, if it has been committed.
-pub(super) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
+pub(crate) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
     if is_delta(sink).await? {
         #[cfg(feature = "delta")]
         return delta::committed(sink, run).await;

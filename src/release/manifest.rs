@@ -1,16 +1,62 @@
 //! The manifest of a release: what was published, from what, under which policy, and what the verification found.
 //! It holds counts, names and scores; no value of the data.
+//!
+//! # What each figure is a function of
+//!
+//! Everybody may read a manifest, so nothing in it depends on a suppressed or dropped row beyond the fact that there was
+//! one. *Published rows* are the rows of the release, with their original values where a measure compares the two; the
+//! *published domain* of a column is what these rows hold of it, or what the job or a hierarchy declares
+//! ([`crate::measure::published`]). The same figures, and no others, go to the summary, `--json`, the report and the
+//! metrics. [`round_figures`] leaves four significant digits of each.
+//!
+//! | figure | function of | when rows were suppressed |
+//! |---|---|---|
+//! | `rows_read`, `rows`, `suppressed`, `dropped`, `k` | counts | told |
+//! | `earlier_releases` | number of manifests in the sink | told |
+//! | `cells` | number of rows read, and the cell size | told |
+//! | `cell_rows` | published rows by cell; cells are cut in a sample of the source | left out |
+//! | `tuned` | one of a few steps that are common to all tables, chosen on a sample of the source | left out |
+//! | `input`, `public` | where tables are, as the job writes it; versions of Delta tables | told |
+//! | `snapshot`, `public_snapshot`, `run` | names of files and when they were last changed; with `key-env`, a secret ([`crate::source::snapshot`]) | told |
+//! | `policy` | rules, columns, method, and the content of hierarchy files, which are public | told |
+//! | `gcp`, `um`, `ncp`, `lm`, `by_column` | widths of published covers, published domain, number of suppressed rows | told |
+//! | `mpm` | published sensitive values by group, published domain | told |
+//! | `wgu` | published covers, published domain | told where no more than three columns lack a public domain, and none of these has a ladder or a mask |
+//! | `wgp` | published sensitive values by group, published domain | told |
+//! | `rd_of_a_row`, `rows_by_rd`, `unprotected` | the same, in the domain of the source | told without sensitive ranges, or where the domain is public; `unprotected` also where it is 0 by `wgp` |
+//! | `dm`, `c_avg`, `risk_max`, `risk_mean` | sizes of published classes, number of suppressed rows | told |
+//! | `cm` | published labels by class, number of suppressed rows | told |
+//! | `iloss`, `distortion`, `genc`, `precision`, `suppressed_values` | levels and shares of published covers in the domain of the source | left out |
+//! | `non_uniform_entropy`, `entropy`, `kl`, `kl_by_range`, `joint_kl`, `reconstruction_*` | frequencies and codes of original values | left out |
+//! | `queries` | answers of the source, drawn over its domain | left out |
+//! | `dependency_loss`, `dependencies` | instances and frequencies of the source | left out but for their names |
+//! | `population.source` | class sizes of the source | left out |
+//! | `population`, the rest | published classes, public table | told |
+//! | `verification` (`classes`, `people`, `inference`, `attained`) | published rows; tables that a rule compares with are the published one | told |
+//!
+//! What is left out would have to be measured on published rows alone, in a pass of its own: an answer of the source that
+//! counts one row more than the release tells where that row lies, and a query that is drawn over the domain of the source
+//! tells how far that reaches. Whether something is left out depends on the number of suppressed rows and on the policy,
+//! never on where they lie. A rule such as `max-loss` is judged by the domain that the groups were made with; what is told
+//! as attained (`wgu`) is a share of the published domain, which may be narrower, so it may be larger. Declare a domain in
+//! the job to have both alike. With a `presence` rule even their number is a secret: then all of this is left out as if rows
+//! were suppressed, and figures that count suppressed rows count published ones alone.
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::population::PopulationRisk;
-use crate::job::{Form, Role};
-use crate::measure::dependency::Preserved;
+use crate::audit::PopulationRisk;
+pub use crate::audit::{DependencyScore, Inferred};
+use crate::dependency::Preserved;
+use crate::error::{Error, Result};
 use crate::measure::workload::QueryError;
-use crate::measure::{Cells, Classes, Groups, Information, People, Workload, risk};
+use crate::measure::{Cells, Classes, Generalisation, Groups, Information, People, Protection, Workload, risk};
+use crate::policy::{Form, Role};
 use crate::privacy::Figures;
+pub use crate::source::InputTable;
 
 /// Version of the manifest's format.
 pub const FORMAT: u32 = 1;
@@ -32,27 +78,36 @@ pub struct Manifest {
     pub k: u32,
     /// The method and its seed.
     pub method: String,
-    /// Seed of all random choices; not told where it helps to undo them.
+    /// Seed of all random choices, where the job sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// What whoever relies on the release must know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Earlier releases that the sink held when this one was published, where the job declares releases independent of
+    /// each other. Without that, there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_releases: Option<u64>,
     /// How groups are published, when it is not by generalising.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,
     /// Columns of the source that stay together inside a group, in forms whose groups have numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Vec<String>>,
-    /// Parameters that were found from a sample.
+    /// Parameters that were found from a sample; left out when rows were.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tuned: BTreeMap<String, f64>,
     /// What was read.
-    pub input: Vec<InputFile>,
-    /// Hash of what was read and how: of every file with its whole path, which `input` may show in part, and of a query
-    /// and its options.
+    pub input: Vec<InputTable>,
+    /// Identity of what was read, by which a later run knows its input again. It tells nothing of its content.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub snapshot: String,
     /// The public table that people of the source hide among, when the policy names one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub public: Vec<InputFile>,
+    pub public: Vec<InputTable>,
+    /// Identity of the public table.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub public_snapshot: String,
     /// Folder of the released files below the sink.
     pub data: String,
     /// The released files.
@@ -73,9 +128,12 @@ pub struct Manifest {
     /// Those of them that were left out because of a null, as the policy says.
     #[serde(default, skip_serializing_if = "none")]
     pub dropped: u64,
+    /// Whether `suppressed` and `rows_read` are upper bounds, because exact ones would tell who is in the source.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rounded: bool,
     /// Cells that the table was cut into.
     pub cells: usize,
-    /// Rows of the smallest and of the largest of them; not told by older releases.
+    /// Rows of the smallest and of the largest of them; left out when rows were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell_rows: Option<CellRows>,
     /// How much was lost and how well people are protected.
@@ -101,71 +159,77 @@ pub struct CellRows {
 
 impl CellRows {
     /// What the cells of a run tell; nothing when no row was read.
-    pub(super) fn of(cells: Cells) -> Option<Self> {
+    pub(crate) fn of(cells: Cells) -> Option<Self> {
         (cells.count > 0).then_some(Self { smallest: cells.smallest, largest: cells.largest })
     }
-}
-
-/// How a functional dependency fares.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct DependencyScore {
-    /// `from -> to`.
-    pub name: String,
-    /// Share of the source's rows that must go for it to hold.
-    pub violations: f64,
-    /// Distinct combinations of its values in the source.
-    pub instances: u64,
-    /// Dependency loss of an instance, on average: 0 when some row publishes it as it was, 1 when all of it is lost.
-    pub loss: Option<f64>,
-    /// Share of instances that some row publishes without loss.
-    pub preserved: Option<f64>,
-    /// Instances that were looked at, when there are too many to keep.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sampled: Option<u64>,
-}
-
-/// What a reader who knows the dependencies makes of a release.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inferred {
-    /// Size of the smallest class once the dependencies have been applied.
-    pub smallest: u64,
-    /// Number of classes then.
-    pub classes: u64,
-    /// Classes with fewer than k rows.
-    pub small_classes: u64,
-    /// Rows in them.
-    pub exposed_rows: u64,
-    /// Quasi-identifiers that were withheld so that there are none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub withheld: Vec<String>,
 }
 
 fn none(rows: &u64) -> bool {
     *rows == 0
 }
 
+/// What counts of rows that are not published are rounded up to where exact ones would tell who is in the source.
+const UNPUBLISHED_STEP: u64 = 10;
+
 impl Manifest {
+    /// Hides exactly how many rows of the source are not published, and why: with a public table beside it, each of them
+    /// is somebody. The count becomes the next larger multiple of ten, also when it is nought.
+    pub(crate) fn round_unpublished(&mut self) {
+        self.suppressed = (self.suppressed / UNPUBLISHED_STEP + 1) * UNPUBLISHED_STEP;
+        self.rows_read = self.rows + self.suppressed;
+        self.dropped = 0;
+        self.cell_rows = None;
+        self.rounded = true;
+    }
+
+    /// The manifest as it leaves: without what compares with the values of a source of which rows were left out, and with
+    /// every figure rounded. Nothing is added to a manifest after this.
+    pub(crate) fn released(mut self) -> Result<Self> {
+        if self.rows < self.rows_read || !self.public.is_empty() {
+            self.scores.queries = None;
+            self.tuned.clear();
+            self.cell_rows = None;
+            if let Some(population) = &mut self.population {
+                population.source = None;
+            }
+            for dependency in &mut self.dependencies {
+                *dependency = DependencyScore { name: std::mem::take(&mut dependency.name), ..Default::default() };
+            }
+        }
+        round_figures(&self)
+    }
+
     /// How groups are published.
     pub fn form(&self) -> Form {
         self.form.unwrap_or(Form::Generalise)
     }
 }
 
-/// One file of the input, as it was when it was read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InputFile {
-    /// Path in its store; values of folder columns that are not published are left out.
-    pub path: String,
-    /// Bytes.
-    pub size: u64,
-    /// Version of a Delta table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<u64>,
-    /// Version tag of the store.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub etag: Option<String>,
-    /// When it was last changed.
-    pub modified: String,
+/// Significant digits of every figure that leaves: enough to compare releases by, too few to solve for a value.
+const FIGURE_DIGITS: usize = 4;
+
+/// Rounds all figures of something that leaves, which are its numbers with a fraction; counts stay as they are.
+pub(crate) fn round_figures<T: Serialize + DeserializeOwned>(told: &T) -> Result<T> {
+    let unreadable = |error: serde_json::Error| Error::Internal(format!("figures cannot be rounded: {error}"));
+    let mut value = serde_json::to_value(told).map_err(unreadable)?;
+    round_value(&mut value);
+    serde_json::from_value(value).map_err(unreadable)
+}
+
+fn round_value(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let rounded = number.as_f64().filter(|_| number.is_f64()).map(round_figure);
+            *number = rounded.and_then(serde_json::Number::from_f64).unwrap_or_else(|| number.clone());
+        }
+        Value::Array(values) => values.iter_mut().for_each(round_value),
+        Value::Object(values) => values.values_mut().for_each(round_value),
+        _ => {}
+    }
+}
+
+fn round_figure(figure: f64) -> f64 {
+    format!("{figure:.*e}", FIGURE_DIGITS - 1).parse().unwrap_or(figure)
 }
 
 /// One file of the release.
@@ -205,26 +269,26 @@ pub struct Scores {
     /// Mean loss by column.
     pub by_column: BTreeMap<String, f64>,
     /// Normalised certainty penalty: the loss of every published value, added up.
-    #[serde(default)]
-    pub ncp: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ncp: Option<f64>,
     /// The same per published value: the loss metric (LM).
     #[serde(default)]
     pub lm: Option<f64>,
     /// Sum over rows of the share of the domain that their values cover (ILoss).
-    #[serde(default)]
-    pub iloss: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iloss: Option<f64>,
     /// Sum of the levels of all published values: minimal distortion (MD), and AG.
-    #[serde(default)]
-    pub distortion: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distortion: Option<u64>,
     /// Sum of level over height, over the columns with a hierarchy.
-    #[serde(default)]
-    pub genc: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub genc: Option<f64>,
     /// 1 minus the mean of level over height.
     #[serde(default)]
     pub precision: Option<f64>,
     /// Values published as the top of their column.
-    #[serde(default)]
-    pub suppressed_values: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suppressed_values: Option<u64>,
     /// Range diversity that a row can expect.
     #[serde(default)]
     pub rd_of_a_row: Option<f64>,
@@ -300,7 +364,7 @@ impl From<QueryError> for QueryScores {
 pub struct Verification {
     /// Rules that were checked and hold.
     pub rules: Vec<String>,
-    /// Published classes.
+    /// Published classes, counted in rows.
     pub classes: ClassCounts,
     /// The same to a reader who knows the dependencies of the policy, when it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -311,6 +375,13 @@ pub struct Verification {
     /// How well each guarded column is protected, by every rule.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attained: BTreeMap<String, Figures>,
+}
+
+impl Verification {
+    /// The sizes of the classes in what k counts, and what that is: people where the policy says whose rows are, else rows.
+    pub fn sizes(&self) -> (&ClassCounts, &'static str) {
+        self.people.as_ref().map_or((&self.classes, "rows"), |people| (&people.classes, "people"))
+    }
 }
 
 /// Classes counted in people.
@@ -352,32 +423,40 @@ impl From<&Classes> for ClassCounts {
 impl Scores {
     /// Scores of published groups and classes.
     pub fn new(groups: &Groups, classes: &Classes, k: u32, columns: &[String]) -> Self {
-        let divergence = groups.information.as_ref().and_then(Information::divergence);
-        let queries = groups.workload.as_ref().and_then(Workload::error);
+        // What compares with the values of the source is told only where all of them are published.
+        let whole = groups.is_whole();
+        let divergence = groups.information.as_ref().filter(|_| whole).and_then(Information::divergence);
+        let queries = groups.workload.as_ref().filter(|_| whole).and_then(Workload::error);
+        let generalisation = whole.then_some(&groups.generalisation);
+        let protection = (whole || !groups.published.ranges_by_domain).then_some(&groups.protection);
+        let losses = groups.released_losses();
+        // Where the worst group is within the bound, so is every other.
+        let nobody = losses.wgp.filter(|&worst| groups.protection.is_protected(worst) == Some(true)).map(|_| 0.0);
         let values = groups.loss.rows() as f64 * columns.len() as f64;
         // Whoever looks for a person chooses among people, not rows.
         let people = groups.people.as_ref().map_or(classes, People::classes);
+        let by_column = columns.iter().cloned().zip(losses.by_column);
         Self {
-            gcp: groups.loss.gcp(),
-            um: groups.loss.um(),
-            wgu: groups.loss.wgu(),
-            mpm: groups.protection.mpm(),
-            wgp: groups.protection.wgp(),
-            dm: classes.dm(groups.loss.suppressed()),
+            gcp: losses.gcp,
+            um: losses.um,
+            wgu: losses.wgu,
+            mpm: losses.mpm,
+            wgp: losses.wgp,
+            dm: classes.dm(groups.suppressed_told().unwrap_or(0)),
             c_avg: classes.c_avg(u64::from(k)),
             risk_max: risk::prosecutor_max(people),
             risk_mean: risk::prosecutor_mean(people),
-            by_column: columns.iter().cloned().zip(groups.loss.by_column()).collect(),
-            ncp: groups.loss.ncp(),
-            lm: (values > 0.0).then(|| groups.loss.ncp() / values),
-            iloss: groups.generalisation.iloss(),
-            distortion: groups.generalisation.distortion(),
-            genc: groups.generalisation.genc(),
-            precision: groups.generalisation.precision(),
-            suppressed_values: groups.generalisation.suppressed_values(),
-            rd_of_a_row: groups.protection.mean_rd_of_a_row(),
-            rows_by_rd: groups.protection.by_disclosure().collect(),
-            unprotected: groups.protection.unprotected(),
+            by_column: by_column.filter_map(|(name, loss)| Some((name, loss?))).collect(),
+            ncp: losses.ncp,
+            lm: losses.ncp.filter(|_| values > 0.0).map(|ncp| ncp / values),
+            iloss: generalisation.map(Generalisation::iloss),
+            distortion: generalisation.map(Generalisation::distortion),
+            genc: generalisation.map(Generalisation::genc),
+            precision: generalisation.and_then(Generalisation::precision),
+            suppressed_values: generalisation.map(Generalisation::suppressed_values),
+            rd_of_a_row: protection.and_then(Protection::mean_rd_of_a_row),
+            rows_by_rd: protection.map(|protection| protection.by_disclosure().collect()).unwrap_or_default(),
+            unprotected: protection.map_or(nobody, Protection::unprotected),
             cm: None,
             non_uniform_entropy: divergence.map(|found| found.non_uniform_entropy),
             entropy: divergence.map(|found| found.entropy),
@@ -387,7 +466,57 @@ impl Scores {
             reconstruction_mean: divergence.map(|found| found.reconstruction_mean),
             reconstruction_max: divergence.map(|found| found.reconstruction_max),
             queries: queries.map(QueryScores::from),
-            dependency_loss: dependency_loss(&groups.dependencies),
+            dependency_loss: dependency_loss(&groups.dependencies).filter(|_| whole),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(rows_read: u64, rows: u64) -> Manifest {
+        let manifest = serde_json::json!({
+            "format": 1, "version": "0", "run": "r", "committed": "1", "policy": "p", "k": 2, "method": "toc", "input": [],
+            "data": "d", "files": [], "schema": {}, "class_columns": [], "rows_read": rows_read, "rows": rows,
+            "suppressed": rows_read - rows, "cells": 2, "cell_rows": { "smallest": 30, "largest": 69 },
+            "tuned": { "delta": 0.25, "s": 40.0 },
+            "scores": { "gcp": null, "um": null, "wgu": null, "mpm": null, "wgp": null, "dm": 0.0, "c_avg": null,
+                        "risk_max": null, "risk_mean": null, "by_column": {} },
+            "verification": { "rules": [], "classes": { "count": 0, "smallest": 0, "by_size": {} } },
+        });
+        serde_json::from_value(manifest).unwrap()
+    }
+
+    /// Parameters and cells are found in a sample of all rows.
+    #[test]
+    fn what_follows_a_sample_of_the_source_is_left_out_with_its_rows() {
+        let whole = manifest(99, 99).released().unwrap();
+        assert_eq!((whole.tuned.len(), whole.cell_rows.map(|rows| rows.smallest)), (2, Some(30)));
+        let partial = manifest(99, 98).released().unwrap();
+        assert_eq!((partial.tuned.len(), partial.cell_rows), (0, None));
+        let mut hidden = manifest(99, 99);
+        hidden.public.push(InputTable { path: "public.parquet".into(), version: None });
+        let hidden = hidden.released().unwrap();
+        assert_eq!((hidden.tuned.len(), hidden.cell_rows), (0, None));
+    }
+
+    #[test]
+    fn figures_are_rounded_and_counts_are_not() {
+        let scores = Scores {
+            gcp: Some(0.123_456_789),
+            dm: 123_456_789.0,
+            c_avg: Some(1.0),
+            distortion: Some(123_456_789),
+            by_column: [("age".to_owned(), 1.234_56e-7)].into(),
+            rows_by_rd: [(7, 1_234_567)].into(),
+            ..Scores::default()
+        };
+        let rounded = round_figures(&scores).unwrap();
+        assert_eq!((rounded.gcp, rounded.dm, rounded.c_avg), (Some(0.1235), 123_500_000.0, Some(1.0)));
+        assert_eq!((rounded.distortion, rounded.rows_by_rd[&7]), (Some(123_456_789), 1_234_567));
+        assert_eq!(rounded.by_column["age"], 1.235e-7);
+        assert_eq!(round_figures(&rounded).unwrap(), rounded);
+        assert_eq!(round_figure(-99_999.0), -100_000.0);
     }
 }

@@ -12,73 +12,33 @@
 //! Between staging and commit the files are read back and checked against the policy by a code path that shares
 //! nothing with the grouping; a release that fails the check is removed and never seen.
 
+mod agreement;
 mod anatomy;
-mod attack;
-mod boxes;
-mod buckets;
-mod classes;
-mod cloud;
 mod commit;
-mod cover;
 #[cfg(feature = "delta")]
 mod delta;
-mod dependencies;
-mod engine;
+pub(crate) mod engine;
 mod feasibility;
-mod inference;
-mod judge;
-mod known;
+mod guard;
+mod lease;
 mod ledger;
-mod location;
-mod manifest;
-mod matching;
+pub(crate) mod manifest;
 mod phase;
-mod places;
-mod population;
-mod presence;
-#[cfg(feature = "aws")]
-mod profile;
-mod public;
-mod queries;
-mod ranges;
-mod run;
-mod session;
-mod source;
-mod stores;
-mod together;
-mod trial;
-mod upload;
-mod verify;
-mod vocabulary;
-mod write;
+mod published;
+pub(crate) mod run;
+pub(crate) mod session;
+pub(crate) mod verify;
 
-pub use attack::{Attack, Membership, Population, Risks};
+pub use crate::verify::Finding;
 pub use commit::Latest;
-pub(crate) use cover::Published;
 pub use engine::{Engine, Local, Place, Watch};
 pub use feasibility::Report;
 pub use ledger::{collect_garbage, latest_run, releases, roll_back};
-pub use location::Location;
-pub use manifest::{
-    CellRows, ClassCounts, DependencyScore, Inferred, InputFile, Manifest, OutputFile, PeopleCounts, QueryScores,
-    Scores, Verification,
-};
-pub use matching::Matching;
-#[cfg(feature = "cluster")]
+pub use manifest::{CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
 pub(crate) use phase::known_rows;
 pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
-pub use population::PopulationRisk;
 pub(crate) use run::find_release;
-pub use run::{Observer, Outcome, Run, RunOptions, Verified, plan};
-#[cfg(feature = "cluster")]
-pub(crate) use session::unique_name;
+pub use run::{Observer, Outcome, Run, RunOptions, SeriesKnowledge, Verified, plan};
 pub use session::{SessionOptions, SpillFolder};
-pub use source::Source;
-pub use stores::{Service, Stores};
-pub use trial::{Setting, Trial, Trials};
-#[cfg(feature = "cluster")]
-pub(crate) use upload::Uploads;
-pub use verify::{Finding, verify_against_source, verify_release};
-pub(crate) use verify::{count_classes, fingerprint, readable};
-#[cfg(feature = "cluster")]
-pub(crate) use write::{Target, WriteExec};
+pub use verify::verify_release;
+pub(crate) use verify::{count_classes, readable};

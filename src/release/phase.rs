@@ -56,7 +56,7 @@ impl Phase {
     }
 
     /// Begins the phase.
-    pub(super) fn begin(self) -> Begun {
+    pub(crate) fn begin(self) -> Begun {
         let span = match self {
             Self::Plan => span!("plan"),
             Self::Survey => span!("survey"),
@@ -69,7 +69,7 @@ impl Phase {
 }
 
 /// A phase at work. Dropped before it is done, it has failed or was stopped.
-pub(super) struct Begun {
+pub(crate) struct Begun {
     phase: Phase,
     span: Span,
     started: Instant,
@@ -78,12 +78,12 @@ pub(super) struct Begun {
 
 impl Begun {
     /// Counts something for the span.
-    pub(super) fn count(&self, what: &'static str, number: u64) {
+    pub(crate) fn count(&self, what: &'static str, number: u64) {
         self.span.record(what, number);
     }
 
     /// Ends the phase well, and tells how long it took.
-    pub(super) fn done(mut self) -> (Phase, Duration) {
+    pub(crate) fn done(mut self) -> (Phase, Duration) {
         self.done = true;
         (self.phase, self.started.elapsed())
     }

@@ -3,6 +3,7 @@
 mod passes;
 mod proof;
 mod revisit;
+mod together;
 
 use std::path::{Path as LocalPath, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -13,30 +14,34 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
 use object_store::path::Path;
 
-pub(super) use passes::measures;
+pub(crate) use passes::measures;
 pub use passes::plan;
 pub use revisit::Verified;
 pub(crate) use revisit::find_release;
+pub use together::SeriesKnowledge;
 
 use super::anatomy::Tables;
 use super::commit::{self, Commit};
-use super::dependencies;
 use super::engine::{Engine, Local, Place};
-use super::inference::{self, Verdict};
+use super::guard;
+use super::lease::Lease;
 use super::ledger::Ledger;
-use super::location::Location;
-use super::manifest::{InputFile, Manifest, QueryScores};
+use super::manifest::{Manifest, QueryScores};
 use super::phase::{Begun, Phase};
-use super::public::Public;
-use super::queries;
-use super::session::{SessionOptions, SpillFolder, unique_name};
-use super::source::Source;
-use super::stores::Stores;
-use super::upload::Uploads;
+use super::session::{SessionOptions, SpillFolder};
 use super::verify;
+use crate::audit::inference::{self, Verdict};
+use crate::audit::{dependencies, queries};
 use crate::error::{Error, Result};
-use crate::job::{Job, Policy, Treatment, check, check_layout};
-use crate::operator::{Blueprint, cell_rows, treat};
+use crate::operator::{Blueprint, cell_rows};
+use crate::policy::{Job, Policy, check, check_layout};
+use crate::recode::treat;
+use crate::source::public::Public;
+use crate::source::{InputTable, Source};
+use crate::storage::upload::Uploads;
+use crate::storage::{Location, Stores};
+use crate::treatment::Treatment;
+use crate::write::unique_name;
 
 /// How to run a job.
 #[derive(Debug, Clone, Default)]
@@ -85,7 +90,7 @@ impl Run {
     /// Prepares a run; everything that can be wrong with the job itself is found here.
     pub fn new(job: Job, base: &LocalPath, options: RunOptions) -> Result<Self> {
         refuse(check(&job, base).iter().filter(|problem| problem.is_error()))?;
-        let policy = Arc::new(Policy::of(&job, base)?);
+        let policy = Arc::new(Policy::of_checked(&job, base)?);
         let engine = options.engine.clone().unwrap_or_else(|| Arc::new(Local));
         let places = Place::all(&job);
         let (context, spill) = options.session.open_with(|config| engine.configure(config, &places))?;
@@ -118,23 +123,26 @@ impl Run {
             return Ok(outcome);
         }
         ledger.refuse_foreign(&sink).await?;
+        guard::ensure_first_release(&ledger, &sink, &self.job.sink).await?;
         if let (Some(public), Some(rule)) = (&public, &self.policy.privacy.presence) {
             public.hold_everybody(&DataFrame::new(self.context.state(), scanned), rule).await?;
         }
         self.foresee(&rows, &treatment).await?;
-        phase.count("files", (source.files().len() + public_files(public.as_ref()).len()) as u64);
+        let public_files = public.as_ref().map_or(0, |public| public.source.file_count());
+        phase.count("files", (source.file_count() + public_files) as u64);
         let mut times = vec![phase.done()];
 
         let phase = Phase::Survey.begin();
         let source_rows = DataFrame::new(self.context.state(), input.clone());
         let held = dependencies::check(&source_rows, &treatment).await?;
         let blueprint = self.survey(&input, treatment, observer).await?;
-        phase.count("rows", blueprint.survey.rows);
+        phase.count("rows", blueprint.rows_told());
         phase.count("cells", blueprint.survey.tree.cells() as u64);
         times.push(phase.done());
         let folder_name = format!("data/run={run}.{}", unique_name());
         let folder = sink.at(&folder_name);
         self.stage(Some((sink.clone(), folder.clone())));
+        let lease = Lease::take(&sink, &folder).await?;
         let staged = async {
             let mut blueprint = blueprint;
             let phase = Phase::Group.begin();
@@ -144,12 +152,13 @@ impl Run {
                 if self.policy.dependencies.is_empty() {
                     break (files, measures, cells, None);
                 }
-                let rows =
+                let written =
                     verify::open_written(&self.context, &sink, &folder_name, &files, &blueprint.treatment).await?;
-                match inference::weigh(&rows, &blueprint.treatment).await? {
+                let original = DataFrame::new(self.context.state(), rows.clone());
+                match inference::weigh(&written, &original, &blueprint.treatment).await? {
                     Verdict::Publish(inferred) => break (files, measures, cells, inferred),
                     Verdict::Withhold(treatment) => {
-                        commit::discard(&sink, &folder).await;
+                        commit::discard_untold(&sink, &folder, &[]).await?;
                         blueprint = Arc::new(Blueprint::new(Arc::new(*treatment), blueprint.survey.clone())?);
                     }
                 }
@@ -159,14 +168,16 @@ impl Run {
             }
             times.push(phase.done());
             let phase = Phase::Verify.begin();
-            observer(Phase::Verify, None, blueprint.survey.rows);
+            observer(Phase::Verify, None, blueprint.rows_told());
             let read = (source, public.as_ref());
-            let mut manifest =
-                self.verify(&sink, &run, folder_name, read, &blueprint, files, &measures, cells, observer).await?;
+            let mut manifest = self
+                .verify(&sink, &run, folder_name, read, &input, &blueprint, files, &measures, cells, observer)
+                .await?;
             manifest.dependencies = dependencies::score(held, &measures.dependencies);
             manifest.verification.inference = inferred;
             // Queries that the job asks for are answered from the files; the usual few have been, cell by cell.
-            if self.policy.measures.queries.is_some() {
+            // They are drawn over the domain of the source, which not even a log may tell when rows of it were left out.
+            if self.policy.measures.queries.is_some() && measures.is_whole() {
                 // Of two tables, the one with the quasi-identifiers.
                 let published = match Tables::of(&self.context, &sink, &manifest.files, manifest.form()).await? {
                     Some(tables) => tables.quasi().clone(),
@@ -189,12 +200,20 @@ impl Run {
                 public.source.confirm().await?;
             }
             observer(Phase::Commit, None, 0);
+            guard::record_earlier(&ledger, &sink, &self.job.sink, &mut manifest).await?;
             self.stage(None);
+            let manifest = manifest.released()?;
             let commit = ledger.commit(&sink, &manifest).await?;
             times.push(phase.done());
             Ok((commit, manifest))
         };
-        match staged.await {
+        let staged = staged.await;
+        // One that is unsettled keeps it: the next run sees from it that something is left to do.
+        match staged {
+            Ok((Commit::Unsettled(_), _)) => drop(lease),
+            _ => lease.release().await,
+        }
+        match staged {
             Ok((Commit::Won, manifest)) => Ok(Outcome::Released(Box::new(manifest), times)),
             Ok((Commit::Unsettled(error), _)) => Err(error),
             Ok((Commit::Lost(other), _)) => {
@@ -242,9 +261,10 @@ impl Run {
             return Ok(Opened { input, treatment, public: None, rows, scanned });
         };
         let public = self.public(&self.base, &rule.public).await?;
+        public.ensure_nothing_shared(&rows, &treatment, rule)?;
         let input = public.beside(&rows, &treatment)?;
         let schema = Arc::new(input.schema().as_arrow().clone());
-        let treatment = Arc::new(Treatment::resolve(Arc::clone(&self.policy), schema)?);
+        let treatment = Arc::new(Treatment::resolve(Arc::clone(&self.policy), schema, treatment.key)?);
         Ok(Opened { input, treatment, public: Some(public), rows, scanned })
     }
 
@@ -272,12 +292,22 @@ impl Run {
             hasher.update(self.policy.hash.as_bytes());
             hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
             hasher.update(&self.cell_rows(treatment).to_le_bytes());
-            hasher.update(source.snapshot().as_bytes());
+            hasher.update(self.identity(source).as_bytes());
             if let Some(public) = public {
-                hasher.update(public.source.snapshot().as_bytes());
+                hasher.update(self.identity(&public.source).as_bytes());
             }
             hasher.finalize().to_hex()[..16].to_owned()
         })
+    }
+
+    /// Identity of a source as it is now.
+    fn identity(&self, source: &Source) -> String {
+        source.snapshot().identity(self.policy.lasting_key())
+    }
+
+    /// Whether a release was made from this source, as it is now.
+    fn reads(&self, release: &Manifest, source: &Source) -> bool {
+        release.snapshot == self.identity(source)
     }
 
     /// Rows of a cell. It decides the groups, so it is part of what a run is.
@@ -302,7 +332,8 @@ impl Run {
                 env!("CARGO_PKG_VERSION")
             )));
         }
-        if !reads(&done, source) || done.public != public_files(public) {
+        let public = public.map(|public| self.identity(&public.source)).unwrap_or_default();
+        if !self.reads(&done, source) || done.public_snapshot != public {
             return Err(Error::Conflict(format!(
                 "run `{}` has been released from another input; choose another --run-id",
                 done.run
@@ -324,17 +355,11 @@ struct Opened {
     scanned: LogicalPlan,
 }
 
-fn public_files(public: Option<&Public>) -> &[InputFile] {
-    public.map_or(&[], |public| public.source.files())
+fn public_input(public: Option<&Public>) -> &[InputTable] {
+    public.map_or(&[], |public| public.source.input())
 }
 
-/// Whether a release was made from this source, as it is now.
-fn reads(release: &Manifest, source: &Source) -> bool {
-    let same = release.snapshot.is_empty() || release.snapshot == source.snapshot();
-    same && release.input == source.files()
-}
-
-fn refuse<'a>(problems: impl Iterator<Item = &'a crate::job::Problem>) -> Result<()> {
+fn refuse<'a>(problems: impl Iterator<Item = &'a crate::error::Problem>) -> Result<()> {
     let lines: Vec<String> = problems.map(ToString::to_string).collect();
     if lines.is_empty() { Ok(()) } else { Err(Error::Job(lines.join("\n"))) }
 }

@@ -12,11 +12,14 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use super::ranges::FinerRanges;
 use crate::error::{Error, Result, reason};
 use crate::operator::AnonymizeQueryPlanner;
+use crate::source::DropColumnStatistics;
+use crate::source::ranges::FinerRanges;
+use crate::write::unique_name;
 
 /// Limits of a run.
 #[derive(Debug, Clone, Default)]
@@ -60,7 +63,7 @@ impl SessionOptions {
     }
 
     /// The same with more settings.
-    pub(super) fn open_with(
+    pub(crate) fn open_with(
         &self,
         configure: impl FnOnce(SessionConfig) -> Result<SessionConfig>,
     ) -> Result<(SessionContext, SpillFolder)> {
@@ -79,15 +82,24 @@ impl SessionOptions {
         if let Some(partitions) = self.partitions {
             config = config.with_target_partitions(partitions);
         }
+        if let Some(limit) = self.memory_limit {
+            // Every sort sets memory aside to merge what it has spilled; two of each partition must leave some for cells.
+            let share = limit / (8 * config.target_partitions().max(1));
+            let reserve = &mut config.options_mut().execution.sort_spill_reservation_bytes;
+            *reserve = share.clamp(1 << 20, (*reserve).max(1 << 20));
+        }
         if let Some(rows) = self.batch_rows {
             config = config.with_batch_size(rows);
         }
+        let mut rules = PhysicalOptimizer::new().rules;
+        rules.insert(0, Arc::new(DropColumnStatistics));
+        rules.push(Arc::new(FinerRanges));
         let state = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(Arc::new(runtime.build()?))
             .with_default_features()
-            .with_query_planner(Arc::new(AnonymizeQueryPlanner))
-            .with_physical_optimizer_rule(Arc::new(FinerRanges))
+            .with_query_planner(Arc::new(AnonymizeQueryPlanner::default()))
+            .with_physical_optimizer_rules(rules)
             .build();
         Ok((SessionContext::new_with_state(state), folder))
     }
@@ -148,15 +160,6 @@ fn remove_abandoned(parent: &Path) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
-}
-
-/// A name that no other run has, on this machine or on another that shares the folder.
-pub(crate) fn unique_name() -> String {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&jiff::Timestamp::now().as_nanosecond().to_le_bytes());
-    hasher.update(&std::process::id().to_le_bytes());
-    hasher.update(&fastrand::u64(..).to_le_bytes());
-    hasher.finalize().to_hex()[..12].to_owned()
 }
 
 #[cfg(test)]

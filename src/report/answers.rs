@@ -3,7 +3,8 @@
 use super::Report;
 use super::chart::{Charts, Curve};
 use super::text::{count, escape, share};
-use crate::release::{Scores, Trial};
+use crate::explore::Trial;
+use crate::release::Scores;
 
 /// The error of COUNT queries, where the run has measured it.
 pub(super) fn queries(report: &Report, charts: &mut Charts) -> String {

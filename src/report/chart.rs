@@ -40,52 +40,25 @@ impl Charts {
         )
     }
 
-    /// A histogram, with what was before beside what is now where both are known.
+    /// A histogram of published rows.
     pub(super) fn histogram(&mut self, name: &str, histogram: &Histogram) -> String {
-        let before: f64 = histogram.bins.iter().filter_map(|bin| bin.before).sum();
-        let after: f64 = histogram.bins.iter().map(|bin| bin.after).sum();
-        let rows: Vec<(String, Option<f64>, f64)> = histogram
-            .bins
-            .iter()
-            .map(|bin| (bin.label.clone(), bin.before.map(|rows| rows / before.max(1.0)), bin.after / after.max(1.0)))
-            .collect();
-        let compared = rows.iter().any(|row| row.1.is_some());
-        let mut table = String::from("<table><thead><tr><th scope=\"col\">value</th>");
-        table += if compared {
-            "<th scope=\"col\">before</th><th scope=\"col\">after</th>"
-        } else {
-            "<th scope=\"col\">rows</th>"
-        };
-        table += "</tr></thead><tbody>";
-        for (label, was, is) in &rows {
-            let was = was.map_or(String::new(), |was| format!("<td>{}</td>", share(was)));
-            table += &format!("<tr><th scope=\"row\">{}</th>{was}<td>{}</td></tr>", escape(label), share(*is));
+        let all: f64 = histogram.bins.iter().map(|bin| bin.rows).sum();
+        let rows: Vec<(String, f64)> =
+            histogram.bins.iter().map(|bin| (bin.label.clone(), bin.rows / all.max(1.0))).collect();
+        let mut table = String::from(
+            "<table><thead><tr><th scope=\"col\">value</th><th scope=\"col\">rows</th></tr></thead><tbody>",
+        );
+        for (label, part) in &rows {
+            table += &format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>", escape(label), share(*part));
         }
         table += "</tbody></table>";
-        let title = if compared { format!("{name}, before and after") } else { format!("{name} as published") };
         let description = format!("Share of rows by value of {name}, in {} bins", rows.len());
         let (height, drawing) = if histogram.ordered { columns(&rows) } else { bars(&rows) };
-        self.frame(&title, &description, height, &drawing, &table)
+        self.frame(&format!("{name} as published"), &description, height, &drawing, &table)
     }
 
     /// Named amounts as horizontal bars; `most` is the amount of a full bar, or the largest one when absent.
     pub(super) fn amounts(&mut self, title: &str, rows: &[(String, f64, String)], most: Option<f64>) -> String {
-        self.named(title, rows, most, |_| "after")
-    }
-
-    /// One amount before and after.
-    pub(super) fn compared(&mut self, title: &str, before: f64, after: f64) -> String {
-        let rows = [("before".to_owned(), before, share(before)), ("after".to_owned(), after, share(after))];
-        self.named(title, &rows, None, |at| if at == 0 { "before" } else { "after" })
-    }
-
-    fn named(
-        &mut self,
-        title: &str,
-        rows: &[(String, f64, String)],
-        most: Option<f64>,
-        class: fn(usize) -> &'static str,
-    ) -> String {
         let largest = most.unwrap_or_else(|| rows.iter().map(|row| row.1).fold(0.0, f64::max)).max(f64::MIN_POSITIVE);
         let widest = rows.iter().map(|row| row.2.chars().count()).max().unwrap_or(0) as f64;
         let longest = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0).min(LONGEST) as f64;
@@ -95,7 +68,7 @@ impl Charts {
             let y = line * at as f64 + 4.0;
             let width = (amount / largest).clamp(0.0, 1.0) * (WIDTH - left - right);
             drawing += &text(left - 8.0, y + 13.0, "end", &shortened(name, LONGEST));
-            drawing += &bar(class(at), left, y, width.max(0.5), 16.0);
+            drawing += &bar("after", left, y, width.max(0.5), 16.0);
             drawing += &text(left + width + 6.0, y + 13.0, "start", label);
         }
         let mut table = String::from("<table><tbody>");
@@ -158,7 +131,7 @@ impl Charts {
             }
         }
         let mut table = format!(
-            "<table><thead><tr><th scope=\"col\">method</th><th scope=\"col\">{}</th><th scope=\"col\">{}</th></tr></thead><tbody>",
+            "<table><thead><tr><th scope=\"col\">line</th><th scope=\"col\">{}</th><th scope=\"col\">{}</th></tr></thead><tbody>",
             escape(across),
             escape(up)
         );
@@ -178,9 +151,9 @@ impl Charts {
 }
 
 /// Columns beside each other, for values that have an order.
-fn columns(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
+fn columns(rows: &[(String, f64)]) -> (f64, String) {
     let (height, left, bottom, top) = (190.0, 50.0, 28.0, 10.0);
-    let most = rows.iter().flat_map(|row| row.1.into_iter().chain([row.2])).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let most = rows.iter().map(|row| row.1).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let slot = (WIDTH - left - 10.0) / rows.len().max(1) as f64;
     let y = |value: f64| height - bottom - value / most * (height - top - bottom);
     let mut drawing = String::new();
@@ -191,18 +164,10 @@ fn columns(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
     // As many labels as fit without touching.
     let widest = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(1) as f64 * LETTER;
     let every = (widest / slot).ceil().max(1.0) as usize;
-    for (at, (label, before, after)) in rows.iter().enumerate() {
+    for (at, (label, part)) in rows.iter().enumerate() {
         let x = left + slot * at as f64;
-        let column = |class: &str, x: f64, value: f64, width: f64| {
-            bar(class, x, y(value), width.max(1.0), (height - bottom - y(value)).max(0.5))
-        };
-        match before {
-            Some(before) => {
-                drawing += &column("before", x + slot * 0.08, *before, slot * 0.42);
-                drawing += &column("after", x + slot * 0.5, *after, slot * 0.42);
-            }
-            None => drawing += &column("after", x + slot * 0.1, *after, slot * 0.8),
-        }
+        let tall = (height - bottom - y(*part)).max(0.5);
+        drawing += &bar("after", x + slot * 0.1, y(*part), (slot * 0.8).max(1.0), tall);
         if at % every == 0 {
             let half = label.chars().count() as f64 * LETTER / 2.0;
             let middle = (x + slot / 2.0).clamp(half, (WIDTH - half).max(half));
@@ -214,26 +179,18 @@ fn columns(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
 }
 
 /// Bars below each other, for names.
-fn bars(rows: &[(String, Option<f64>, f64)]) -> (f64, String) {
-    let compared = rows.iter().any(|row| row.1.is_some());
+fn bars(rows: &[(String, f64)]) -> (f64, String) {
     let longest = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0).min(LONGEST) as f64;
     let left = longest * LETTER + 14.0;
-    let (right, line) = if compared { (122.0, 30.0) } else { (58.0, 23.0) };
-    let most = rows.iter().flat_map(|row| row.1.into_iter().chain([row.2])).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let (right, line) = (58.0, 23.0);
+    let most = rows.iter().map(|row| row.1).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let mut drawing = String::new();
-    for (at, (label, before, after)) in rows.iter().enumerate() {
+    for (at, (label, part)) in rows.iter().enumerate() {
         let y = line * at as f64 + 4.0;
-        let width = |value: f64| (value / most * (WIDTH - left - right)).max(0.5);
+        let width = (part / most * (WIDTH - left - right)).max(0.5);
         drawing += &text(left - 8.0, y + line / 2.0, "end", &shortened(label, LONGEST));
-        if let Some(before) = before {
-            drawing += &bar("before", left, y, width(*before), 11.0);
-            drawing += &bar("after", left, y + 13.0, width(*after), 11.0);
-            let label = format!("{} → {}", share(*before), share(*after));
-            drawing += &text(left + width(before.max(*after)) + 6.0, y + 16.0, "start", &label);
-        } else {
-            drawing += &bar("after", left, y, width(*after), 16.0);
-            drawing += &text(left + width(*after) + 6.0, y + 13.0, "start", &share(*after));
-        }
+        drawing += &bar("after", left, y, width, 16.0);
+        drawing += &text(left + width + 6.0, y + 13.0, "start", &share(*part));
     }
     (line * rows.len().max(1) as f64 + 8.0, drawing)
 }
@@ -275,10 +232,7 @@ mod tests {
 
     #[test]
     fn a_chart_escapes_names_and_carries_its_numbers() {
-        let bins = vec![
-            Bin { label: "<b>&\"".into(), before: Some(30.0), after: 20.0 },
-            Bin { label: "x".into(), before: Some(10.0), after: 20.0 },
-        ];
+        let bins = vec![Bin { label: "<b>&\"".into(), rows: 30.0 }, Bin { label: "x".into(), rows: 10.0 }];
         let mut charts = Charts::default();
         let chart = charts.histogram("col<umn>", &Histogram { bins, ordered: false });
         assert!(chart.contains("&lt;b&gt;&amp;&quot;") && !chart.contains("<b>") && !chart.contains("<umn>"));

@@ -1,4 +1,5 @@
-//! Reads what a report shows: the published files, and the source where a job is given.
+//! Reads what a report shows: the published files, and nothing else. What a page told of the source beyond them, it would
+//! tell everybody who reads the page.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +10,20 @@ use datafusion::logical_expr::{cast, ident, lit};
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
-use super::bins::{Categories, Histogram, Kind, Line, Members};
+use super::bins::{Categories, Histogram, Kind, Line};
 use super::{Treated, Variety};
-use crate::encode::{is_number, is_time, positions, text};
+use crate::audit::{Published, fingerprint};
+use crate::encode::{positions, text};
 use crate::error::{Error, Result};
-use crate::hierarchy::{Bucket, End, Hierarchy, Period, TOP};
-use crate::job::{QuasiColumn, Treatment, published_fields};
-use crate::release::{Manifest, Published, fingerprint};
+use crate::hierarchy::{Bucket, Hierarchy, Period, TOP};
+use crate::release::Manifest;
+use crate::treatment::{QuasiColumn, Treatment, is_number, is_time, published_fields};
 
 /// Distinct values of a text column beyond which it has no histogram.
-const MOST_VALUES: usize = 50_000;
+const MAX_VALUES: usize = 50_000;
 
-/// Bins that masked codes are shown in, at most.
-const MOST_BEGINNINGS: usize = 16;
-
-/// What was done to every quasi-identifier, told from the published files and, where it is given, the source.
-pub(super) async fn quasi(
-    published: &DataFrame,
-    source: Option<&DataFrame>,
-    treatment: &Treatment,
-    manifest: &Manifest,
-) -> Result<Vec<Treated>> {
+/// What was done to every quasi-identifier, told from the published files.
+pub(super) async fn quasi(published: &DataFrame, treatment: &Treatment, manifest: &Manifest) -> Result<Vec<Treated>> {
     let k = f64::from(manifest.k);
     let mut treated = Vec::new();
     for column in &treatment.quasi {
@@ -39,11 +33,7 @@ pub(super) async fn quasi(
             .aggregate(names.iter().map(ident).collect(), vec![count(lit(1)).alias("__rows")])?
             .collect()
             .await?;
-        let histogram = if column.on_a_line() {
-            line(column, &classes, source, k).await?
-        } else {
-            categories(column, &classes, source, k).await?
-        };
+        let histogram = if column.on_a_line() { line(column, &classes, k)? } else { categories(&classes, k)? };
         let loss = manifest.scores.by_column.get(&column.name).copied();
         treated.push(Treated { name: column.name.clone(), role: "quasi".into(), loss, histogram });
     }
@@ -96,31 +86,25 @@ fn finite(end: f64) -> f64 {
     if end.is_finite() { end } else { f64::NAN }
 }
 
-async fn line(column: &QuasiColumn, classes: &[RecordBatch], source: Option<&DataFrame>, k: f64) -> Result<Histogram> {
+fn line(column: &QuasiColumn, classes: &[RecordBatch], k: f64) -> Result<Histogram> {
     let mut published = Vec::new();
     for batch in classes {
         published.extend(intervals(column, batch)?);
     }
-    let ends = published.iter().flat_map(|(low, high, ..)| [*low, *high]).filter(|end| end.is_finite());
-    let (min, max) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), end| (min.min(end), max.max(end)));
-    // Where everything is open, only the source tells what lies inside.
-    let known = match source {
-        _ if min <= max => Some((min, max)),
-        Some(source) => self::ends(source, &column.name).await?,
-        None => None,
-    };
-    let (min, max) = known.unwrap_or((0.0, 1.0));
-    let mut line = Line::new(min, max, Kind::of(&column.data_type), source.is_some());
-    for (low, high, null, rows) in published {
-        if null { line.add_missing(rows) } else { line.add_after(low, high, rows) }
+    Ok(spread(published, &column.data_type, k))
+}
+
+/// A histogram of intervals: beginning, end (NaN where open), whether it is null, and rows.
+fn spread(intervals: Vec<(f64, f64, bool, f64)>, data_type: &DataType, k: f64) -> Histogram {
+    let finite = intervals.iter().flat_map(|(low, high, ..)| [*low, *high]).filter(|end| end.is_finite());
+    let (least, most) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), end| (a.min(end), b.max(end)));
+    // Where everything is open, nothing is told of what lies inside.
+    let (least, most) = if least <= most { (least, most) } else { (0.0, 1.0) };
+    let mut line = Line::new(least, most, Kind::of(data_type));
+    for (low, high, null, rows) in intervals {
+        if null { line.add_missing(rows) } else { line.add(low, high, rows) }
     }
-    if let Some(source) = source {
-        let mut stream = source.clone().select(vec![ident(&column.name)])?.execute_stream().await?;
-        while let Some(batch) = stream.try_next().await? {
-            positions(batch.column(0))?.into_iter().for_each(|position| line.add_before(position, 1.0));
-        }
-    }
-    Ok(line.finish(k))
+    line.finish(k)
 }
 
 /// Rows by text, and rows without one; none when there are too many different texts.
@@ -130,7 +114,7 @@ async fn counted(rows: &DataFrame, name: &str) -> Result<Option<(BTreeMap<String
     let (mut values, mut missing) = (BTreeMap::new(), 0.0);
     while let Some(batch) = stream.try_next().await? {
         add_texts(&mut values, &mut missing, &batch)?;
-        if values.len() > MOST_VALUES {
+        if values.len() > MAX_VALUES {
             return Ok(None);
         }
     }
@@ -148,86 +132,12 @@ fn add_texts(values: &mut BTreeMap<String, f64>, missing: &mut f64, batch: &Reco
     Ok(())
 }
 
-async fn categories(
-    column: &QuasiColumn,
-    classes: &[RecordBatch],
-    source: Option<&DataFrame>,
-    k: f64,
-) -> Result<Histogram> {
+fn categories(classes: &[RecordBatch], k: f64) -> Result<Histogram> {
     let mut found = Categories::default();
     for batch in classes {
-        add_texts(&mut found.after, &mut found.missing.1, batch)?;
+        add_texts(&mut found.rows, &mut found.missing, batch)?;
     }
-    if let Some(source) = source {
-        match counted(source, &column.name).await? {
-            Some((values, missing)) => (found.before, found.missing.0) = (Some(values), missing),
-            None => return Ok(Histogram::default()),
-        }
-    }
-    let known: Vec<String> = found.before.iter().flat_map(|values| values.keys().cloned()).collect();
-    Ok(match column.hierarchy.as_deref() {
-        Some(Hierarchy::Levels(levels)) => found.finish(k, |label| match levels.span_of(label) {
-            _ if label == levels.root() => Members::All,
-            Some((lo, hi)) => Members::Some((lo..=hi).map(|leaf| levels.leaf_label(leaf).to_owned()).collect()),
-            None => Members::All,
-        }),
-        Some(Hierarchy::Mask(mask)) if found.before.is_some() => masked(found, &known, mask.hides(), mask.fill(), k),
-        _ => found.finish(k, |label| set(label, &known)),
-    })
-}
-
-/// Members of `{a, b}`, or the label itself.
-fn set(label: &str, known: &[String]) -> Members {
-    if label == TOP {
-        return Members::All;
-    }
-    let inside = label.strip_prefix('{').and_then(|label| label.strip_suffix('}'));
-    match inside.filter(|_| known.binary_search_by(|value| value.as_str().cmp(label)).is_err()) {
-        Some(inside) => Members::Some(inside.split(", ").map(str::to_owned).collect()),
-        None => Members::Some(vec![label.to_owned()]),
-    }
-}
-
-/// Codes by as many of their kept characters as make a handful of bins.
-fn masked(found: Categories, known: &[String], hides: End, fill: char, k: f64) -> Histogram {
-    let kept = |value: &str, length: usize| -> String {
-        let characters: Vec<char> = value.chars().collect();
-        let length = length.min(characters.len());
-        match hides {
-            End::Right => characters[..length].iter().collect(),
-            End::Left => characters[characters.len() - length..].iter().collect(),
-        }
-    };
-    let distinct =
-        |length: usize| known.iter().map(|value| kept(value, length)).collect::<std::collections::BTreeSet<_>>();
-    let length = (1..12).take_while(|length| distinct(*length).len() <= MOST_BEGINNINGS).last().unwrap_or(1);
-    let name = |part: &str| match hides {
-        End::Right => format!("{part}…"),
-        End::Left => format!("…{part}"),
-    };
-    let bins: Vec<String> = distinct(length).into_iter().collect();
-    let regroup = |rows: &BTreeMap<String, f64>| {
-        let mut regrouped: BTreeMap<String, f64> = BTreeMap::new();
-        rows.iter().for_each(|(value, rows)| *regrouped.entry(name(&kept(value, length))).or_default() += rows);
-        regrouped
-    };
-    let before = found.before.as_ref().map(regroup);
-    let found = Categories { before, ..found };
-    found.finish(k, |label| {
-        let visible = match hides {
-            End::Right => label.trim_end_matches(fill),
-            End::Left => label.trim_start_matches(fill),
-        };
-        if visible.chars().count() >= length {
-            return Members::Some(vec![name(&kept(visible, length))]);
-        }
-        let fits = |bin: &&String| match hides {
-            End::Right => bin.starts_with(visible),
-            End::Left => bin.ends_with(visible),
-        };
-        let members: Vec<String> = bins.iter().filter(fits).map(|bin| name(bin)).collect();
-        if members.is_empty() { Members::All } else { Members::Some(members) }
-    })
+    Ok(found.finish(k))
 }
 
 /// A published column that is not generalised, or whose policy is not known: as it stands.
@@ -243,11 +153,11 @@ pub(super) async fn published(rows: &DataFrame, name: &str, data_type: &DataType
     }
     if is_number(data_type) || is_time(data_type) {
         let Some((least, most)) = ends(rows, name).await? else { return Ok(Histogram::default()) };
-        let mut line = Line::new(least, most, Kind::of(data_type), false);
+        let mut line = Line::new(least, most, Kind::of(data_type));
         let mut stream = rows.clone().select(vec![ident(name)])?.execute_stream().await?;
         while let Some(batch) = stream.try_next().await? {
             for position in positions(batch.column(0))? {
-                if position.is_nan() { line.add_missing(1.0) } else { line.add_after(position, position, 1.0) }
+                if position.is_nan() { line.add_missing(1.0) } else { line.add(position, position, 1.0) }
             }
         }
         return Ok(line.finish(k));
@@ -259,8 +169,8 @@ pub(super) async fn published(rows: &DataFrame, name: &str, data_type: &DataType
     if !listed {
         return Ok(Histogram::default());
     }
-    let Some((after, missing)) = counted(rows, name).await? else { return Ok(Histogram::default()) };
-    Ok(Categories { before: None, after, missing: (0.0, missing) }.finish(k, |_| Members::All))
+    let Some((rows, missing)) = counted(rows, name).await? else { return Ok(Histogram::default()) };
+    Ok(Categories { rows, missing }.finish(k))
 }
 
 async fn ranges(rows: &DataFrame, name: &str, data_type: &DataType, k: f64) -> Result<Histogram> {
@@ -272,14 +182,7 @@ async fn ranges(rows: &DataFrame, name: &str, data_type: &DataType, k: f64) -> R
         let (rows, reach) = (rows_of(batch), reach(data_type));
         found.extend((0..batch.num_rows()).map(|row| (low[row], high[row] + reach, ends.is_null(row), rows(row))));
     }
-    let finite = found.iter().flat_map(|(low, high, ..)| [*low, *high]).filter(|end| end.is_finite());
-    let (least, most) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), end| (a.min(end), b.max(end)));
-    let (least, most) = if least <= most { (least, most) } else { (0.0, 1.0) };
-    let mut line = Line::new(least, most, Kind::of(data_type), false);
-    for (low, high, null, rows) in found {
-        if null { line.add_missing(rows) } else { line.add_after(low, high, rows) }
-    }
-    Ok(line.finish(k))
+    Ok(spread(found, data_type, k))
 }
 
 async fn ends(rows: &DataFrame, name: &str) -> Result<Option<(f64, f64)>> {

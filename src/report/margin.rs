@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::text::{count, number, optional};
-use crate::privacy::attained::Figures;
+use crate::privacy::Figures;
 
 /// How near the release comes to a rule: the parameter with which it would just hold, where the manifest tells.
 pub(super) fn margin(rule: &str, report: &Report) -> String {

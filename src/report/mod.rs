@@ -1,8 +1,10 @@
 //! The report of a release: one HTML page for those who sign it and those who work with it.
 //!
 //! The page stands alone: no network, no script, charts as inline SVG (`chart`), light and dark, on paper and on a
-//! phone (`style.css`). It is made from the manifest and the published files, and compares them with the source when
-//! a job says where that is. What it tells of the source is binned, every bin of at least k rows (`bins`).
+//! phone (`style.css`). It is made from the manifest and the published files. Where a job says where the source is, the
+//! release is verified against it, and the page tells whether it holds; nothing else of the source is shown, because
+//! whoever reads the page would learn more than from the release. What is shown is binned, every bin of at least k rows
+//! (`bins`).
 
 mod answers;
 mod bins;
@@ -11,6 +13,7 @@ mod gather;
 mod margin;
 mod page;
 mod population;
+mod series;
 mod text;
 
 use std::path::Path;
@@ -21,13 +24,15 @@ pub use bins::{Bin, Histogram};
 #[cfg(feature = "cli")]
 pub(crate) use text::count;
 
+use crate::audit::SeriesAttack;
 use crate::error::{Error, Result};
-use crate::job::{Job, Role, published_fields};
+use crate::explore::Trial;
 use crate::measure::{Classes, risk};
-use crate::release::{
-    Finding, Location, Manifest, Run, RunOptions, SessionOptions, Trial, Verified, count_classes, find_release,
-    readable, verify_release,
-};
+use crate::policy::{Job, Role};
+use crate::release::{Manifest, Run, RunOptions, SessionOptions, Verified, find_release, readable, verify_release};
+use crate::storage::Location;
+use crate::treatment::published_fields;
+use crate::verify::{Finding, InProcess};
 
 /// Everything that the page shows.
 #[derive(Debug, Clone)]
@@ -42,12 +47,14 @@ pub struct Report {
     pub columns: Vec<Treated>,
     /// How varied sensitive columns are in the classes.
     pub varieties: Vec<Variety>,
-    /// Classes of equal quasi-identifiers in the source; none when it was not looked at.
-    pub before: Option<Exposure>,
-    /// The same in the release.
-    pub after: Exposure,
+    /// How exposed people are in the release.
+    pub exposure: Exposure,
+    /// Whether the release was compared with its source row by row.
+    pub compared: bool,
     /// Trials of other settings, when there are any.
     pub sweep: Vec<Trial>,
+    /// An attack on several releases, when there is one.
+    pub series: Option<SeriesAttack>,
 }
 
 /// What was done to a column.
@@ -59,7 +66,7 @@ pub struct Treated {
     pub role: String,
     /// Mean loss of a published value.
     pub loss: Option<f64>,
-    /// Its values, before and after.
+    /// Its values, as published.
     pub histogram: Histogram,
 }
 
@@ -115,6 +122,8 @@ pub struct Options {
     pub session: SessionOptions,
     /// Trials to show.
     pub sweep: Vec<Trial>,
+    /// An attack on several releases to show.
+    pub series: Option<SeriesAttack>,
 }
 
 impl Report {
@@ -126,10 +135,20 @@ impl Report {
         let (classes, findings) = verify_release(&context, &location, &manifest).await?;
         let rows = published(&context, &location, &manifest).await?;
         let columns = plain_columns(&rows, &manifest, |_| true).await?;
-        Self::finish(manifest, sink.to_owned(), findings, columns, &rows, &classes, None, options.sweep).await
+        Self::finish(
+            manifest,
+            sink.to_owned(),
+            findings,
+            columns,
+            &rows,
+            &classes,
+            false,
+            (options.sweep, options.series),
+        )
+        .await
     }
 
-    /// Reports on a release of a job, compared with its source.
+    /// Reports on a release of a job, which is verified against its source.
     pub async fn of_job(job: &Job, base: &Path, options: Options) -> Result<Self> {
         let run =
             Run::new(job.clone(), base, RunOptions { session: options.session.clone(), ..RunOptions::default() })?;
@@ -138,21 +157,28 @@ impl Report {
         if let Some(finding) = foreign {
             return Err(Error::Input(format!("{}; report on the sink alone instead", finding.message)));
         }
-        let (source, treatment) = run.inspect().await?;
+        let (_, treatment) = run.inspect().await?;
         let location = Location::open(base, &job.sink.url)?;
         let rows = published(run.context(), &location, &manifest).await?;
         let mut columns = Vec::new();
         let mut quasi = manifest.class_columns.clone();
-        // Where quasi-identifiers are published as they are, there is nothing to compare.
+        // Where quasi-identifiers are published as they are, they need no reading.
         if !treatment.form().is_exact() {
-            columns = gather::quasi(&rows, Some(&source), &treatment, &manifest).await?;
+            columns = gather::quasi(&rows, &treatment, &manifest).await?;
             quasi.extend(treatment.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()));
         }
         columns.extend(plain_columns(&rows, &manifest, |name| !quasi.contains(name)).await?);
-        let names: Vec<String> = treatment.quasi.iter().map(|column| column.name.clone()).collect();
-        let before = count_classes(&source, &names, &|_| {}).await?;
-        Self::finish(manifest, job.sink.url.clone(), findings, columns, &rows, &classes, Some(&before), options.sweep)
-            .await
+        Self::finish(
+            manifest,
+            job.sink.url.clone(),
+            findings,
+            columns,
+            &rows,
+            &classes,
+            true,
+            (options.sweep, options.series),
+        )
+        .await
     }
 
     #[expect(clippy::too_many_arguments, reason = "gathers what both ways of reporting have found")]
@@ -163,18 +189,31 @@ impl Report {
         columns: Vec<Treated>,
         rows: &DataFrame,
         classes: &Classes,
-        before: Option<&Classes>,
-        sweep: Vec<Trial>,
+        compared: bool,
+        (sweep, series): (Vec<Trial>, Option<SeriesAttack>),
     ) -> Result<Self> {
+        // A policy may allow dependencies to expose people with a warning; the page must not call that well.
+        let mut findings = findings;
+        if !findings.iter().any(|finding| finding.rule == "inference") {
+            let inferred = manifest.verification.inference.as_ref();
+            findings.extend(inferred.and_then(|inferred| inferred.finding(manifest.k)));
+            let undecided = inferred.and_then(|inferred| Some((inferred.undecided_rows, inferred.undecided()?)));
+            findings.extend(undecided.map(|(rows, message)| Finding::new("inference", rows, message)));
+        }
         let mut varieties = Vec::new();
         for (name, role) in &manifest.roles {
             if *role == Role::Sensitive {
                 varieties.push(gather::variety(rows, &manifest.class_columns, name).await?);
             }
         }
-        let before = before.map(|classes| Exposure::new(classes, manifest.k));
-        let after = Exposure::new(classes, manifest.k);
-        Ok(Self { manifest, sink, findings, columns, varieties, before, after, sweep })
+        // Whoever looks for a person chooses among people, not rows.
+        let people = manifest.verification.people.as_ref().map(|people| {
+            let mut classes = Classes::default();
+            people.classes.by_size.iter().for_each(|(&size, &number)| classes.add(size, number));
+            classes
+        });
+        let exposure = Exposure::new(people.as_ref().unwrap_or(classes), manifest.k);
+        Ok(Self { manifest, sink, findings, columns, varieties, exposure, compared, sweep, series })
     }
 
     /// The page.
@@ -184,7 +223,7 @@ impl Report {
 }
 
 async fn published(context: &SessionContext, sink: &Location, manifest: &Manifest) -> Result<DataFrame> {
-    Ok(readable(context, sink, &manifest.files, manifest.form(), None).await?.0)
+    Ok(readable(&InProcess, context, sink, &manifest.files, manifest.form(), None).await?.0)
 }
 
 /// Published columns as they stand.

@@ -4,6 +4,7 @@ use super::answers::{queries, tradeoff};
 use super::chart::Charts;
 use super::margin::margin;
 use super::population::population;
+use super::series::series;
 use super::text::{count, escape, number, optional, share};
 use super::{Report, Treated};
 use crate::release::Manifest;
@@ -22,11 +23,12 @@ pub(super) fn page(report: &Report) -> String {
         rules(report),
         columns(report, &mut charts),
         classes(report, &mut charts),
-        risk(report, &mut charts),
+        risk(report),
         population(manifest),
         measures(manifest),
         queries(report, &mut charts),
         tradeoff(report, &mut charts),
+        series(report, &mut charts),
         provenance(report),
     ];
     format!(
@@ -35,10 +37,9 @@ pub(super) fn page(report: &Report) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\
          <link rel=\"icon\" href=\"data:,\">\
          <title>Release {run}</title><style>{STYLE}</style></head>\n<body><main>\n{}\n\
-         <footer>Made by Throng {version} from the manifest and the published files{}. \
-         Nothing on this page stands for fewer than {k} rows of the source.</footer></main></body></html>\n",
+         <footer>Made by Throng {version} from the manifest and the published files alone. \
+         No bin on this page holds fewer than {k} rows.</footer></main></body></html>\n",
         sections.join("\n"),
-        if report.before.is_some() { ", compared with the source" } else { "" },
         run = escape(&manifest.run),
         version = escape(env!("CARGO_PKG_VERSION")),
         k = manifest.k,
@@ -71,6 +72,7 @@ fn contents(report: &Report) -> String {
         ("measures", "Measures", true),
         ("queries", "Queries", report.manifest.scores.queries.is_some()),
         ("tradeoff", "Other settings", !report.sweep.is_empty()),
+        ("series", "Several releases", report.series.is_some()),
         ("provenance", "Provenance", true),
     ];
     let links = sections.into_iter().filter(|(.., there)| *there);
@@ -80,12 +82,14 @@ fn contents(report: &Report) -> String {
 
 fn verdict(report: &Report) -> String {
     if report.findings.is_empty() {
-        let against = if report.before.is_some() { " and compared row by row with the source" } else { "" };
+        let (sizes, noun) = report.manifest.verification.sizes();
+        let of = if noun == "people" { "rows of " } else { "" };
+        let against = if report.compared { " and compared row by row with the source" } else { "" };
         return format!(
             "<section class=\"verdict holds\" id=\"verdict\"><span class=\"mark\" aria-hidden=\"true\">✓</span><div><strong>The release holds what it promises</strong>\
-             <p>Every published row shares its quasi-identifiers with at least {} others. The files were read again for this page, \
+             <p>Every published row shares its quasi-identifiers with {of}at least {} others. The files were read again for this page, \
              checked by their checksums{against}.</p></div></section>",
-            report.manifest.verification.classes.smallest.saturating_sub(1)
+            sizes.smallest.saturating_sub(1)
         );
     }
     let found: Vec<String> = report
@@ -110,14 +114,16 @@ fn tiles(report: &Report) -> String {
         0 => String::new(),
         dropped => format!(", {} of them for a null", count(dropped)),
     };
+    let at_most = if manifest.rounded { "at most " } else { "" };
+    let (sizes, noun) = manifest.verification.sizes();
     let mut tiles = vec![
-        tile("rows", count(manifest.rows), &format!("rows published of {} read", count(manifest.rows_read))),
-        tile("suppressed", count(manifest.suppressed), &format!("rows left out ({}{nulls})", share(suppressed))),
+        tile("rows", count(manifest.rows), &format!("rows published of {at_most}{} read", count(manifest.rows_read))),
         tile(
-            "smallest",
-            count(manifest.verification.classes.smallest),
-            &format!("rows in the smallest class; k\u{a0}=\u{a0}{}", manifest.k),
+            "suppressed",
+            count(manifest.suppressed),
+            &format!("rows left out {at_most}({}{nulls})", share(suppressed)),
         ),
+        tile("smallest", count(sizes.smallest), &format!("{noun} in the smallest class; k\u{a0}=\u{a0}{}", manifest.k)),
         tile("classes", count(manifest.verification.classes.count), "classes"),
         tile("gcp", optional(manifest.scores.gcp), "mean loss of a value (GCP): 0 as it was, 1 all lost"),
         tile("risk-max", share(manifest.scores.risk_max.unwrap_or(0.0)), "risk of the most exposed person"),
@@ -165,15 +171,9 @@ fn rules(report: &Report) -> String {
 }
 
 fn columns(report: &Report, charts: &mut Charts) -> String {
-    let compared = report.before.is_some();
     let mut text = String::from("<section id=\"columns\"><h2>Columns</h2>");
-    text += if compared {
-        "<p class=\"lead\">What was done to each. A published range or group is spread evenly over all that it covers, as its readers must. \
-         The original is shown in bins, small ones merged.</p>\
-         <p class=\"key\"><span class=\"was\">before</span><span class=\"is\">after</span></p>"
-    } else {
-        "<p class=\"lead\">Each as it is published; a range is spread evenly over all that it covers. With the job file, this page compares them with the source.</p>"
-    };
+    text += "<p class=\"lead\">Each as it is published; a range is spread evenly over all that it covers, as its readers must. \
+             What the source holds is not shown: this page tells nothing that the release does not.</p>";
     let mut losses: Vec<(String, f64, String)> = report
         .manifest
         .scores
@@ -194,7 +194,7 @@ fn columns(report: &Report, charts: &mut Charts) -> String {
         .manifest
         .roles
         .iter()
-        .filter(|(_, role)| **role == crate::job::Role::Identifier)
+        .filter(|(_, role)| **role == crate::policy::Role::Identifier)
         .map(|(name, _)| format!("<code>{}</code>", escape(name)))
         .collect();
     text += "</div>";
@@ -221,9 +221,10 @@ fn card(column: &Treated, charts: &mut Charts) -> String {
 }
 
 fn classes(report: &Report, charts: &mut Charts) -> String {
-    let sizes = &report.manifest.verification.classes.by_size;
+    let (counted, noun) = report.manifest.verification.sizes();
+    let sizes = &counted.by_size;
     let k = u64::from(report.manifest.k);
-    let total = report.manifest.rows.max(1) as f64;
+    let total = sizes.iter().map(|(size, number)| size * number).sum::<u64>().max(1) as f64;
     let (mut bars, mut rows) = (Vec::new(), String::new());
     let mut from = sizes.keys().next().copied().unwrap_or(k).min(k);
     for until in [k, k + k.div_ceil(4), k + k.div_ceil(2), 2 * k, 3 * k, 5 * k, 10 * k, 50 * k, u64::MAX] {
@@ -246,42 +247,33 @@ fn classes(report: &Report, charts: &mut Charts) -> String {
                 count(covered),
                 share(part)
             );
-            bars.push((format!("{name} rows"), part, share(part)));
+            bars.push((format!("{name} {noun}"), part, share(part)));
         }
         from = until;
     }
-    let chart = charts.amounts("Share of the published rows by the size of their class", &bars, None);
+    let chart = charts.amounts(&format!("Share of the published {noun} by the size of their class"), &bars, None);
     format!(
-        "<section id=\"sizes\"><h2>Classes</h2><p class=\"lead\">{} classes of rows that cannot be told apart, by size. \
+        "<section id=\"sizes\"><h2>Classes</h2><p class=\"lead\">{} classes of rows that cannot be told apart, by size in {noun}. \
          Large ones protect better and tell less.</p><div class=\"card split\">{chart}<div class=\"wide\"><table><thead><tr>\
-         <th scope=\"col\">rows in a class</th><th scope=\"col\" class=\"n\">classes</th><th scope=\"col\" class=\"n\">rows</th>\
+         <th scope=\"col\">{noun} in a class</th><th scope=\"col\" class=\"n\">classes</th><th scope=\"col\" class=\"n\">{noun}</th>\
          <th scope=\"col\" class=\"n\">share</th></tr></thead><tbody>{rows}</tbody></table></div></div></section>",
         count(report.manifest.verification.classes.count)
     )
 }
 
-fn risk(report: &Report, charts: &mut Charts) -> String {
+fn risk(report: &Report) -> String {
     let mut rows = String::new();
-    let mut row = |id: &str, name: &str, before: Option<f64>, after: f64| {
-        let before = before.map_or("<td class=\"n\">not looked at</td>".into(), |before| {
-            format!("<td class=\"n\">{}</td>", share(before))
-        });
-        rows +=
-            &format!("<tr id=\"{id}\"><th scope=\"row\">{name}</th>{before}<td class=\"n\">{}</td></tr>", share(after));
+    let mut row = |id: &str, name: &str, risk: f64| {
+        rows += &format!("<tr id=\"{id}\"><th scope=\"row\">{name}</th><td class=\"n\">{}</td></tr>", share(risk));
     };
-    let before = report.before.as_ref();
-    row("most", "Most exposed person: chance to pick the right row", before.map(|risk| risk.most), report.after.most);
-    row("mean", "The same, mean over all people", before.map(|risk| risk.mean), report.after.mean);
-    row("unique", "Rows that nobody else equals", before.map(|risk| risk.unique), report.after.unique);
-    row("below", "Rows in classes of fewer than k", before.map(|risk| risk.below_k), report.after.below_k);
-    let chart = before.map_or(String::new(), |before| {
-        charts.compared("Mean risk of re-identification, before and after", before.mean, report.after.mean)
-    });
+    row("most", "Most exposed person: chance to pick the right row", report.exposure.most);
+    row("mean", "The same, mean over all people", report.exposure.mean);
+    row("unique", "Rows that nobody else equals", report.exposure.unique);
+    row("below", "Rows in classes of fewer than k", report.exposure.below_k);
     format!(
         "<section id=\"risk\"><h2>Risk of re-identification</h2><p class=\"lead\">For somebody who knows that a person is in the data, \
-         and all of that person's quasi-identifiers.</p><div class=\"card{split}\">{chart}<div class=\"wide\"><table><thead><tr><th scope=\"col\">risk</th>\
-         <th scope=\"col\" class=\"n\">before</th><th scope=\"col\" class=\"n\">after</th></tr></thead><tbody>{rows}</tbody></table></div></div></section>",
-        split = if before.is_some() { " split" } else { "" },
+         and all of that person's quasi-identifiers.</p><div class=\"card\"><div class=\"wide\"><table><thead><tr><th scope=\"col\">risk</th>\
+         <th scope=\"col\" class=\"n\">in the release</th></tr></thead><tbody>{rows}</tbody></table></div></div></section>",
     )
 }
 
@@ -321,6 +313,10 @@ fn provenance(report: &Report) -> String {
     fact("k", manifest.k.to_string());
     let seed = manifest.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
     fact("Method", format!("{}{seed}", code(&manifest.method)));
+    if let Some(earlier) = manifest.earlier_releases {
+        fact("Earlier releases", format!("{}, independent of this one", count(earlier)));
+    }
+    manifest.warnings.iter().for_each(|warning| fact("Warning", escape(warning)));
     if !manifest.tuned.is_empty() {
         let tuned: Vec<String> =
             manifest.tuned.iter().map(|(name, value)| format!("{} = {}", escape(name), number(*value))).collect();
@@ -334,14 +330,10 @@ fn provenance(report: &Report) -> String {
     fact("Committed", escape(&manifest.committed));
     fact("Data", code(&manifest.data));
     let mut input = String::new();
-    for file in &manifest.input {
-        let tag = file.etag.as_deref().unwrap_or(&file.modified);
-        input += &format!(
-            "<tr><th scope=\"row\"><code>{}</code></th><td class=\"n\">{}</td><td><code>{}</code></td></tr>",
-            escape(&file.path),
-            count(file.size),
-            escape(tag)
-        );
+    for table in &manifest.input {
+        let version = table.version.map_or(String::new(), count);
+        let path = escape(&table.path);
+        input += &format!("<tr><th scope=\"row\"><code>{path}</code></th><td class=\"n\">{version}</td></tr>");
     }
     let mut files = String::new();
     for file in &manifest.files {
@@ -355,13 +347,13 @@ fn provenance(report: &Report) -> String {
     }
     format!(
         "<section id=\"provenance\"><h2>Policy and provenance</h2><div class=\"wide\"><table><tbody>{facts}</tbody></table></div>\
-         <details><summary>{}</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">file</th><th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">version</th></tr></thead><tbody>{input}</tbody></table></div></details>\
+         <details><summary>{}</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">table</th><th scope=\"col\" class=\"n\">version</th></tr></thead><tbody>{input}</tbody></table></div></details>\
          <details><summary>{}</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">file</th><th scope=\"col\" class=\"n\">rows</th><th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">BLAKE3</th></tr></thead><tbody>{files}</tbody></table></div></details></section>",
-        files_of(manifest.input.len(), "input"),
-        files_of(manifest.files.len(), "published"),
+        number_of(manifest.input.len(), "input table"),
+        number_of(manifest.files.len(), "published file"),
     )
 }
 
-fn files_of(number: usize, kind: &str) -> String {
-    if number == 1 { format!("1 {kind} file") } else { format!("{} {kind} files", count(number as u64)) }
+fn number_of(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{} {thing}s", count(number as u64)) }
 }

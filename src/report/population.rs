@@ -1,6 +1,7 @@
 //! Risks in the population, as a section of the page.
 
 use super::text::{count, escape, share};
+use crate::attack::population::Uniques;
 use crate::release::Manifest;
 
 /// What somebody can do who does not know that a person is in the data; nothing when the manifest does not tell.
@@ -23,25 +24,25 @@ pub(super) fn population(manifest: &Manifest) -> String {
     if !rows.is_empty() {
         text += &format!("<div class=\"wide\"><table><tbody>{rows}</tbody></table></div>");
     }
-    if let (Some(people), Some(source), Some(release)) = (risk.people, &risk.source, &risk.release) {
+    if let (Some(people), Some(release)) = (risk.people, &risk.release) {
         let show = |estimate: Option<f64>| estimate.map_or("no estimate".to_owned(), |people| format!("{people:.1}"));
-        let models = [
-            ("Pitman", source.pitman, release.pitman),
-            ("Zayatz", source.zayatz, release.zayatz),
-            ("SNB", source.snb, release.snb),
-            ("chosen (Dankar)", source.chosen, release.chosen),
+        // Of a source of which rows were left out, the manifest tells nothing.
+        type Model = (&'static str, fn(&Uniques) -> Option<f64>);
+        let models: [Model; 4] = [
+            ("Pitman", |found| found.pitman),
+            ("Zayatz", |found| found.zayatz),
+            ("SNB", |found| found.snb),
+            ("chosen (Dankar)", |found| found.chosen),
         ];
-        let line = |(model, before, after): &(&str, Option<f64>, Option<f64>)| {
-            format!(
-                "<tr><th scope=\"row\">{model}</th><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-                show(*before),
-                show(*after)
-            )
+        let cell = |value: String| format!("<td class=\"n\">{value}</td>");
+        let line = |(model, pick): &(&str, fn(&Uniques) -> Option<f64>)| {
+            let source = risk.source.as_ref().map_or(String::new(), |source| cell(show(pick(source))));
+            format!("<tr><th scope=\"row\">{model}</th>{source}{}</tr>", cell(show(pick(release))))
         };
+        let source = risk.source.as_ref().map_or("", |_| "<th scope=\"col\" class=\"n\">source as it is</th>");
         text += &format!(
             "<h3 class=\"later\">Estimated unique people in a population of {}</h3><div class=\"wide\"><table><thead><tr>\
-             <th scope=\"col\">model</th><th scope=\"col\" class=\"n\">source as it is</th><th scope=\"col\" class=\"n\">release</th>\
-             </tr></thead><tbody>{}</tbody></table></div>",
+             <th scope=\"col\">model</th>{source}<th scope=\"col\" class=\"n\">release</th></tr></thead><tbody>{}</tbody></table></div>",
             count(people),
             models.iter().map(line).collect::<String>()
         );

@@ -1,7 +1,7 @@
 //! Numbers and names as the page writes them.
 
 /// Text that is safe between tags and in attributes.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -30,7 +30,7 @@ pub(crate) fn count(value: u64) -> String {
 }
 
 /// A share as a percentage.
-pub(super) fn share(share: f64) -> String {
+pub(crate) fn share(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".into(),
         small if small < 0.1 => "< 0.1 %".into(),
@@ -39,12 +39,12 @@ pub(super) fn share(share: f64) -> String {
 }
 
 /// A score that may not be there.
-pub(super) fn optional(score: Option<f64>) -> String {
+pub(crate) fn optional(score: Option<f64>) -> String {
     score.map_or("none".into(), |score| format!("{score:.4}"))
 }
 
 /// A number in as few digits as tell it.
-pub(super) fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

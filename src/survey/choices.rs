@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
-use super::Tuned;
-use crate::domain::Table;
-use crate::job::{Treatment, diversity_rules, presence_rule, range_rules};
-use crate::measure::dependency::Dependencies;
-use crate::method::Method;
-use crate::method::catalogue::Setting;
+use crate::dependency::Dependencies;
+use crate::grouping::Method;
+use crate::grouping::entry::{Setting, Tuned};
+use crate::model::Table;
 use crate::permutation::Slices;
+use crate::policy::{diversity_rules, presence_rule, range_rules};
 use crate::privacy::beside::Beside;
 use crate::privacy::k_map::KMap;
 use crate::privacy::max_loss::MaxLoss;
 use crate::privacy::presence::Presence;
 use crate::privacy::{OnColumn, Rule, Rules};
+use crate::treatment::Treatment;
 
 /// The rules of a policy whose groups are published in these slices.
 pub(crate) fn rules(treatment: &Treatment, slices: &Slices) -> Rules {
@@ -84,12 +84,12 @@ fn quasi_slices(treatment: &Treatment, slices: &Slices, sensitive: Option<&str>)
 }
 
 /// Whether the job leaves something open that a sample can tell.
-pub(super) fn open(treatment: &Treatment) -> bool {
+pub(crate) fn open(treatment: &Treatment) -> bool {
     (treatment.policy.method.name.entry().open)(&setting(treatment, &Tuned::default()))
 }
 
 /// Finds what the job leaves open by trying it out on a sample.
-pub(super) fn tune(treatment: &Treatment, sample: &Table) -> Tuned {
+pub(crate) fn tune(treatment: &Treatment, sample: &Table) -> Tuned {
     let setting = setting(treatment, &Tuned::default());
     (treatment.policy.method.name.entry().tune)(&setting, &rules(treatment, &treatment.slices(&[])), sample)
 }

@@ -3,62 +3,32 @@
 use std::collections::BTreeSet;
 
 use datafusion::arrow::array::{Array, ArrayRef};
-use serde::{Deserialize, Serialize};
+use datafusion::arrow::compute::{filter, is_not_null};
 
 use super::sketch::{HashSketch, WordSketch};
-use crate::encode::{Reference, SensitiveDomain, is_number, is_time, is_whole, map_text, positions, row_hashes, text};
+use crate::encode::{Distinct, Facts, Reference, SensitiveDomain, is_whole, map_text, positions, row_hashes, text};
 use crate::error::Result;
 use crate::hierarchy::Hierarchy;
-use crate::job::{QuasiColumn, SensitiveColumn};
-
-/// Facts of one quasi-identifier, as the coder needs them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Facts {
-    /// Numbers and points in time.
-    Line {
-        /// Smallest position.
-        min: f64,
-        /// Largest position.
-        max: f64,
-        /// Whether all positions are whole numbers.
-        whole: bool,
-        /// Rows without a value.
-        nulls: u64,
-        /// Evenly spaced quantiles of a column whose intervals follow them; else empty.
-        quantiles: Vec<f64>,
-    },
-    /// Text in a hierarchy of levels.
-    Leaves {
-        /// Rows whose value the hierarchy does not know.
-        unknown: u64,
-        /// Rows without a value.
-        nulls: u64,
-        /// Whether more than one leaf occurs.
-        varied: bool,
-    },
-    /// Text without one: all its values, or an even sample of them.
-    Words {
-        /// Sorted values.
-        words: Vec<String>,
-        /// Number of distinct values: exact when `words` holds all of them.
-        distinct: u64,
-        /// Rows without a value.
-        nulls: u64,
-    },
-}
+use crate::treatment::{QuasiColumn, SensitiveColumn, is_number, is_time};
 
 /// Collects the facts of one quasi-identifier.
 #[derive(Debug, Clone)]
 pub(super) enum Collector {
-    Line { min: f64, max: f64, whole: bool, nulls: u64 },
+    Line { min: f64, max: f64, whole: bool, nulls: u64, values: Values },
     Leaves { unknown: u64, nulls: u64, leaves: BTreeSet<u16> },
     Words { sketch: WordSketch, nulls: u64 },
 }
 
+/// The first values of a line, as their keys: one as long as there is no other.
+pub(super) type Values = BTreeSet<Vec<u8>>;
+
 impl Collector {
     pub(super) fn new(column: &QuasiColumn) -> Self {
         match column.hierarchy.as_deref() {
-            _ if column.on_a_line() => Self::Line { min: f64::INFINITY, max: f64::NEG_INFINITY, whole: true, nulls: 0 },
+            _ if column.on_a_line() => {
+                let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
+                Self::Line { min, max, whole: true, nulls: 0, values: Values::new() }
+            }
             Some(Hierarchy::Levels(_)) => Self::Leaves { unknown: 0, nulls: 0, leaves: BTreeSet::new() },
             _ => Self::Words { sketch: WordSketch::default(), nulls: 0 },
         }
@@ -66,7 +36,7 @@ impl Collector {
 
     pub(super) fn add(&mut self, column: &QuasiColumn, array: &ArrayRef) -> Result<()> {
         match self {
-            Self::Line { min, max, whole, nulls } => {
+            Self::Line { min, max, whole, nulls, values } => {
                 let of_wholes = is_whole(array.data_type());
                 for position in positions(array)? {
                     if position.is_nan() {
@@ -79,6 +49,12 @@ impl Collector {
                         // An infinite domain would make every range in it look like nothing.
                         *whole = false;
                     }
+                }
+                // As long as all positions coincide, the values themselves say whether there are several.
+                if min >= max && values.len() < 2 && array.null_count() < array.len() {
+                    let present = is_not_null(array)?;
+                    let array = filter(array, &present)?;
+                    values.extend(Distinct::of(&array)?.keys(&array)?.into_iter().take(2));
                 }
             }
             Self::Leaves { unknown, nulls, leaves } => {
@@ -104,9 +80,16 @@ impl Collector {
     pub(super) fn merge(&mut self, other: Self) {
         match (self, other) {
             (
-                Self::Line { min, max, whole, nulls },
-                Self::Line { min: other_min, max: other_max, whole: other_whole, nulls: other_nulls },
+                Self::Line { min, max, whole, nulls, values },
+                Self::Line {
+                    min: other_min,
+                    max: other_max,
+                    whole: other_whole,
+                    nulls: other_nulls,
+                    values: other_values,
+                },
             ) => {
+                values.extend(other_values);
                 *min = min.min(other_min);
                 *max = max.max(other_max);
                 *whole &= other_whole;
@@ -131,10 +114,14 @@ impl Collector {
     pub(super) fn finish(self) -> Facts {
         match self {
             // A column without any value: the domain is one point.
-            Self::Line { min, max, nulls, .. } if min > max => {
-                Facts::Line { min: 0.0, max: 0.0, whole: true, nulls, quantiles: Vec::new() }
+            Self::Line { min, max, nulls, values, .. } if min > max => {
+                let varied = values.len() > 1;
+                Facts::Line { min: 0.0, max: 0.0, whole: true, nulls, varied, quantiles: Vec::new() }
             }
-            Self::Line { min, max, whole, nulls } => Facts::Line { min, max, whole, nulls, quantiles: Vec::new() },
+            Self::Line { min, max, whole, nulls, values } => {
+                let varied = min < max || values.len() > 1;
+                Facts::Line { min, max, whole, nulls, varied, quantiles: Vec::new() }
+            }
             Self::Leaves { unknown, nulls, leaves } => Facts::Leaves { unknown, nulls, varied: leaves.len() > 1 },
             Self::Words { sketch, nulls } => {
                 let (words, distinct) = sketch.finish();

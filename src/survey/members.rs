@@ -5,9 +5,9 @@ use datafusion::arrow::array::{AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
 
 use crate::attack::Bounds;
-use crate::domain::{Code, LARGEST_SET, Shape, Table};
 use crate::error::{Error, Result};
-use crate::job::Treatment;
+use crate::model::{Code, MAX_SET_VALUES, Shape, Table};
+use crate::treatment::Treatment;
 
 /// Rows of the source in a batch whose last column says which are, when there are others.
 pub(super) fn only(treatment: &Treatment, batch: &RecordBatch) -> Result<RecordBatch> {
@@ -23,25 +23,27 @@ pub(super) fn flags(rows: &RecordBatch) -> Vec<bool> {
     last.map_or_else(Vec::new, |flags| (0..flags.len()).map(|row| flags.value(row)).collect())
 }
 
-/// Stops when the source is too small, or too large a part of the public table: no grouping can mend that.
+/// Stops when the source is too small, or too large a part of the public table: no grouping can mend that. How many rows
+/// the source holds is not said, for who is in it is the secret.
 pub(super) fn refuse_infeasible(rows: u64, members: Option<u64>, treatment: &Treatment) -> Result<()> {
     let (Some(members), Some(rule)) = (members, &treatment.policy.privacy.presence) else { return Ok(()) };
     let public = rows - members;
     let k = treatment.policy.privacy.k;
     if members < u64::from(k) {
         return Err(Error::Privacy(format!(
-            "the input holds {members} rows, fewer than k = {k}; lower privacy.k or wait for more rows"
+            "the input holds fewer rows than k = {k}; lower privacy.k or wait for more rows"
         )));
     }
     if members > public {
-        return Err(Error::Input(format!(
-            "the source holds {members} rows and the public table {public}; privacy.presence.public must hold everybody \
-             who is in the source"
-        )));
+        return Err(Error::Input(
+            "the source holds more rows than the public table; privacy.presence.public must hold everybody who is in the \
+             source"
+                .into(),
+        ));
     }
     if !Bounds::new(rule.min, rule.max).allow_counts(members, public) {
         return Err(Error::Privacy(format!(
-            "{members} of {public} public people are in the source, a share of {:.4}: nobody's chance can be kept between \
+            "the share of the public people who are in the source, about {:.2}, lets nobody's chance be kept between \
              privacy.presence.min = {} and max = {}; widen the bounds around that share",
             members as f64 / public.max(1) as f64,
             rule.min,
@@ -70,7 +72,7 @@ pub(super) fn allowed_cuts<'a>(
         let apart = sample.axes[axis].null.is_none()
             && match sample.axes[axis].shape {
                 Shape::Line { .. } => true,
-                Shape::Set { values } => sample.axes[axis].exact && values <= LARGEST_SET,
+                Shape::Set { values } => sample.axes[axis].exact && values <= MAX_SET_VALUES,
                 Shape::Tree(_) => false,
             };
         apart

@@ -4,8 +4,10 @@
 //! sample of rows; both merge in any order to the same result. From them come the domains, the tuned parameters and
 //! the tree of cells. None of it decides privacy: a wrong survey makes the release worse, never less private.
 
+mod borders;
 mod choices;
 mod facts;
+mod guard;
 mod members;
 mod sample;
 mod sketch;
@@ -18,26 +20,30 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::runtime::JoinSet;
+use datafusion::common::runtime::{JoinSet, SpawnedTask};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
 
+pub use crate::encode::Facts;
 pub(crate) use choices::{method, rules};
-pub use facts::Facts;
 #[cfg(feature = "cluster")]
 pub(crate) use sample::first_ceiling;
 pub use sample::{SAMPLE_ROWS, Sample};
 #[cfg(feature = "cluster")]
 pub(crate) use state::{Merged, merge_pieces};
 
-use crate::domain::Table;
 use crate::encode::{Coder, SensitiveDomain, encode_sensitive, positions, without_nulls};
 use crate::error::{Error, Result};
-use crate::job::{Constant, Nulls, Treatment, Unknown};
-pub use crate::method::tune::Tuned;
-use crate::partition::CellTree;
+use crate::grouping::cancel::{CancelOnDrop, cancellable};
+pub use crate::grouping::entry::Tuned;
+use crate::grouping::split::CellTree;
+use crate::model::Table;
+use crate::policy::{Constant, Nulls, Unknown};
+use crate::secret::Purpose;
+use crate::treatment::Treatment;
+use borders::round_borders;
 use facts::{Collector, SensitiveCollector};
 use sample::Sampler;
 
@@ -102,7 +108,7 @@ pub async fn survey(
     while let Some(part) = tasks.join_next().await {
         whole.merge(part.map_err(|error| Error::Internal(format!("a survey task failed: {error}")))??)?;
     }
-    whole.finish(&treatment, cell_rows)
+    whole.conclude(treatment, cell_rows).await
 }
 
 /// Surveys one partition of such a plan, as pieces for [`merge_pieces`]. The sample is taken of rows below a hash: without
@@ -141,7 +147,7 @@ impl Surveyor {
             dropped: 0,
             quasi: treatment.quasi.iter().map(Collector::new).collect(),
             sensitive: treatment.sensitive.iter().map(SensitiveCollector::new).collect(),
-            sampler: Sampler::new(schema, treatment.policy.method.seed),
+            sampler: Sampler::new(schema, treatment.key.number(Purpose::Sample, 0)),
         }
     }
 
@@ -190,6 +196,16 @@ impl Surveyor {
         self.sampler.merge(other.sampler)
     }
 
+    /// Finishes on a thread of its own, which ends when nobody waits any more: trying parameters takes its time.
+    async fn conclude(self, treatment: Arc<Treatment>, cell_rows: usize) -> Result<Survey> {
+        let waiting = CancelOnDrop::default();
+        let flag = waiting.flag();
+        let work = move || cancellable(flag, || self.finish(&treatment, cell_rows));
+        let done = SpawnedTask::spawn_blocking(work).await;
+        drop(waiting);
+        done.map_err(|error| Error::Internal(format!("the survey failed: {error}")))?
+    }
+
     fn finish(self, treatment: &Treatment, cell_rows: usize) -> Result<Survey> {
         let mut facts: Vec<Facts> = self.quasi.into_iter().map(Collector::finish).collect();
         refuse_unusable(self.rows, self.dropped, &facts, treatment)?;
@@ -199,9 +215,12 @@ impl Surveyor {
         let sensitive =
             collectors.map(|(collector, column)| collector.finish(column)).collect::<Result<Vec<SensitiveDomain>>>()?;
         let sample = self.sampler.finish()?;
-        for ((column, facts), array) in treatment.quasi.iter().zip(&mut facts).zip(sample.rows.columns()) {
-            if let (Some(_), Facts::Line { quantiles, .. }) = (&column.quantiles, facts) {
-                *quantiles = even_quantiles(positions(array)?, &sample.counts);
+        let columns = treatment.quasi.iter().zip(&mut facts).zip(sample.rows.columns());
+        for (at, ((column, facts), array)) in columns.enumerate() {
+            if let (Some([finest, ..]), Facts::Line { quantiles, .. }) = (column.quantiles.as_deref(), facts) {
+                let ascending = even_quantiles(positions(array)?, &sample.counts);
+                let mut rng = treatment.key.rng(Purpose::QuantileBorders, at as u64);
+                *quantiles = round_borders(&ascending, *finest, &mut rng);
             }
         }
         let coders = treatment
@@ -219,7 +238,16 @@ impl Surveyor {
                 let allowed = members::allowed_cuts(&table, &weights, &flags, &presence.bounds);
                 CellTree::build_where(&table, &weights, share, &allowed)
             }
-            None => CellTree::build(&table, &weights, share),
+            None => {
+                let rules = choices::rules(treatment, &treatment.slices(&[]));
+                if rules.others.is_empty() || share >= 1.0 {
+                    CellTree::build(&table, &weights, share)
+                } else {
+                    let guarded = with_sensitive(table.clone(), treatment, &sensitive, &sample.rows)?;
+                    let allowed = guard::allowed_cuts(&guarded, &weights, &rules);
+                    CellTree::build_where(&table, &weights, share, &allowed)
+                }
+            }
         };
         refuse_several_cells(&tree, self.rows, cell_rows, treatment)?;
         let tuned = tune(treatment, &coders, &sensitive, &sample)?;
@@ -252,7 +280,7 @@ fn refuse_unusable(rows: u64, dropped: u64, facts: &[Facts], treatment: &Treatme
     for (column, facts) in treatment.quasi.iter().zip(facts) {
         let name = &column.name;
         let (nulls, constant, unknown) = match facts {
-            Facts::Line { min, max, nulls, .. } => (*nulls, min == max, 0),
+            Facts::Line { nulls, varied, .. } => (*nulls, !varied, 0),
             Facts::Leaves { unknown, nulls, varied } => (*nulls, !varied, *unknown),
             Facts::Words { distinct, nulls, .. } => (*nulls, *distinct <= 1, 0),
         };
@@ -263,8 +291,9 @@ fn refuse_unusable(rows: u64, dropped: u64, facts: &[Facts], treatment: &Treatme
                 if treatment.member.is_some() { " of the source and the public table" } else { "" }
             ));
         } else if nulls == rows {
+            let empty = if column.data_type.is_floating() { "null or not a number" } else { "null" };
             problems.push(format!(
-                "column `{name}`: every value is null, so it cannot be a quasi-identifier; mend the source, or give it \
+                "column `{name}`: every value is {empty}, so it cannot be a quasi-identifier; mend the source, or give it \
                  the role \"identifier\" to drop it"
             ));
         } else if unknown > 0 && column.unknown == Unknown::Error {
@@ -331,7 +360,7 @@ fn frequencies(table: &Table, weights: &[u64]) -> Vec<Vec<u64>> {
     let mut frequencies = vec![Vec::new(); table.axes.len()];
     for (row, &weight) in (0..table.rows() as u32).zip(weights) {
         for (counts, &code) in frequencies.iter_mut().zip(table.row(row)) {
-            crate::measure::dependency::count(counts, code, weight);
+            crate::dependency::count(counts, code, weight);
         }
     }
     frequencies
@@ -345,10 +374,20 @@ fn tune(treatment: &Treatment, coders: &[Coder], domains: &[SensitiveDomain], sa
         return Ok(Tuned::default());
     }
     let rows = sample.expand(TUNING_ROWS)?;
-    let mut table = encode_sample(coders, &rows)?;
-    let sensitive = rows.columns().iter().skip(coders.len());
+    let table = with_sensitive(encode_sample(coders, &rows)?, treatment, domains, &rows)?;
+    Ok(choices::tune(treatment, &table))
+}
+
+/// The sample with its sensitive columns, which stand behind the quasi-identifiers.
+fn with_sensitive(
+    mut table: Table,
+    treatment: &Treatment,
+    domains: &[SensitiveDomain],
+    rows: &RecordBatch,
+) -> Result<Table> {
+    let sensitive = rows.columns().iter().skip(table.axes.len());
     for ((column, domain), array) in treatment.sensitive.iter().zip(domains).zip(sensitive) {
         table.sensitive.push(encode_sensitive(column, domain, array)?);
     }
-    Ok(choices::tune(treatment, &table))
+    Ok(table)
 }

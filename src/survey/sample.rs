@@ -15,7 +15,7 @@ use crate::error::Result;
 pub const SAMPLE_ROWS: usize = 1 << 17;
 
 /// Rows gathered before they are folded: folding seldom costs little time, folding early little memory.
-const MOST_PENDING: usize = 2 * SAMPLE_ROWS;
+const MAX_PENDING: usize = 2 * SAMPLE_ROWS;
 
 /// How many times as many rows as are needed a first ceiling lets through, were no two rows alike. What is spared by a lower
 /// one is little; with this one, a table in which every row occurs three times is still sampled at the first try.
@@ -30,7 +30,7 @@ pub(crate) fn first_ceiling(rows: u64) -> u64 {
 
 /// The hash below which enough rows lie when `found` lie below `ceiling`.
 #[cfg(feature = "cluster")]
-pub(super) fn raised(ceiling: u64, found: u64) -> u64 {
+pub(crate) fn raised(ceiling: u64, found: u64) -> u64 {
     let wanted = SPARE * SAMPLE_ROWS as f64;
     match found as f64 > wanted * (ceiling as f64 / u64::MAX as f64) {
         true => (ceiling as f64 * (wanted / found as f64)) as u64,
@@ -43,7 +43,7 @@ type Part = (RecordBatch, Vec<u64>, Vec<u64>);
 
 /// Collects the sample of one partition.
 #[derive(Debug, Clone)]
-pub(super) struct Sampler {
+pub(crate) struct Sampler {
     schema: SchemaRef,
     seed: u64,
     /// Rows at or above this hash are passed over.
@@ -63,25 +63,25 @@ pub struct Sample {
 }
 
 impl Sampler {
-    pub(super) fn new(schema: SchemaRef, seed: u64) -> Self {
+    pub(crate) fn new(schema: SchemaRef, seed: u64) -> Self {
         Self { schema, seed, ceiling: u64::MAX, parts: Vec::new(), pending: 0, size: 0 }
     }
 
     /// The same, of rows below a hash.
     #[cfg(feature = "cluster")]
-    pub(super) fn below(self, ceiling: u64) -> Self {
+    pub(crate) fn below(self, ceiling: u64) -> Self {
         Self { ceiling, ..self }
     }
 
     /// The ceiling and the rows below it, when a higher one would have let more through.
     #[cfg(feature = "cluster")]
-    pub(super) fn short(&mut self) -> Result<Option<(u64, u64)>> {
+    pub(crate) fn short(&mut self) -> Result<Option<(u64, u64)>> {
         self.compact()?;
         let short = self.ceiling < u64::MAX && self.pending < SAMPLE_ROWS;
         Ok(short.then_some((self.ceiling, self.pending as u64)))
     }
 
-    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let hashes = row_hashes(batch.columns(), batch.num_rows(), self.seed)?;
         let keep = BooleanBuffer::collect_bool(hashes.len(), |row| hashes[row] < self.ceiling);
         if keep.has_true() {
@@ -93,11 +93,11 @@ impl Sampler {
     }
 
     /// Bytes held by the rows gathered so far, and by those that folding takes from them.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.size + self.size / 2
     }
 
-    pub(super) fn merge(&mut self, other: Self) -> Result<()> {
+    pub(crate) fn merge(&mut self, other: Self) -> Result<()> {
         self.ceiling = self.ceiling.min(other.ceiling);
         for (rows, hashes, counts) in other.parts {
             self.push(rows, hashes, Some(counts))?;
@@ -107,14 +107,20 @@ impl Sampler {
 
     /// The rows chosen so far with their hashes and counts, and the bound below which they lie.
     #[cfg(feature = "cluster")]
-    pub(super) fn into_parts(mut self) -> Result<(u64, Vec<Part>)> {
+    pub(crate) fn into_parts(mut self) -> Result<(u64, Vec<Part>)> {
         self.compact()?;
         Ok((self.ceiling, self.parts))
     }
 
+    /// The seed of the hashes by which rows are chosen.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// A sampler that has chosen these rows.
     #[cfg(feature = "cluster")]
-    pub(super) fn of_part(schema: SchemaRef, seed: u64, ceiling: u64, part: Option<Part>) -> Result<Self> {
+    pub(crate) fn of_part(schema: SchemaRef, seed: u64, ceiling: u64, part: Option<Part>) -> Result<Self> {
         let mut sampler = Self { ceiling, ..Self::new(schema, seed) };
         if let Some((rows, hashes, counts)) = part {
             // Names and metadata may have changed on the way, types not.
@@ -124,7 +130,7 @@ impl Sampler {
         Ok(sampler)
     }
 
-    pub(super) fn finish(mut self) -> Result<Sample> {
+    pub(crate) fn finish(mut self) -> Result<Sample> {
         self.compact()?;
         Ok(match self.parts.pop() {
             Some((rows, _, counts)) => Sample { rows, counts },
@@ -137,7 +143,7 @@ impl Sampler {
         self.size += part_size(&rows);
         let counts = counts.unwrap_or_else(|| vec![1; rows.num_rows()]);
         self.parts.push((rows, hashes, counts));
-        if self.pending > MOST_PENDING { self.compact() } else { Ok(()) }
+        if self.pending > MAX_PENDING { self.compact() } else { Ok(()) }
     }
 
     /// Folds equal rows into one and keeps those with the smallest hashes.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};
 use datafusion::common::HashSet;
 
-use crate::encode::{MOST_CODES, row_hashes};
+use crate::encode::{MAX_CODES, row_hashes};
 use crate::error::Result;
 
 /// Distinct hashes, bounded.
@@ -29,7 +29,7 @@ impl Default for HashSketch {
 impl HashSketch {
     /// Adds a hash.
     pub fn add(&mut self, hash: u64) {
-        if hash < self.ceiling && self.kept.insert(hash) && self.kept.len() > 2 * MOST_CODES {
+        if hash < self.ceiling && self.kept.insert(hash) && self.kept.len() > 2 * MAX_CODES {
             self.shrink();
         }
     }
@@ -45,7 +45,7 @@ impl HashSketch {
     /// Number of distinct hashes seen, estimated when they were too many to keep.
     pub fn distinct(mut self) -> u64 {
         // Beyond the bound the estimate always rests on the same number of smallest hashes, however they came.
-        if self.kept.len() > MOST_CODES {
+        if self.kept.len() > MAX_CODES {
             self.shrink();
         }
         estimate(self.kept.len() as u64, self.ceiling)
@@ -67,7 +67,7 @@ impl HashSketch {
 
     fn shrink(&mut self) {
         let mut hashes: Vec<u64> = self.kept.iter().copied().collect();
-        let (_, middle, _) = hashes.select_nth_unstable(MOST_CODES);
+        let (_, middle, _) = hashes.select_nth_unstable(MAX_CODES);
         self.ceiling = *middle;
         let ceiling = self.ceiling;
         self.kept.retain(|hash| *hash < ceiling);
@@ -107,7 +107,7 @@ impl WordSketch {
         for (row, hash) in row_hashes(&[column], values.len(), 0)?.into_iter().enumerate() {
             if hash < self.ceiling {
                 self.kept.entry(hash).or_insert_with(|| values.value(row).to_owned());
-                if self.kept.len() > MOST_CODES {
+                if self.kept.len() > MAX_CODES {
                     self.pop();
                 }
             }
@@ -139,8 +139,7 @@ impl WordSketch {
     pub fn merge(&mut self, other: Self) {
         self.ceiling = self.ceiling.min(other.ceiling);
         self.kept.extend(other.kept);
-        while self.kept.len() > MOST_CODES || self.kept.last_key_value().is_some_and(|(hash, _)| *hash >= self.ceiling)
-        {
+        while self.kept.len() > MAX_CODES || self.kept.last_key_value().is_some_and(|(hash, _)| *hash >= self.ceiling) {
             self.pop();
         }
     }
@@ -214,10 +213,10 @@ mod tests {
     fn one_word_too_many_is_never_called_complete() {
         for seed in 0..4 {
             let mut sketch = WordSketch::default();
-            sketch.add(&words(seed * 100_000..seed * 100_000 + MOST_CODES as u32 + 1)).unwrap();
+            sketch.add(&words(seed * 100_000..seed * 100_000 + MAX_CODES as u32 + 1)).unwrap();
             let (kept, distinct) = sketch.finish();
-            assert_eq!(kept.len(), MOST_CODES);
-            assert!(distinct > MOST_CODES as u64);
+            assert_eq!(kept.len(), MAX_CODES);
+            assert!(distinct > MAX_CODES as u64);
         }
     }
 

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use datafusion::arrow::array::ArrayRef;
 
 use super::Sample;
-use crate::encode::{is_number, is_time, positions, row_hashes};
+use crate::encode::{positions, row_hashes};
 use crate::error::Result;
-use crate::job::Treatment;
 use crate::permutation::correlation::Column;
 use crate::permutation::medoids;
+use crate::treatment::{Treatment, is_number, is_time};
 
 /// Rows by which dependence is told.
 const COMPARED_ROWS: usize = 10_000;

@@ -17,9 +17,8 @@ use super::facts::{Collector, SensitiveCollector};
 use super::sample::{Sampler, raised};
 use super::sketch::{HashSketch, WordSketch};
 use super::{Survey, Surveyor};
-use crate::encode::Reference;
 use crate::error::{Error, Result};
-use crate::job::Treatment;
+use crate::treatment::Treatment;
 
 /// Rows of the sample in one piece.
 const SLICE: usize = 1 << 14;
@@ -77,6 +76,8 @@ struct Line {
     max: f64,
     #[prost(bool, tag = "3")]
     whole: bool,
+    #[prost(bytes = "vec", repeated, tag = "4")]
+    values: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -111,13 +112,15 @@ struct Sensitive {
 
 #[derive(Clone, PartialEq, Message)]
 struct Counts {
-    #[prost(btree_map = "fixed64, uint64", tag = "1")]
-    counts: BTreeMap<u64, u64>,
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    keys: Vec<Vec<u8>>,
+    #[prost(uint64, repeated, tag = "2")]
+    counts: Vec<u64>,
 }
 
 impl Surveyor {
     /// The pieces of this state.
-    pub(super) fn pieces(self) -> Result<Vec<Vec<u8>>> {
+    pub(crate) fn pieces(self) -> Result<Vec<Vec<u8>>> {
         let columns = Columns {
             rows: self.rows,
             members: self.members,
@@ -150,7 +153,7 @@ impl Surveyor {
             other.sensitive = columns.sensitive.into_iter().map(SensitiveCollector::from).collect();
         }
         let part = if piece.sample.is_empty() { None } else { read(&piece.sample)? };
-        other.sampler = Sampler::of_part(Arc::clone(&self.schema), treatment.policy.method.seed, piece.ceiling, part)?;
+        other.sampler = Sampler::of_part(Arc::clone(&self.schema), self.sampler.seed(), piece.ceiling, part)?;
         self.merge(other)
     }
 }
@@ -165,17 +168,17 @@ pub(crate) enum Merged {
 }
 
 /// Merges the pieces of all partitions of a plan over `schema` to a survey.
-pub fn merge_pieces<'a>(
-    treatment: &Treatment,
+pub async fn merge_pieces<'a>(
+    treatment: Arc<Treatment>,
     schema: SchemaRef,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     cell_rows: usize,
 ) -> Result<Merged> {
-    let mut whole = Surveyor::new(treatment, schema);
-    pieces.into_iter().try_for_each(|piece| whole.add_piece(treatment, piece))?;
+    let mut whole = Surveyor::new(&treatment, schema);
+    pieces.into_iter().try_for_each(|piece| whole.add_piece(&treatment, piece))?;
     Ok(match whole.sampler.short()? {
         Some((ceiling, found)) => Merged::Short(raised(ceiling, found)),
-        None => Merged::Survey(Box::new(whole.finish(treatment, cell_rows)?)),
+        None => Merged::Survey(Box::new(whole.conclude(treatment, cell_rows).await?)),
     })
 }
 
@@ -213,7 +216,9 @@ fn read(bytes: &[u8]) -> Result<Option<Part>> {
 impl From<Collector> for Quasi {
     fn from(collector: Collector) -> Self {
         let (nulls, kind) = match collector {
-            Collector::Line { min, max, whole, nulls } => (nulls, Kind::Line(Line { min, max, whole })),
+            Collector::Line { min, max, whole, nulls, values } => {
+                (nulls, Kind::Line(Line { min, max, whole, values: values.into_iter().collect() }))
+            }
             Collector::Leaves { unknown, nulls, leaves } => {
                 (nulls, Kind::Leaves(Leaves { unknown, leaves: leaves.into_iter().map(u32::from).collect() }))
             }
@@ -231,7 +236,9 @@ impl TryFrom<Quasi> for Collector {
 
     fn try_from(Quasi { nulls, kind }: Quasi) -> Result<Self> {
         Ok(match kind.ok_or_else(|| broken("a column is missing"))? {
-            Kind::Line(Line { min, max, whole }) => Self::Line { min, max, whole, nulls },
+            Kind::Line(Line { min, max, whole, values }) => {
+                Self::Line { min, max, whole, nulls, values: values.into_iter().collect() }
+            }
             Kind::Leaves(Leaves { unknown, leaves }) => {
                 let leaves = leaves.into_iter().map(|leaf| leaf.try_into().map_err(|_| broken("a leaf is unknown")));
                 Self::Leaves { unknown, nulls, leaves: leaves.collect::<Result<_>>()? }
@@ -246,7 +253,10 @@ impl TryFrom<Quasi> for Collector {
 impl From<SensitiveCollector> for Sensitive {
     fn from(collector: SensitiveCollector) -> Self {
         let (ceiling, hashes) = collector.hashes.into_parts();
-        let reference = collector.reference.map(|reference| Counts { counts: reference.counts().clone() });
+        let reference = collector.reference.map(|reference| {
+            let (keys, counts) = reference.counts().map(|(key, count)| (key.to_vec(), count)).unzip();
+            Counts { keys, counts }
+        });
         Self { min: collector.min, max: collector.max, ceiling, hashes, reference }
     }
 }
@@ -257,7 +267,7 @@ impl From<Sensitive> for SensitiveCollector {
             min: message.min,
             max: message.max,
             hashes: HashSketch::from_parts(message.ceiling, message.hashes),
-            reference: message.reference.map(|reference| Reference::from(reference.counts)),
+            reference: message.reference.map(|counts| counts.keys.into_iter().zip(counts.counts).collect()),
         }
     }
 }

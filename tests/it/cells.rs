@@ -63,14 +63,16 @@ fn many_cells_lose_hardly_more_than_one() {
          postcode = { role = \"quasi\", hierarchy.mask = \"right\" }\n\
          arrival = { role = \"quasi\", hierarchy.calendar = [\"month\", \"year\", \"decade\"] }\nincome.role = \"sensitive\"",
     );
-    let loss = |cells: usize| {
-        let set = format!("sink.url={}", desk.name(&format!("out{cells}")));
-        let rows = (60_000 / cells).to_string();
-        let ran = desk.run(&["--json", "--set", &set, "--cell-rows", &rows]).ok();
+    let loss = |cells: usize, seed: u64| {
+        let set = format!("sink.url={}", desk.name(&format!("out{cells}-{seed}")));
+        let (rows, seed) = ((60_000 / cells).to_string(), format!("method.seed={seed}"));
+        let ran = desk.run(&["--json", "--set", &set, "--set", &seed, "--cell-rows", &rows]).ok();
         let told: Value = serde_json::from_str(&ran.out).unwrap();
         assert!(told["cells"].as_u64().unwrap() as usize * 2 >= cells, "{}", told["cells"]);
         told["scores"]["gcp"].as_f64().unwrap()
     };
-    let (one, many) = (loss(1), loss(16));
-    assert!(many < one * 1.02, "{one} with one cell, {many} with many");
+    // The loss of one cell differs by 1 % from seed to seed.
+    let mean = |cells: usize| (1..=3).map(|seed| loss(cells, seed)).sum::<f64>() / 3.0;
+    let (one, many) = (mean(1), mean(16));
+    assert!(many < one * 1.03, "{one} with one cell, {many} with many");
 }

@@ -8,7 +8,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use serde_json::{Value, json};
 
-use crate::support::{Desk, batch, multiset, read_parquet, shell, throng, write_parquet};
+use crate::support::{Desk, INDEPENDENT, batch, multiset, read_parquet, seeded, shell, throng, write_parquet};
 use crate::tables::{JOB, people};
 
 /// Writes a version of a Delta log.
@@ -28,7 +28,7 @@ fn add(table: &Path, name: &str, rows: std::ops::Range<usize>) -> Value {
 }
 
 /// A table of two versions: 200 rows, then 100 of them exchanged for 150 others.
-fn people_table(table: &Path) {
+pub fn people_table(table: &Path) {
     let field = |name: &str, kind: &str| json!({ "name": name, "type": kind, "nullable": true, "metadata": {} });
     let fields = [field("id", "long"), field("age", "integer"), field("town", "string"), field("ill", "string")];
     let schema = json!({ "type": "struct", "fields": fields }).to_string();
@@ -42,7 +42,7 @@ fn people_table(table: &Path) {
 }
 
 fn job(desk: &Desk, source: &str, sink: &str, rest: &str) {
-    desk.write("job.toml", &format!("version = 1\n{source}\n{sink}\n{rest}"));
+    desk.write("job.toml", &format!("version = 1\n{source}\n{sink}\n{}", seeded(rest)));
 }
 
 fn manifest(desk: &Desk) -> Value {
@@ -58,7 +58,7 @@ fn a_version_of_a_delta_table_is_read() {
         ("source.url = \"delta://table\"", 1, 250),
         ("source = { url = \"table\", version = 0 }", 0, 200),
     ] {
-        job(&desk, source, "sink.url = \"out\"", JOB);
+        job(&desk, source, INDEPENDENT, JOB);
         desk.throng("check", &[]).ok();
         let found = manifest(&desk);
         assert_eq!((&found["input"][0]["version"], &found["rows_read"]), (&json!(version), &json!(rows)), "{source}");
@@ -68,7 +68,7 @@ fn a_version_of_a_delta_table_is_read() {
     let table = desk.path("table");
     log(&table, 2, &[add(&table, "d.parquet", 350..400)]);
     assert!(desk.run(&[]).ok().err.contains("released before"));
-    job(&desk, "source.url = \"table\"", "sink.url = \"out\"", JOB);
+    job(&desk, "source.url = \"table\"", INDEPENDENT, JOB);
     assert_eq!(manifest(&desk)["rows_read"], 300);
     job(&desk, "source = { url = \"table\", version = 9 }", "sink.url = \"out\"", JOB);
     desk.run(&[]).refused(4, &["no version 9"]);
@@ -116,7 +116,7 @@ fn rows(table: &Path) -> RecordBatch {
     concat_batches(&parts[0].schema(), &parts).unwrap()
 }
 
-const SINK: &str = "sink = { url = \"out\", format = \"delta\" }";
+const SINK: &str = "sink = { url = \"out\", format = \"delta\", releases = \"independent\" }";
 
 #[test]
 fn a_release_is_a_version() {

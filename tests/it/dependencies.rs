@@ -39,7 +39,9 @@ fn assert_no_values(text: &str) {
 fn gorla_r2_is_released_with_a_warning() {
     let desk = gorla("");
     let ran = desk.run(&[]).ok();
-    assert!(ran.err.contains("4 classes with 4 rows hold fewer than k = 2"), "{}", ran.err);
+    let finding = "4 rows fit people whom fewer than k = 2 rows of their class fit";
+    assert!(ran.err.contains(finding), "{}", ran.err);
+    assert!(ran.out.contains(&format!("WARNING: to a reader who knows the dependencies, {finding}")), "{}", ran.out);
     assert_no_values(&ran.err);
     assert_no_values(&ran.out);
     let rows = desk.released();
@@ -62,19 +64,35 @@ fn gorla_r2_is_released_with_a_warning() {
     assert_eq!((of(0, "instances"), of(0, "loss"), of(0, "preserved"), of(0, "violations")), (4.0, 0.0, 1.0, 0.0));
     assert_eq!((of(1, "instances"), of(1, "loss")), (2.0, 0.0));
     let verified = desk.throng("verify", &[]).ok();
-    assert!(verified.err.contains("4 classes with 4 rows"), "{}", verified.err);
+    assert!(verified.err.contains(finding), "{}", verified.err);
     let attacked = desk.throng("attack", &["--json"]).ok();
     let found: serde_json::Value = serde_json::from_str(&attacked.out).unwrap();
     assert_eq!(&found["inference"], inferred);
     let told = desk.throng("attack", &[]).ok().out;
-    assert!(told.contains("6 classes, the smallest of 1 rows, 4 rows in classes below k"), "{told}");
+    let sets = "6 sets of rows fit somebody, the smallest of 1 rows; 4 rows fit people with fewer than k";
+    assert!(told.contains(sets), "{told}");
+    // The page is written, and does not call that well.
+    let page = desk.name("page.html");
+    let reported = desk.throng("report", &["--output", &page]);
+    assert!(
+        reported.code == Some(5)
+            && reported.err.contains(&format!("inference: to a reader who knows the dependencies, {finding}")),
+        "{reported:?}"
+    );
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains("does not hold what it promises") && page.contains(finding) && !page.contains("verdict holds")
+    );
 }
 
 #[test]
 fn gorla_r2_is_rejected_on_demand() {
     let desk = gorla("privacy.inference = \"reject\"");
     let ran = desk.run(&[]);
-    ran.refused(5, &["inference: to a reader who knows the dependencies, 4 classes with 4 rows hold fewer than k = 2"]);
+    ran.refused(
+        5,
+        &["inference: to a reader who knows the dependencies, 4 rows fit people whom fewer than k = 2 rows"],
+    );
     assert_no_values(&ran.err);
     assert!(desk.sink_files().is_empty(), "nothing is left behind");
     // A release that was made with a warning is refused by a policy that rejects.
@@ -83,19 +101,21 @@ fn gorla_r2_is_rejected_on_demand() {
     desk.throng("verify", &["--set", "privacy.inference=reject"]).refused(5, &["inference: ", "policy: "]);
 }
 
+/// Groups that the dependencies take apart are formed anew, as in the thesis' R'; no column is withheld.
 #[test]
 fn gorla_r2_is_repaired_on_demand() {
     let desk = gorla("privacy.inference = \"repair\"");
     let ran = desk.run(&[]).ok();
-    assert!(ran.out.contains("withheld: med"), "{}", ran.out);
-    assert_eq!(texts(&desk.released(), "med"), ["*"; 8]);
+    assert!(!ran.out.contains("withheld"), "{}", ran.out);
+    let medications = counts(texts(&desk.released(), "med"));
+    assert_eq!(medications.values().sum::<usize>(), 8);
+    assert!(medications.keys().any(|medication| medication != "*"), "{medications:?}");
     let manifest = manifest(&desk.path("out"));
     let inferred = &manifest["verification"]["inference"];
     assert_eq!((&inferred["smallest"], &inferred["small_classes"]), (&2.into(), &0.into()));
-    assert_eq!(inferred["withheld"][0], "med");
-    assert_eq!(manifest["scores"]["by_column"]["med"], 1.0);
-    assert_eq!(manifest["dependencies"][1]["loss"], 0.5, "half of diag -> med is lost");
+    assert_eq!((&inferred["exposed_rows"], &inferred["withheld"]), (&0.into(), &serde_json::Value::Null));
     desk.throng("verify", &[]).ok();
+    desk.throng("report", &["--output", &desk.name("page.html")]).ok();
 }
 
 /// A query sees its rows go by and cannot take them back.
@@ -167,20 +187,30 @@ fn ranges(rows: &RecordBatch, column: &str) -> Vec<(i32, i32)> {
     (0..rows.num_rows()).map(|row| (end(0, row), end(1, row))).collect()
 }
 
-/// Class sizes after `ward -> floor` has been followed, found without Throng.
-fn followed(rows: &RecordBatch) -> Vec<usize> {
+/// Rows whose floor fewer than four rows of their class fit once `ward -> floor` has been followed, and the fewest that
+/// fit any, found without Throng.
+fn followed(rows: &RecordBatch) -> (usize, usize) {
     let wards = texts(rows, "ward");
     let floors = ranges(rows, "floor");
+    // What is left of the floor of every ward.
     let mut told: BTreeMap<&String, (i32, i32)> = BTreeMap::new();
     for (ward, floor) in wards.iter().zip(&floors) {
         let known = told.entry(ward).or_insert(*floor);
         *known = (known.0.max(floor.0), known.1.min(floor.1));
     }
-    let others = lines(rows, &["zip".to_owned(), "state".to_owned()]);
-    let classes = others.iter().zip(&wards).map(|(line, ward)| format!("{line}{:?}", told[ward]));
-    let mut sizes: Vec<usize> = counts(classes.collect()).into_values().collect();
-    sizes.sort_unstable();
-    sizes
+    let mut classes: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let names = ["zip", "state", "floor"].map(str::to_owned);
+    lines(rows, &names).into_iter().enumerate().for_each(|(row, class)| classes.entry(class).or_default().push(row));
+    let mut crowds = Vec::new();
+    for class in classes.values() {
+        for &row in class {
+            // The floor of the person is half of the number of their ward.
+            let floor = 900_100 + (wards[row].parse::<i32>().unwrap() - 600_100) / 2;
+            let fits = |other: &&usize| (told[&wards[**other]].0..=told[&wards[**other]].1).contains(&floor);
+            crowds.push(class.iter().filter(fits).count());
+        }
+    }
+    (crowds.iter().filter(|crowd| **crowd < 4).count(), *crowds.iter().min().unwrap())
 }
 
 #[test]
@@ -189,25 +219,90 @@ fn the_chase_is_what_a_reader_would_do() {
         let desk =
             wards(&format!("method.name = \"{method}\"\ndependencies = [{{ from = [\"ward\"], to = [\"floor\"] }}]"));
         desk.run(&["--partitions", "3"]).ok();
-        let sizes = followed(&desk.released());
+        let (exposed, smallest) = followed(&desk.released());
         let manifest = manifest(&desk.path("out"));
         let inferred = &manifest["verification"]["inference"];
-        let small: Vec<usize> = sizes.iter().copied().filter(|size| *size < 4).collect();
-        assert!(!small.is_empty(), "{method}: the test wants something to find");
-        assert_eq!(inferred["classes"], sizes.len(), "{method}");
-        assert_eq!(inferred["smallest"], sizes[0], "{method}");
-        assert_eq!(inferred["small_classes"], small.len(), "{method}");
-        assert_eq!(inferred["exposed_rows"], small.iter().sum::<usize>(), "{method}");
+        assert!(exposed > 0, "{method}: the test wants something to find");
+        assert_eq!(inferred["exposed_rows"], exposed, "{method}");
+        assert_eq!(inferred["smallest"], smallest, "{method}");
 
         let repair = ["--set", "privacy.inference=repair", "--set", "sink.url=repaired"];
         desk.run(&repair).ok();
         let rows = crate::support::released(&desk.path("repaired"));
+        assert_eq!(followed(&rows).0, 0, "{method}");
         let floors = rows.column_by_name("floor").unwrap().as_struct();
-        assert!(floors.null_count() == 0 && floors.column(0).null_count() == rows.num_rows(), "{method}");
-        let classes = counts(lines(&rows, &["zip".to_owned(), "state".to_owned()]));
-        assert!(classes.values().all(|size| *size >= 4), "{method}");
+        assert!(floors.column(0).null_count() < rows.num_rows(), "{method}: the column is not withheld");
         desk.throng("verify", &repair).ok();
     }
+}
+
+/// `i, c -> a` where `c` is published as it is: whoever knows somebody's i and a knows their c, whatever is generalised.
+/// That is the case of the inspections, with an action of its own for every flag.
+#[test]
+fn left_sides_are_narrowed_by_right_sides_that_do_not_fit() {
+    let column = |of: &dyn Fn(i32) -> i32| Arc::new(Int32Array::from_iter_values((0..600).map(of))) as ArrayRef;
+    // Some kinds are common and published as they are, others rare.
+    let kind = |row: i32| (7.0 * f64::from(row * 7919 % 1000).powi(2) / 1e6).floor() as i32;
+    let flag = |row: i32| row * 31 % 101 % 3;
+    let columns = vec![
+        ("place", column(&|row| 500_100 + row * 17 % 40)),
+        ("kind", column(&|row| 700_100 + kind(row))),
+        ("action", column(&|row| 800_100 + (kind(row) * 3 + flag(row)) % 5)),
+        ("flag", column(&|row| 600_100 + flag(row))),
+    ];
+    let job = "privacy.k = 5\nmethod.name = \"mondrian\"\ndependencies = [{ from = [\"kind\", \"flag\"], to = [\"action\"] }]\n\
+               [columns]\nplace.role = \"quasi\"\nkind.role = \"quasi\"\naction.role = \"quasi\"\nflag.role = \"sensitive\"\n";
+    let desk = Desk::with(columns, job);
+    desk.run(&[]).ok();
+    let told = manifest(&desk.path("out"));
+    let exposed = told["verification"]["inference"]["exposed_rows"].as_u64().unwrap();
+    // Once every action is known, only rows of the same flag fit.
+    let rows = desk.released();
+    let same = counts(lines(&rows, &["place", "kind", "action", "flag"].map(str::to_owned)));
+    let truth: u64 = same.values().filter(|size| **size < 5).sum::<usize>() as u64;
+    assert!(truth > 100, "{truth}");
+    assert_eq!(exposed, truth);
+    // With l-diversity of the flag, rows of one flag that are left are a breach, however many there are.
+    let diverse = ["--set", "privacy.l-diversity={ column = \"flag\", kind = \"distinct\", l = 2 }"];
+    let set = ["--set", "sink.url=diverse"];
+    desk.run(&[&diverse[..], &set].concat()).ok();
+    let told = manifest(&desk.path("diverse"));
+    let breaches = told["verification"]["inference"]["breaches"].as_object().unwrap().clone();
+    assert!(breaches["l-diversity"].as_u64().unwrap() > 50, "{breaches:?}");
+    // Groups are formed so that enough rows of every flag stay together; no column is withheld.
+    let repair = ["--set", "privacy.inference=repair", "--set", "sink.url=repaired"];
+    desk.run(&repair).ok();
+    desk.throng("verify", &repair).ok();
+    let told = manifest(&desk.path("repaired"));
+    let inferred = &told["verification"]["inference"];
+    assert_eq!((&inferred["exposed_rows"], &inferred["withheld"]), (&0.into(), &serde_json::Value::Null));
+    assert!(told["scores"]["gcp"].as_f64().unwrap() < 0.2, "{}", told["scores"]["gcp"]);
+    let rows = crate::support::released(&desk.path("repaired"));
+    let same = counts(lines(&rows, &["place", "kind", "action", "flag"].map(str::to_owned)));
+    assert!(same.values().all(|size| *size >= 5));
+}
+
+/// One row in a hundred that contradicts a dependency hides nothing of what the others say.
+#[test]
+fn tolerance_does_not_turn_the_chase_off() {
+    let exposed = |rest: &str, wrong: bool| {
+        let column = |of: &dyn Fn(i32) -> i32| Arc::new(Int32Array::from_iter_values((0..600).map(of))) as ArrayRef;
+        let columns = vec![
+            ("zip", column(&|row| 700_100 + row * 7 % 40)),
+            ("floor", column(&|row| 900_100 + if wrong && row % 200 == 3 { 11 } else { row * 11 % 23 / 2 })),
+            ("ward", column(&|row| 600_100 + row * 11 % 23)),
+        ];
+        let job = format!(
+            "privacy.k = 4\nmethod.name = \"mondrian\"\ndependencies = [{{ from = [\"ward\"], to = [\"floor\"]{rest} }}]\n\
+             [columns]\nzip.role = \"quasi\"\nfloor.role = \"quasi\"\nward.role = \"sensitive\"\n"
+        );
+        let desk = Desk::with(columns, &job);
+        desk.run(&[]).ok();
+        manifest(&desk.path("out"))["verification"]["inference"]["exposed_rows"].as_u64().unwrap()
+    };
+    let clean = exposed("", false);
+    let tolerated = exposed(", tolerance = 0.01", true);
+    assert!(clean > 50 && tolerated * 10 >= clean * 8, "{tolerated} with three wrong rows, {clean} without");
 }
 
 #[test]

@@ -49,15 +49,17 @@ fn named(guide: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_guide_to_methods_knows_every_method_and_rule() {
-    let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/guide/methods.rs")).unwrap();
-    let named = named(&guide);
-    for method in throng::method::catalogue::METHODS {
-        assert!(named.contains(&method.name), "src/guide/methods.rs does not tell of the method `{}`", method.name);
+fn the_guides_know_every_method_and_rule() {
+    let guide =
+        |name: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/guide").join(name)).unwrap();
+    let (methods, rules) = (guide("methods.rs"), guide("rules.rs"));
+    let (methods, rules) = (named(&methods), named(&rules));
+    for method in throng_core::methods::METHODS {
+        assert!(methods.contains(&method.name), "src/guide/methods.rs does not list the method `{}`", method.name);
     }
     let schema: serde_json::Value = serde_json::from_str(&throng(&["schema"]).ok().out).unwrap();
     let keys = schema["$defs"]["Privacy"]["properties"].as_object().unwrap();
     for key in keys.keys().filter(|key| !["person", "max-suppression"].contains(&key.as_str())) {
-        assert!(named.contains(&key.as_str()), "src/guide/methods.rs does not tell of the rule `{key}`");
+        assert!(rules.contains(&key.as_str()), "src/guide/rules.rs does not list the rule `{key}`");
     }
 }

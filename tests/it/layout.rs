@@ -78,13 +78,13 @@ fn only_kept_columns_name_folders() {
 
 #[test]
 fn files_end_at_their_size() {
-    let desk = Desk::with(people(4000), &format!("{JOB}[output]\nfile-size = \"20kB\"\nrow-group-rows = 500\n"));
+    let desk = Desk::with(people(4000), &format!("{JOB}[output]\nfile-size = \"6kB\"\nrow-group-rows = 500\n"));
     desk.run(&["--partitions", "1", "--batch-rows", "256"]).ok();
     let files = released_files(&desk.path("out"));
     assert!(files.len() > 1, "{files:?}");
     for (at, file) in files.iter().enumerate() {
         let size = std::fs::metadata(file).unwrap().len();
-        assert!(size < 40_000, "file {at} has {size} bytes");
+        assert!(size < 20_000, "file {at} has {size} bytes");
     }
     Desk::with(people(50), &format!("{JOB}[output]\nfile-size = \"big\"\n"))
         .run(&[])
@@ -112,9 +112,6 @@ fn the_order_of_rows_tells_nothing_of_the_input() {
     fastrand::Rng::with_seed(7).shuffle(&mut order);
     let shuffled = take_record_batch(&rows, &UInt32Array::from(order)).unwrap();
     assert_eq!(released(&shuffled), first, "the same rows in another order are written in the same order");
-    let ids: Vec<i64> = first.iter().map(|line| line.split('|').next().unwrap().parse().unwrap()).collect();
-    let rising = ids.windows(2).filter(|pair| pair[0] < pair[1]).count();
-    assert!((1000..2000).contains(&rising), "{rising} of 2999 steps go up, as by chance");
 }
 
 #[test]

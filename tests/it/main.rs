@@ -4,24 +4,33 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     clippy::print_stderr,
     reason = "helpers of tests, outside of any #[test] function, may fail as tests do"
 )]
 
 mod adult;
+mod adversary;
+mod adversary_measures;
 mod bad_input;
+mod bound;
 mod canary;
 mod cells;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod commands;
+mod compared;
+#[cfg(feature = "delta")]
+mod composed;
 #[cfg(feature = "delta")]
 mod delta;
 mod dependencies;
 mod determinism;
+mod exact;
 mod experiments;
 mod explain;
 mod exploring;
+mod fuzz;
 mod guides;
 mod identifiers;
 mod invariants;
@@ -31,6 +40,7 @@ mod manners;
 mod memory;
 mod messages;
 mod methods;
+mod mutations;
 mod nulls;
 mod observing;
 mod oracle;
@@ -38,8 +48,10 @@ mod people;
 mod permuted;
 mod pipelines;
 mod presence;
+mod publishing_again;
 mod queries;
 mod readings;
+mod robustness;
 mod rules;
 #[path = "../../benches/support/skew.rs"]
 mod skew;

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray, RecordBatch, UInt64Array};
+use datafusion::arrow::array::{ArrayRef, AsArray, Int32Array, RecordBatch, UInt64Array};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::UInt64Type;
-use throng::method::catalogue::METHODS;
+use throng_core::methods::METHODS;
 
 use crate::support::{
     Desk, counts, lines, manifest, multiset, read_parquet, released_files, texts, throng, write_parquet,
@@ -97,6 +98,44 @@ fn every_method_publishes_the_same_for_any_number_of_partitions() {
         let one = published(&format!("{}-one", entry.name), &["--partitions", "1"]);
         let many = published(&format!("{}-many", entry.name), &["--partitions", "5", "--batch-rows", "100"]);
         assert!(one == many, "{} depends on partitions or batches", entry.name);
+    }
+}
+
+/// What was tuned follows all rows of the source. Where some are not published, nothing that leaves may tell it: not manifest,
+/// summary, page, plan, sweep or log.
+#[test]
+fn tuned_parameters_are_told_only_where_every_row_is_published() {
+    let rows = 240;
+    let age = Int32Array::from_iter((0..rows).map(|row| (row % 40 > 0).then_some(20 + row * 7 % 50)));
+    let zip = Int32Array::from_iter_values((0..rows).map(|row| 700_100 + row * 13 % 60));
+    let pay = Int32Array::from_iter_values((0..rows).map(|row| 900_100 + row * 31 % 97));
+    let columns = vec![
+        ("age", Arc::new(age) as ArrayRef),
+        ("zip", Arc::new(zip) as ArrayRef),
+        ("pay", Arc::new(pay) as ArrayRef),
+    ];
+    let job = "privacy = { k = 4, max-suppression = 0.5 }\nmethod.name = \"toc\"\n[columns]\nage = { role = \"quasi\" }\n\
+               zip.role = \"quasi\"\npay.role = \"sensitive\"\n";
+    let desk = Desk::with(columns, job);
+    let whole = desk.run(&[]).ok().out;
+    let tuned = manifest(&desk.path("out"))["tuned"].clone();
+    assert!(tuned["delta"].is_number() && tuned["s"].is_number(), "{tuned}");
+    assert!(whole.contains("found from a sample: delta = "));
+
+    let part = ["--set", "columns.age.nulls=drop", "--set", "sink.url=part"];
+    let run = desk.run(&[&part[..], &["-vvv"]].concat()).ok();
+    let told = manifest(&desk.path("part"));
+    assert!(told["rows"].as_u64() < told["rows_read"].as_u64(), "the test wants rows that are not published");
+    assert!(told.get("tuned").is_none_or(|tuned| tuned.as_object().is_some_and(serde_json::Map::is_empty)), "{told}");
+    throng(&["report", &desk.name("part"), "-o", &desk.name("page.html")]).ok();
+    let page = fs::read_to_string(desk.path("page.html")).unwrap();
+    let explained = desk.throng("plan", &part).ok();
+    let swept = desk.throng("sweep", &[&part[..], &["--method", "toc", "--json", "--k", "4"]].concat()).ok();
+    let all = [run.out, run.err, page, explained.out, explained.err, swept.out, swept.err];
+    for text in all {
+        let found = ["found from a sample", "Found from a sample", "Tuned", "delta:", "delta =", "delta\":", "least:"];
+        let lines = text.lines().filter(|line| found.iter().any(|word| line.contains(word)));
+        assert_eq!(lines.collect::<Vec<_>>(), Vec::<&str>::new());
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, Int32Array, RecordBatch, StringArray};
 use datafusion::arrow::compute::{and, filter_record_batch, is_not_null};
 
+use serde_json::Value;
+
 use crate::support::{Desk, batch, manifest, multiset, texts, throng, write_parquet};
 use crate::tables::{JOB, TOWNS, assert_no_values, people, with};
 
@@ -113,7 +115,7 @@ fn queries_and_other_forms_drop_nulls() {
 fn members_without_a_value_are_dropped_with_their_public_rows() {
     let desk = Desk::new();
     let rows = gaps();
-    write_parquet(&desk.path("public.parquet"), &rows);
+    write_parquet(&desk.path("public.parquet"), &rows.project(&[1, 2]).unwrap());
     let inside = BooleanArray::from_iter((0..ROWS).map(|row| Some(row % 3 == 0)));
     let source = filter_record_batch(&rows, &inside).unwrap();
     write_parquet(&desk.path("in.parquet"), &source);
@@ -124,7 +126,10 @@ fn members_without_a_value_are_dropped_with_their_public_rows() {
     desk.throng("verify", &[]).ok();
     let whole = and(&nulls(&source, "age"), &nulls(&source, "town")).unwrap();
     let told = manifest(&desk.path("out"));
-    assert_eq!(told["rows_read"], source.num_rows());
-    assert_eq!(told["suppressed"], source.num_rows() - whole.true_count());
     assert_eq!(told["rows"], whole.true_count());
+    // How many were left out is somebody's secret each: an upper bound in steps of ten is all that is said.
+    let left_out = source.num_rows() - whole.true_count();
+    assert_eq!(told["suppressed"], (left_out / 10 + 1) * 10);
+    assert_eq!(told["rows_read"], whole.true_count() + (left_out / 10 + 1) * 10);
+    assert_eq!((&told["rounded"], &told["dropped"], &told["cell_rows"]), (&true.into(), &Value::Null, &Value::Null));
 }

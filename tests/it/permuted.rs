@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, UInt32Array};
-use datafusion::arrow::compute::take_record_batch;
+use datafusion::arrow::array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray, UInt32Array};
+use datafusion::arrow::compute::{SortColumn, lexsort_to_indices, take_record_batch};
+use datafusion::arrow::datatypes::Int32Type;
 use serde_json::Value;
 
 use crate::support::{
     Desk, batch, counts, lines, manifest, multiset, read_parquet, released_files, texts, write_parquet,
 };
-use crate::tables::{JOB, assert_no_values, people};
+use crate::tables::{JOB, assert_no_values, people, with};
 
 const ROWS: usize = 900;
 
@@ -61,7 +62,7 @@ fn slices_stay_whole_and_others_change_places() {
         assert!(groups.len() > 20 && groups.values().all(|rows| rows.num_rows() >= 5), "{form}");
         let manifest = manifest(&desk.path("out"));
         assert_eq!(manifest["verification"]["classes"]["count"], groups.len());
-        assert!(manifest["seed"].is_null(), "it would help to undo the permutation");
+        assert_eq!(manifest["seed"], 42, "whoever relies on the release must know that it can be re-enacted");
         assert_eq!((&manifest["scores"]["gcp"], &manifest["scores"]["distortion"]), (&0.0.into(), &0.into()));
         assert!(manifest["slices"].as_array().unwrap().iter().all(|slice| !slice.as_array().unwrap().is_empty()));
         desk.throng("report", &["--output", &desk.name("page.html")]).ok();
@@ -166,6 +167,67 @@ fn values_that_change_their_bucket_are_caught() {
         let caught = desk.throng("verify", &[]);
         caught.refused(5, &["files", "truthful: "]);
         assert_no_values(&caught.err);
+    }
+}
+
+/// A release whose groups are right and in which nobody has changed places: no rule is broken and no count is wrong.
+#[test]
+fn values_that_never_changed_places_are_caught() {
+    let source = batch(people(ROWS));
+    let row_of: BTreeMap<String, u32> = texts(&source, "id").into_iter().zip(0..).collect();
+    for form in ["bucketise", "slice", "permute", "anatomy-permuted"] {
+        let desk = desk(&format!("form = \"{form}\""));
+        desk.run(&["--partitions", "1"]).ok();
+        desk.throng("verify", &[]).ok();
+        let files = released_files(&desk.path("out"));
+        let file = files.iter().find(|file| !file.to_str().unwrap().contains("/st/")).unwrap();
+        let rows = read_parquet(file);
+        // Everybody's values are in their group; each gets back their own.
+        let places: UInt32Array = texts(&rows, "id").iter().map(|id| row_of[id]).collect();
+        let own = |field: &str| -> ArrayRef {
+            match source.column_by_name(field) {
+                Some(column) => datafusion::arrow::compute::take(column, &places, None).unwrap(),
+                None => Arc::clone(rows.column_by_name(field).unwrap()),
+            }
+        };
+        let columns: Vec<ArrayRef> = rows.schema().fields().iter().map(|field| own(field.name())).collect();
+        let group = rows.schema().index_of("group").unwrap();
+        let others = (0..columns.len()).filter(|column| *column != group);
+        let keys: Vec<SortColumn> = std::iter::once(group)
+            .chain(others)
+            .map(|column| SortColumn { values: Arc::clone(&columns[column]), options: None })
+            .collect();
+        let order = lexsort_to_indices(&keys, None).unwrap();
+        let unmoved = take_record_batch(&RecordBatch::try_new(rows.schema(), columns).unwrap(), &order).unwrap();
+        assert_ne!(unmoved, rows, "{form}");
+        write_parquet(file, &unmoved);
+        crate::mutations::forge(&desk, file, |_| ());
+        let caught = desk.throng("verify", &[]);
+        caught.refused(
+            5,
+            &["permutation: all values of `", "stand beside their own row", "the chance of that is below 1e-"],
+        );
+        let said: Vec<&str> =
+            caught.err.lines().skip(1).filter(|line| !line.trim().starts_with("permutation: ")).collect();
+        assert!(said.is_empty(), "{form}: nothing else is wrong: {said:?}");
+        assert_no_values(&caught.err);
+    }
+}
+
+/// Columns that the source holds as dictionaries are published, read back and found to be the source's.
+#[test]
+fn dictionaries_are_compared_by_their_values() {
+    for form in ["bucketise", "permute", "slice", "anatomy-permuted"] {
+        let desk = desk(&format!("form = \"{form}\""));
+        let coded = |name: &str| -> ArrayRef {
+            let words = texts(&batch(people(ROWS)), name);
+            let words: DictionaryArray<Int32Type> = words.iter().map(String::as_str).collect();
+            Arc::new(words)
+        };
+        let columns = with(with(people(ROWS), "town", coded("town")), "ill", coded("ill"));
+        write_parquet(&desk.path("in.parquet"), &batch(columns));
+        desk.run(&[]).ok();
+        desk.throng("verify", &[]).ok();
     }
 }
 

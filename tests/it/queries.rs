@@ -43,7 +43,8 @@ fn files_and_groups_give_the_same_answers() {
         assert_eq!((&files["count"], &files["empty"]), (&groups["count"], &groups["empty"]));
         for error in ["mean", "median", "worst"] {
             let (files, groups) = (files[error].as_f64().unwrap(), groups[error].as_f64().unwrap());
-            assert!((files - groups).abs() < 1e-6 * groups.max(1.0), "{error}: {files} and {groups}");
+            // Both are rounded to four digits, and may be on either side of a half.
+            assert!((files - groups).abs() <= 1e-3 * groups, "{error}: {files} and {groups}");
         }
     }
 }

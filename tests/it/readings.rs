@@ -120,18 +120,19 @@ impl Reading {
         }
         match self {
             Self::Ladder => {
-                let at = exact.at[row];
-                let number = |text: &str| text.parse::<f64>().unwrap();
+                // Whole numbers by all their digits, others as fractions.
+                let below = |end: &str| match (value.parse::<i128>(), end.parse::<i128>()) {
+                    (Ok(value), Ok(end)) => value < end,
+                    _ => exact.at[row] < end.parse::<f64>().unwrap(),
+                };
                 if let Some(end) = label.strip_prefix("< ") {
-                    return at < number(end);
+                    return below(end);
                 }
                 if let Some(end) = label.strip_prefix(">= ") {
-                    return at >= number(end);
+                    return !below(end);
                 }
                 let inside = label.strip_prefix('[').and_then(|label| label.strip_suffix(')'));
-                inside
-                    .and_then(|inside| inside.split_once(", "))
-                    .is_some_and(|(low, high)| number(low) <= at && at < number(high))
+                inside.and_then(|inside| inside.split_once(", ")).is_some_and(|(low, high)| !below(low) && below(high))
             }
             Self::Calendar => units(exact.days[row]).iter().any(|unit| unit == label),
             Self::MaskRight => {

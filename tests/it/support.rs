@@ -17,6 +17,9 @@ use tempfile::TempDir;
 /// What stands for null in a row that is written as text.
 pub const NULL: &str = "∅";
 
+/// A sink `out` that may hold several releases of the same people.
+pub const INDEPENDENT: &str = "sink = { url = \"out\", releases = \"independent\" }";
+
 /// How a command ended.
 #[derive(Debug)]
 pub struct Ran {
@@ -51,9 +54,15 @@ impl Ran {
     }
 }
 
+/// The program under test: the one that was built with the tests, or another that `THRONG_UNDER_TEST` names, so that the
+/// same attacks can be shown on two versions.
+pub fn program() -> PathBuf {
+    std::env::var_os("THRONG_UNDER_TEST").map_or_else(|| env!("CARGO_BIN_EXE_throng").into(), PathBuf::from)
+}
+
 /// The command with nothing of the caller's environment that could change what it does.
 pub fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = Command::new(program());
     for (key, _) in std::env::vars().filter(|(key, _)| key.starts_with("THRONG_") || key.starts_with("OTEL_")) {
         command.env_remove(key);
     }
@@ -69,7 +78,7 @@ pub fn throng(arguments: &[&str]) -> Ran {
 /// Runs a shell script, with the command as `$THRONG`.
 pub fn shell(folder: &Path, script: &str) -> Ran {
     let mut shell = Command::new("sh");
-    shell.current_dir(folder).env("THRONG", env!("CARGO_BIN_EXE_throng")).args(["-c", script]);
+    shell.current_dir(folder).env("THRONG", program()).args(["-c", script]);
     Ran::from(&shell.output().unwrap())
 }
 
@@ -107,9 +116,15 @@ impl Desk {
         fs::write(self.path(name), text).unwrap();
     }
 
-    /// Writes the job file: `rest` after version, source and sink.
+    /// Writes the job file: `rest` after version, source and sink. A seed makes its runs repeatable.
     pub fn job(&self, rest: &str) {
-        self.write("job.toml", &format!("version = 1\nsource.url = \"in.parquet\"\nsink.url = \"out\"\n{rest}\n"));
+        self.secret_job(&seeded(rest));
+    }
+
+    /// Writes the job file without a seed: every run has a key of its own. Its releases are independent, so that a test can
+    /// publish one table several times; `publishing_again` is about jobs that do not say so.
+    pub fn secret_job(&self, rest: &str) {
+        self.write("job.toml", &format!("version = 1\nsource.url = \"in.parquet\"\n{INDEPENDENT}\n{rest}\n"));
     }
 
     /// Runs a command on the job.
@@ -131,6 +146,27 @@ impl Desk {
     /// All released rows of the newest release.
     pub fn released(&self) -> RecordBatch {
         released(&self.path("out"))
+    }
+}
+
+/// The text of a job with a seed, if it has none.
+pub fn seeded(job: &str) -> String {
+    if job.contains("method.seed") || job.contains("\nseed =") || job.contains("{ seed =") {
+        return job.to_owned();
+    }
+    for (table, with_seed) in [("[method]", "[method]\nseed = 42"), ("method = {", "method = { seed = 42,")] {
+        if job.contains(table) {
+            return job.replacen(table, with_seed, 1);
+        }
+    }
+    format!("method.seed = 42\n{job}")
+}
+
+/// Lets the leases of runs that were killed run out, as they do when nobody renews them.
+pub fn expire_leases(sink: &Path) {
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    for lease in files(sink).iter().filter(|file| file.ends_with("_lease")) {
+        File::options().write(true).open(lease).unwrap().set_modified(long_ago).unwrap();
     }
 }
 

@@ -69,6 +69,7 @@ fn a_run_is_a_trace_with_a_span_for_every_phase() {
     let (runtime, collector) = (runtime(), Collector::default());
     let endpoint = collector.listen(&runtime);
     let desk = Desk::with(people(300), JOB);
+    desk.secret_job(JOB);
     let run = ["run", &desk.name("job.toml"), "--run-id", "monday"];
     command(&run).env("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint).assert().success().stderr("");
 

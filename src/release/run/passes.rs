@@ -10,28 +10,25 @@ use object_store::path::Path;
 
 use super::{Observer, Opened, Run};
 use crate::error::{Error, Result};
-use crate::job::Treatment;
 use crate::measure::Groups;
 use crate::operator::{Anonymize, AnonymizeExec, Blueprint, fitting_partitions, survey_plan};
 use crate::release::feasibility::Report;
-use crate::release::location::Location;
 use crate::release::phase::{Begun, Phase, known_rows, spilled_bytes};
-use crate::release::source::Source;
-use crate::release::together::together;
-use crate::release::upload::Uploads;
-use crate::release::write::{Target, WriteExec, Written, gather};
+use crate::source::Source;
+use crate::storage::Location;
+use crate::storage::upload::Uploads;
+use crate::treatment::Treatment;
+use crate::write::order::PublishedOrder;
+use crate::write::{Target, WriteExec, Written, gather};
 
 impl Run {
     /// Before methods that fill groups with different values begin: whether there are enough.
-    pub(super) async fn foresee(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<()> {
+    pub(crate) async fn foresee(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<()> {
         if !self.policy.method.name.entry().buckets {
             return Ok(());
         }
-        for report in self.reports(input, treatment).await? {
-            tracing::info!("{report}");
-            report.refuse()?;
-        }
-        Ok(())
+        // What they say counts all rows of the source, so it is not logged; `throng check --data` says it.
+        self.reports(input, treatment).await?.iter().try_for_each(Report::refuse)
     }
 
     async fn reports(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<Vec<Report>> {
@@ -50,7 +47,7 @@ impl Run {
         self.reports(&rows, &treatment).await
     }
 
-    pub(super) async fn survey(
+    pub(crate) async fn survey(
         &self,
         input: &LogicalPlan,
         treatment: Arc<Treatment>,
@@ -77,7 +74,7 @@ impl Run {
         }
     }
 
-    pub(super) async fn group(
+    pub(crate) async fn group(
         &self,
         input: LogicalPlan,
         blueprint: &Arc<Blueprint>,
@@ -87,9 +84,10 @@ impl Run {
     ) -> Result<(Vec<Written>, Groups, usize)> {
         let (grouped, plan) = self.group_plan(input, blueprint, target).await?;
         let rows = blueprint.survey.rows;
-        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Group, Some(plan), rows);
+        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Group, Some(plan), blueprint.rows_told());
         let work_off = || async {
-            let (files, told) = gather(&self.engine.collect(Arc::clone(&plan), rows, &self.context, &watch).await?)?;
+            let (files, told) =
+                gather(&self.engine.collect("group", Arc::clone(&plan), rows, &self.context, &watch).await?)?;
             let measures = told.or_else(|| measures(&grouped)).unwrap_or_else(|| blueprint.measures());
             if self.engine.is_remote() {
                 all_told(&measures, blueprint.survey.source_rows())?;
@@ -102,7 +100,9 @@ impl Run {
             blueprint.refuse(&measures)?;
         }
         phase.count("rows", measures.loss.rows());
-        phase.count("suppressed", measures.loss.suppressed());
+        if let Some(suppressed) = measures.suppressed_told() {
+            phase.count("suppressed", suppressed);
+        }
         Ok((files, measures, blueprint.survey.tree.cells()))
     }
 
@@ -124,13 +124,12 @@ impl Run {
         if self.engine.is_remote() {
             grouped = in_part(grouped)?;
         }
-        // Measures of a partition must be where its files are written: no exchange may come between.
-        let laid_out = together(Arc::clone(&grouped), &target.output.partition_by, !self.engine.is_remote())?;
-        let plan = Arc::new(WriteExec::new(laid_out, target, self.uploads.clone()));
+        let ordered = target.order.arrange(Arc::clone(&grouped))?;
+        let plan = Arc::new(WriteExec::new(ordered, target, self.uploads.clone()));
         Ok((grouped, plan))
     }
 
-    pub(super) fn target(&self, sink: &Location, folder: &Path, run: &str, treatment: &Treatment) -> Target {
+    pub(crate) fn target(&self, sink: &Location, folder: &Path, run: &str, treatment: &Treatment) -> Target {
         let metadata = [
             ("throng.version", env!("CARGO_PKG_VERSION")),
             ("throng.run", run),
@@ -143,7 +142,13 @@ impl Run {
             folder: folder.to_string(),
             output: self.job.output.clone(),
             metadata: metadata.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec(),
-            tables: treatment.form().is_two_tables(),
+            order: PublishedOrder::new(
+                treatment,
+                &self.job.output.partition_by,
+                self.engine.is_remote(),
+                self.context.copied_config().batch_size(),
+            ),
+            rows: Arc::clone(&treatment.output),
             shared: self.engine.is_remote(),
         }
     }
@@ -158,7 +163,8 @@ pub async fn plan(run: &Run) -> Result<String> {
     let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
     let survey = DataFrame::new(run.context.state(), survey_plan(&input, &treatment)?).create_physical_plan().await?;
     let target = run.target(&sink, &sink.at("data"), "", &treatment);
-    let write = WriteExec::new(in_part(Arc::clone(&plan))?, target, Uploads::default());
+    let ordered = target.order.arrange(in_part(Arc::clone(&plan))?)?;
+    let write = WriteExec::new(ordered, target, Uploads::default());
     let stages = run.engine.explain(survey, Arc::new(write), &treatment, &run.context)?;
     let shown = stages.unwrap_or_else(|| displayable(plan.as_ref()).indent(false).to_string());
     let described = |what: &str, place: &Location| format!("{what}: {} ({})\n", place.name, place.service);

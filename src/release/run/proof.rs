@@ -2,24 +2,27 @@
 
 use std::sync::Arc;
 
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::DataFrame;
 
-use super::{Observer, Run, public_files};
+use super::{Observer, Run, public_input};
+use crate::audit::judge::classification;
+use crate::audit::{PopulationRisk, presence};
 use crate::error::{Error, Result};
-use crate::job::{MEMBER_COLUMN, Treatment};
 use crate::measure::Groups;
 use crate::operator::Blueprint;
-use crate::release::judge::{Look, classification};
-use crate::release::location::Location;
+use crate::release::agreement::{REENACTABLE, roles, rule_names};
+use crate::release::engine::Verifier;
 use crate::release::manifest::{CellRows, FORMAT, Manifest, OutputFile, PeopleCounts, Scores, Verification};
 use crate::release::phase::Phase;
-use crate::release::population::PopulationRisk;
-use crate::release::presence;
-use crate::release::public::Public;
-use crate::release::source::Source;
-use crate::release::verify::{self, Finding, Found};
-use crate::release::write::{Written, stored_schema};
+use crate::release::verify;
+use crate::source::Source;
+use crate::source::public::Public;
+use crate::storage::Location;
+use crate::treatment::Treatment;
+use crate::verify::{Finding, Found, Look, check_max_loss, check_order, verify_people, verify_rows};
+use crate::write::{Written, stored_schema};
 
 impl Run {
     #[expect(clippy::too_many_arguments, reason = "the manifest gathers what every phase has found")]
@@ -29,6 +32,7 @@ impl Run {
         run: &str,
         data: String,
         read: (&Source, Option<&Public>),
+        input: &LogicalPlan,
         blueprint: &Blueprint,
         written: Vec<Written>,
         measures: &Groups,
@@ -45,13 +49,18 @@ impl Run {
         let treatment = &blueprint.treatment;
         let suppressed = measures.loss.suppressed();
         let rows = blueprint.survey.source_rows().saturating_sub(suppressed);
-        let (table, links) =
-            verify::readable(&self.context, sink, &files, treatment.form(), Some(&treatment.output)).await?;
-        let domains = Some(blueprint.survey.sensitive.as_slice());
         let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Verify, Some(plan), rows);
-        let slices = &blueprint.slices;
-        let mut found = verify::verify_rows(&table, treatment, slices, domains, rows, Look::Guarded, &watch).await?;
+        let plans = Verifier { engine: self.engine.as_ref(), rows, watch: &watch };
+        let (form, output) = (treatment.form(), Some(treatment.output.as_ref()));
+        let columns = verify::check_types(&self.context, sink, &files, treatment).await?;
+        Finding::refuse(&columns.findings)?;
+        let (table, links) = verify::readable(&plans, &self.context, sink, &files, form, output).await?;
+        let mut found = verify_rows(&plans, &table, treatment, &blueprint.slices, rows, Look::Guarded).await?;
         found.findings.extend(links);
+        let published = verify::published_files(sink, &files);
+        found.findings.extend(check_order(&plans, &self.context, &published, &treatment.class_columns()).await?);
+        let input = DataFrame::new(self.context.state(), input.clone());
+        found.findings.extend(check_max_loss(&plans, &table, &input, treatment).await?);
         let mut population = PopulationRisk::default();
         if let Some(public) = read.1 {
             let (findings, linkage) = presence::verify(&table, public, &self.context, treatment).await?;
@@ -61,28 +70,32 @@ impl Run {
         if let Some(people) = &measures.people {
             let counts = PeopleCounts::from(people);
             let (columns, k) = (treatment.class_columns(), treatment.policy.privacy.k);
-            found.findings.extend(verify::verify_people(&table, &columns, &counts.classes, &counts.digest, k).await?);
+            let (counted, digest) = (&counts.classes.by_size, &counts.digest);
+            found.findings.extend(verify_people(&plans, &table, &columns, counted, digest, k).await?);
         } else if treatment.person.is_some() {
             let message = "the people of the published classes were not counted".to_owned();
             found.findings.push(Finding { rule: "person".into(), count: 1, message });
         }
-        if suppressed > 0 {
+        if let Some(suppressed) = measures.suppressed_told().filter(|rows| *rows > 0) {
             found.findings.iter_mut().for_each(|finding| explain_shift(treatment, suppressed, finding));
         }
         Finding::refuse(&found.findings)?;
         let cm = match &treatment.policy.measures.class {
-            Some(label) => classification(&table, treatment, label, suppressed).await?,
+            Some(label) => classification(&table, treatment, label, measures.suppressed_told().unwrap_or(0)).await?,
             None => None,
         };
         if let Some(people) = treatment.policy.measures.population {
             let (scanned, _) = read.0.scan(&self.context).await?;
             let source = DataFrame::new(self.context.state(), scanned);
-            let before = verify::count_classes(&source, &treatment.quasi_names(), &|_| {}).await?;
+            let before = verify::count_classes(&source, &treatment.quasi_names()).await?;
             population.estimate(people, &before, &found.classes);
         }
         let mut manifest = self.manifest(run, data, read, blueprint, files, measures, found, cells)?;
         manifest.scores.cm = cm;
         manifest.population = population.known();
+        if treatment.policy.privacy.presence.is_some() {
+            manifest.round_unpublished();
+        }
         Ok(manifest)
     }
 
@@ -104,8 +117,6 @@ impl Run {
         let s = tuned.s.map(|s| ("s".to_owned(), s as f64));
         let columns: Vec<String> = treatment.quasi.iter().map(|column| column.name.clone()).collect();
         let k = self.policy.privacy.k;
-        let people = if treatment.person.is_some() { " people" } else { "" };
-        let rules = blueprint.rules.others.iter().map(|rule| rule.name());
         let classes = &found.classes;
         let schema = stored_schema(&treatment.output);
         Ok(Manifest {
@@ -116,36 +127,33 @@ impl Run {
             policy: self.policy.hash.clone(),
             k,
             method: self.policy.method.name.as_str().to_owned(),
-            seed: (!treatment.form().is_permuted()).then_some(self.policy.method.seed),
+            seed: self.policy.method.seed,
+            warnings: self.policy.method.seed.map(|_| REENACTABLE.to_owned()).into_iter().collect(),
+            earlier_releases: None,
             form: Some(treatment.form()).filter(|form| form.is_numbered()),
             slices: if treatment.form().is_numbered() { treatment.named(&blueprint.slices) } else { Vec::new() },
             tuned: delta.into_iter().chain(s).collect(),
-            input: source.files().to_vec(),
-            snapshot: source.snapshot(),
-            public: public_files(public).to_vec(),
+            input: source.input().to_vec(),
+            snapshot: self.identity(source),
+            public: public_input(public).to_vec(),
+            public_snapshot: public.map(|public| self.identity(&public.source)).unwrap_or_default(),
             data,
             files,
             schema: schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect(),
             class_columns: treatment.class_columns(),
-            roles: treatment
-                .input
-                .fields()
-                .iter()
-                .zip(&treatment.roles)
-                .filter(|(field, _)| field.name() != MEMBER_COLUMN)
-                .map(|(field, role)| (field.name().clone(), *role))
-                .collect(),
+            roles: roles(treatment),
             rows_read: blueprint.survey.source_rows(),
             rows: measures.loss.rows(),
             suppressed: measures.loss.suppressed(),
             dropped: blueprint.survey.dropped,
+            rounded: false,
             cells,
             cell_rows: CellRows::of(measures.cells),
             scores: Scores::new(measures, classes, k, &columns),
             dependencies: Vec::new(),
             population: None,
             verification: Verification {
-                rules: [format!("k = {k}{people}")].into_iter().chain(rules).collect(),
+                rules: rule_names(treatment, &blueprint.rules),
                 classes: classes.into(),
                 inference: None,
                 people: measures.people.as_ref().map(PeopleCounts::from),

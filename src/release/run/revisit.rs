@@ -6,55 +6,57 @@ use std::path::Path as LocalPath;
 use datafusion::prelude::DataFrame;
 use object_store::ObjectStoreExt;
 
-use super::{Opened, Run, reads};
+use super::{Opened, Run};
 use crate::attack::overlap::Effort;
+use crate::audit::buckets::{self, Buckets, Shown};
+use crate::audit::{Attack, Membership, Risks, attack, inference, presence};
 use crate::error::{Error, Result};
-use crate::job::Form;
 use crate::measure::Classes;
+use crate::permutation::Slices;
+use crate::policy::{Form, Role};
 use crate::privacy::Figures;
+use crate::release::agreement::{check_attained, check_job};
 use crate::release::anatomy::Tables;
-use crate::release::attack::{self, Attack, Membership, Risks};
-use crate::release::buckets::{self, Buckets, Shown};
-use crate::release::commit;
-use crate::release::inference;
-use crate::release::judge::{Look, classes_beside};
-use crate::release::ledger;
-use crate::release::location::Location;
+use crate::release::engine::Verifier;
 use crate::release::manifest::{Manifest, OutputFile};
-use crate::release::presence;
-use crate::release::source::Source;
-use crate::release::verify::{self, Finding};
+use crate::release::{commit, ledger, verify};
+use crate::source::Source;
+use crate::storage::Location;
+use crate::treatment::Treatment;
+use crate::verify::{
+    Finding, Look, check_max_loss, check_permuted, classes_beside, compare, verify_against_source, verify_rows,
+};
 
 impl Run {
     /// The newest release of the job's sink, checked against its manifest, the policy and the source.
     pub async fn verify_latest(&self, release: Option<&str>) -> Result<Verified> {
         let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
-        let (classes, mut findings) = verify::verify_release(&self.context, &sink, &manifest).await?;
+        let plans = Verifier { engine: self.engine.as_ref(), rows: manifest.rows, watch: &|_| {} };
+        let (classes, mut findings) = verify::verify_release_with(&plans, &self.context, &sink, &manifest).await?;
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { treatment, public, rows, .. } = self.open(&source).await?;
+        let Opened { input, treatment, public, rows, .. } = self.open(&source).await?;
+        let slices = treatment.slices(&manifest.slices);
+        findings.extend(check_job(&manifest, &treatment, &slices));
         let present = existing(&sink, &manifest.files).await?;
         // Files that are gone or cannot be read have been found to be.
         if present.is_empty() || classes.rows() == 0 && !findings.is_empty() {
             return Ok(Verified { manifest, classes, findings, attained: BTreeMap::new() });
         }
-        // What the files do not hold any more has been found missing.
-        let (published, _) =
-            verify::readable(&self.context, &sink, &present, manifest.form(), Some(&treatment.output)).await?;
-        if manifest.policy != self.policy.hash {
-            findings.push(Finding {
-                rule: "policy".into(),
-                count: 1,
-                message: "the release was made under another policy than this job's".into(),
-            });
+        let columns = verify::check_types(&self.context, &sink, &present, &treatment).await?;
+        add_new(&mut findings, columns.findings);
+        if !columns.readable || manifest.form() != treatment.form() {
+            return Ok(Verified { manifest, classes, findings, attained: BTreeMap::new() });
         }
-        let slices = treatment.slices(&manifest.slices);
-        let found =
-            verify::verify_rows(&published, &treatment, &slices, None, manifest.rows, Look::All, &|_| {}).await?;
-        let known: Vec<Finding> = findings.clone();
-        findings.extend(found.findings.into_iter().filter(|finding| !known.contains(finding)));
-        if let Some(chased) = inference::chase(&published, &treatment).await? {
-            findings.extend(inference::judge(&inference::report(&chased, &treatment), &treatment));
+        // What the files do not hold any more has been found missing.
+        let (form, output) = (manifest.form(), Some(treatment.output.as_ref()));
+        let (published, _) = verify::readable(&plans, &self.context, &sink, &present, form, output).await?;
+        let found = verify_rows(&plans, &published, &treatment, &slices, manifest.rows, Look::All).await?;
+        add_new(&mut findings, found.findings);
+        findings.extend(check_attained(&manifest, &found.figures, &treatment)?);
+        let original = DataFrame::new(self.context.state(), rows.clone());
+        if let Some(chased) = inference::chase(&published, &original, &treatment).await? {
+            findings.extend(inference::judge(&chased.found, &treatment));
         }
         if treatment.person.is_some() && manifest.verification.people.is_none() {
             let message = "nobody has counted the people of this release".to_owned();
@@ -63,19 +65,37 @@ impl Run {
         if let Some(public) = &public {
             findings.extend(presence::verify(&published, public, &self.context, &treatment).await?.0);
         }
-        if reads(&manifest, &source) {
+        if self.reads(&manifest, &source) {
+            let input = DataFrame::new(self.context.state(), input);
+            findings.extend(check_max_loss(&plans, &published, &input, &treatment).await?);
             let source = DataFrame::new(self.context.state(), rows);
+            findings.extend(check_suppression(&manifest, source.clone().count().await? as u64, &treatment));
             let suppressed = manifest.suppressed;
             findings.extend(
                 match (Tables::of(&self.context, &sink, &present, manifest.form()).await?, manifest.form()) {
-                    (Some(tables), Form::Anatomy) => tables.check_source(&source, &treatment, suppressed).await?,
+                    (Some(tables), Form::Anatomy) => {
+                        tables.check_source(&plans, &source, &treatment, suppressed).await?
+                    }
                     (None, Form::Generalise) => {
-                        verify::verify_against_source(&published, &source, &treatment, suppressed).await?
+                        verify_against_source(&plans, &published, &source, &treatment, suppressed).await?
                     }
                     (tables, _) => {
-                        let shown = tables.map_or_else(|| Shown::One(published.clone()), Shown::Two);
+                        let shown = Shown::new(tables.map(|tables| tables.qit), &published);
+                        let mut found = check_places(&shown, &source, &treatment, &slices).await?;
+                        for (rows, columns) in shown.slices(&treatment, &slices, buckets::Look::All)? {
+                            let raised = |column: &usize| treatment.roles[*column] == Role::Quasi;
+                            if treatment.form().is_exact() || !columns.iter().any(raised) {
+                                let name = |column: &usize| treatment.input.field(*column).name().clone();
+                                let columns: Vec<String> = columns.iter().map(name).collect();
+                                found.extend(compare(&plans, &source, &rows, &columns, suppressed).await?);
+                            }
+                        }
                         let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::All, &source).await?;
-                        buckets.check_source(&buckets.fit(&source).await?, suppressed)
+                        let fits = buckets.fit(&source).await?;
+                        found.extend(buckets.check_source(&fits, suppressed));
+                        let mut different = Vec::new();
+                        add_new(&mut different, found);
+                        different
                     }
                 },
             );
@@ -113,12 +133,12 @@ impl Run {
             Some(tables) => tables.rows()?,
             None => verify::open(&self.context, &sink, &manifest.files, Some(&treatment.output)).await?,
         };
-        let classes = verify::count_classes(&published, &treatment.class_columns(), &|_| {}).await?;
+        let classes = verify::count_classes(&published, &treatment.class_columns()).await?;
         let slices = treatment.slices(&manifest.slices);
         let known = match &public {
             Some(public) if manifest.form().is_numbered() => {
                 let people = presence::people(public, &self.context, &treatment)?;
-                let shown = tables.map_or_else(|| Shown::One(published.clone()), Shown::Two);
+                let shown = Shown::new(tables.map(|tables| tables.qit), &published);
                 let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::Quasi, &people).await?;
                 let fits = buckets.fit(&people).await?;
                 Some((buckets.tally(&fits, Effort::default()), buckets.linkage(&fits)))
@@ -129,7 +149,8 @@ impl Run {
             }
             None => None,
         };
-        let chased = inference::chase(&published, &treatment).await?;
+        let original = DataFrame::new(self.context.state(), rows.clone());
+        let chased = inference::chase(&published, &original, &treatment).await?;
         let mut sensitive = BTreeMap::new();
         for column in &treatment.sensitive {
             let by = classes_beside(&treatment, &slices, column);
@@ -142,7 +163,10 @@ impl Run {
             }
             None => None,
         };
-        let (tally, linkage) = known.unzip();
+        let (mut tally, linkage) = known.unzip();
+        if let Some(tally) = &mut tally {
+            tally.add_unpublished(manifest.suppressed);
+        }
         Ok(Attack {
             run: manifest.run,
             form: manifest.form,
@@ -150,7 +174,7 @@ impl Run {
             classes: classes.classes(),
             membership: tally.map(Membership::new),
             linkage: Risks::new(&classes, linkage.as_ref()),
-            inference: chased.map(|chased| inference::report(&chased, &treatment)),
+            inference: chased.map(|chased| chased.found),
             sensitive,
             population,
         })
@@ -193,4 +217,62 @@ async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFil
         }
     }
     Ok(present)
+}
+
+/// Adds findings that are not there yet.
+fn add_new(findings: &mut Vec<Finding>, more: Vec<Finding>) {
+    for finding in more {
+        if !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
+}
+
+/// Whether values have changed places that should have: each slice against all others of its table, and the sensitive ones
+/// against each.
+async fn check_places(
+    shown: &Shown,
+    source: &DataFrame,
+    treatment: &Treatment,
+    slices: &Slices,
+) -> Result<Vec<Finding>> {
+    let parts = shown.slices(treatment, slices, buckets::Look::All)?;
+    // Generalised values are not those of the source, and what has a table of its own stands beside nothing.
+    let is_exact = |columns: &[usize]| {
+        treatment.form().is_exact() || !columns.iter().any(|&column| treatment.roles[column] == Role::Quasi)
+    };
+    let beside = parts.iter().take(slices.columns.len()).filter(|(_, columns)| is_exact(columns));
+    let beside: Vec<(&DataFrame, &[usize])> = beside.map(|(rows, columns)| (rows, columns.as_slice())).collect();
+    let names = |columns: &[usize]| -> Vec<String> {
+        columns.iter().map(|&column| treatment.input.field(column).name().clone()).collect()
+    };
+    let mut findings = Vec::new();
+    for (at, (rows, moved)) in beside.iter().enumerate() {
+        let others =
+            || beside.iter().enumerate().filter(move |(other, _)| *other != at).map(|(_, (_, columns))| *columns);
+        let mut against: Vec<Vec<usize>> = vec![others().flatten().copied().collect()];
+        if moved.iter().any(|&column| treatment.roles[column] == Role::Sensitive) && others().count() > 1 {
+            against.extend(others().map(<[usize]>::to_vec));
+        }
+        for stay in against.iter().filter(|columns| !columns.is_empty()) {
+            let found = check_permuted(rows, source, (&names(stay), &names(moved))).await?;
+            add_new(&mut findings, found.into_iter().collect());
+        }
+    }
+    Ok(findings)
+}
+
+/// Whether as many rows were left out as the manifest says, and no more than the policy allows.
+fn check_suppression(manifest: &Manifest, read: u64, treatment: &Treatment) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !manifest.rounded && read != manifest.rows_read {
+        let message = format!("the source has {read} rows, and the manifest says {}", manifest.rows_read);
+        findings.push(Finding::new("rows", read.abs_diff(manifest.rows_read), message));
+    }
+    let (missing, allowed) = (read.saturating_sub(manifest.rows), treatment.policy.privacy.max_suppression);
+    if missing as f64 / read.max(1) as f64 > allowed {
+        let message = format!("more rows of the source are not published than a share of {allowed}");
+        findings.push(Finding::new("max-suppression", missing, message));
+    }
+    findings
 }

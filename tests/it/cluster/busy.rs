@@ -12,6 +12,8 @@ pub const SMALL: [&str; 4] = ["--cell-rows", "1000", "--partitions", "12"];
 pub const SHUFFLE: usize = 1;
 /// The second one.
 pub const GROUP: usize = 2;
+/// Stage of pass 2 that writes.
+pub const WRITE: usize = 3;
 
 const JOB: &str = "privacy.k = 5
 method.effort = \"thorough\"

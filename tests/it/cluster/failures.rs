@@ -4,9 +4,9 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::busy::{self, GROUP, SHUFFLE, SMALL};
+use super::busy::{self, GROUP, SHUFFLE, SMALL, WRITE};
 use super::fleet::{Fleet, Process, Progress, SILENCE, wait};
-use crate::support::{Desk, manifest, multiset, released, released_files, throng};
+use crate::support::{Desk, expire_leases, manifest, multiset, released, released_files, throng};
 
 /// A cluster, a folder with an old release, and what a new one must hold.
 struct Scene {
@@ -32,7 +32,10 @@ impl Scene {
     /// Files that a run has staged so far.
     fn staged(&self, id: &str) -> usize {
         let folder = format!("run={id}.");
-        self.desk.sink_files().iter().filter(|file| file.to_string_lossy().contains(&folder)).count()
+        let staged = |file: &&std::path::PathBuf| {
+            file.to_string_lossy().contains(&folder) && file.extension().is_some_and(|ending| ending == "parquet")
+        };
+        self.desk.sink_files().iter().filter(staged).count()
     }
 
     /// Waits for a moment of pass 2 of a run, which must not be over before it comes.
@@ -90,8 +93,8 @@ fn an_executor_dies_during_the_writing() {
     let mut run = scene.run("new");
     // It has written files and said so: they are there, and what it knows of them goes with it.
     let progress = scene.moment(&mut run, "the first files", |progress| {
-        let done = progress.stages.get(&GROUP).map_or(0, |(done, _)| *done);
-        progress.amid(GROUP) && done >= 2 && scene.staged("new") > 0
+        let done = progress.stages.get(&WRITE).map_or(0, |(done, _)| *done);
+        progress.amid(WRITE) && done >= 2 && scene.staged("new") > 0
     });
     let position = scene.fleet.position(progress.executors.last().unwrap());
     scene.fleet.executors[position].process.signal("-KILL");
@@ -102,7 +105,7 @@ fn an_executor_dies_during_the_writing() {
 fn a_driver_dies_and_leaves_nothing_behind() {
     let scene = Scene::set();
     let mut run = scene.run("new");
-    scene.moment(&mut run, "the first files", |progress| progress.amid(GROUP));
+    scene.moment(&mut run, "the first files", |progress| progress.amid(WRITE));
     run.signal("-KILL");
     assert_eq!(run.end(), None);
     assert_eq!(manifest(&scene.desk.path("out"))["run"], "old", "nothing was published");
@@ -112,6 +115,7 @@ fn a_driver_dies_and_leaves_nothing_behind() {
         sleep(SILENCE + Duration::from_secs(2));
         (scene.staged("new") == before).then_some(())
     });
+    expire_leases(&scene.desk.path("out"));
     throng(&["gc", &scene.desk.name("out"), "--older-than", "0"]).ok();
     assert_eq!(scene.staged("new"), 0);
     assert_eq!(throng(&["gc", &scene.desk.name("out"), "--older-than", "0", "--dry-run"]).ok().out, "");

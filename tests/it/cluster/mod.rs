@@ -6,3 +6,4 @@ mod fleet;
 mod roles;
 mod same_rows;
 mod stages;
+mod verifying;

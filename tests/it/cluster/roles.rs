@@ -58,7 +58,8 @@ fn a_run_that_is_told_to_stop_calls_its_job_off() {
 
 #[test]
 fn a_rule_that_cannot_be_met_has_its_own_exit_code_and_tells_no_value() {
-    let fleet = Fleet::start(1);
+    // With all lines that there are: plans are sent, and come with the smallest and the largest value of every column.
+    let fleet = Fleet::with(1, &[("THRONG_LOG", "trace")]);
     let desk = Desk::with(
         people(500),
         &JOB.replace("privacy.k = 5", "privacy = { k = 5, l-diversity = { column = \"ill\", l = 4 } }"),

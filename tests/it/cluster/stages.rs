@@ -26,13 +26,20 @@ fn no_stage_brings_the_table_into_one_task() {
         GuardExec: end of a stage
           DataSourceExec: file_groups={3 groups: [[in.parquet/part-00000.parquet], [in.parquet/part-00001.parquet], [in.parquet/part-00002.parquet]]}, projection=[age, sex, income, tags, assign_cell(age@2, sex@3) as __throng_cell], file_type=parquet
     group, stage 2: 3 tasks
+      SortShuffleWriterExec: partitioning=Hash([part@2], 3)
+        GuardExec: end of a stage
+          CollapseExec: class=[age, sex]
+            AnonymizeExec: k=5, method=auto, quasi=[age, sex], sensitive=[income]
+              GuardExec: start of a stage
+                SortExec: expr=[__throng_cell@4 ASC], preserve_partitioning=[true]
+                  UnresolvedShuffleExec: stage=1, partitioning: Hash([__throng_cell@4], 3)
+    group, stage 3: 3 tasks
       ShuffleWriterExec: partitioning: UnknownPartitioning(3)
         GuardExec: end of a stage
           WriteExec: folder=out/data
-            AnonymizeExec: k=5, method=auto, quasi=[age, sex], sensitive=[income]
-              SortExec: expr=[__throng_cell@4 ASC], preserve_partitioning=[true]
-                GuardExec: start of a stage
-                  UnresolvedShuffleExec: stage=1, partitioning: Hash([__throng_cell@4], 3)
+            SortExec: expr=[key@0 ASC], preserve_partitioning=[true]
+              GuardExec: start of a stage
+                UnresolvedShuffleExec: stage=2, partitioning: Hash([part@2], 3)
     ");
     assert!(desk.sink_files().is_empty(), "a plan writes nothing");
 }

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::Int64Type;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use serde_json::Value;
 
-use crate::support::{Desk, batch, throng, write_parquet};
+use crate::support::{Desk, INDEPENDENT, batch, throng, write_parquet};
 use crate::tables::{FIRST_ID, JOB, people};
 
 /// Rows of a day: each begins with those of the day before.
@@ -58,7 +58,7 @@ impl Nights {
         let desk = Desk::new();
         desk.write(
             "job.toml",
-            &format!("version = 1\nsource.url = \"today.parquet\"\nsink.url = \"out\"\n{}", job_with_hierarchy()),
+            &format!("version = 1\nsource.url = \"today.parquet\"\n{INDEPENDENT}\n{}", job_with_hierarchy()),
         );
         desk.write("town.csv", TOWNS);
         Self { desk }

@@ -16,13 +16,12 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use tempfile::TempDir;
 use throng::error::Result;
-use throng::job::{Job, StoreOptions};
-use throng::release::{
-    Latest, Location, Outcome, Phase, Run, RunOptions, SessionOptions, Stores, latest_run, releases, verify_release,
-};
+use throng::policy::Job;
+use throng::release::{Latest, Outcome, Phase, Run, RunOptions, SessionOptions, latest_run, releases, verify_release};
+use throng::storage::{Location, StoreOptions, Stores};
 use url::Url;
 
-use crate::support::{batch, multiset};
+use crate::support::{batch, multiset, seeded};
 
 /// A store and the address that leads to it.
 #[derive(Clone)]
@@ -84,7 +83,11 @@ impl Place {
 
     /// A run on this place, in one partition.
     pub fn prepare(&self, id: &str, rest: &str) -> Run {
-        let text = format!("version = 1\nsource.url = \"{0}/in/\"\nsink.url = \"{0}/out\"\n{rest}", self.url);
+        let rest = seeded(rest);
+        let text = format!(
+            "version = 1\nsource.url = \"{0}/in/\"\nsink.url = \"{0}/out\"\nsink.releases = \"independent\"\n{rest}",
+            self.url
+        );
         let job = Job::parse(&text, LocalPath::new("job.toml")).unwrap();
         let options = RunOptions {
             session: SessionOptions { partitions: Some(1), ..SessionOptions::default() },

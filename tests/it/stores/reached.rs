@@ -17,7 +17,7 @@ fn scene(more: &str) -> (Server, Desk) {
     desk.write(
         "job.toml",
         &format!(
-            "version = 1\nsource.url = \"s3://{BUCKET}/in/\"\nsink.url = \"s3://{BUCKET}/out\"\n\
+            "version = 1\nsource.url = \"s3://{BUCKET}/in/\"\nsink.url = \"s3://{BUCKET}/out\"\nsink.releases = \"independent\"\n\
              [source.options]\n{options}\n[sink.options]\n{options}\n[privacy]\nk = 5\n{}",
             JOB.split_once('\n').unwrap().1
         ),

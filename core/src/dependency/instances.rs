@@ -1,0 +1,154 @@
+//! The instances of dependencies: distinct values on both sides together, each counted once per dependency.
+
+use std::collections::HashMap;
+
+use super::Value;
+use crate::model::{Code, Dependency, Table};
+
+/// All instances of some dependencies in a table, numbered through, dependency after dependency, each in the order of
+/// its first row.
+#[derive(Debug, Clone)]
+pub struct Instances {
+    /// The instances of every dependency.
+    pub kinds: Vec<Kind>,
+}
+
+/// The instances of one dependency.
+#[derive(Debug, Clone)]
+pub struct Kind {
+    /// The axes that the dependency names.
+    pub axes: Vec<usize>,
+    /// The plain columns that it names.
+    pub plain: Vec<usize>,
+    /// Number of the first instance.
+    pub first: usize,
+    /// Number of instances.
+    pub count: usize,
+    /// The instance of every row, from 0 within this dependency.
+    pub of_row: Vec<u32>,
+    /// Codes of every instance, `axes.len()` each.
+    codes: Vec<Code>,
+    /// Plain values of every instance, `plain.len()` each.
+    facts: Vec<u64>,
+}
+
+impl Instances {
+    /// Finds the instances.
+    pub fn new(dependencies: &[Dependency], table: &Table) -> Self {
+        let mut first = 0;
+        let kinds = dependencies
+            .iter()
+            .map(|dependency| {
+                let kind = Kind::new(dependency, table, first);
+                first += kind.count;
+                kind
+            })
+            .collect();
+        Self { kinds }
+    }
+
+    /// Number of all instances.
+    pub fn len(&self) -> usize {
+        self.kinds.iter().map(|kind| kind.count).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The dependency of an instance, and its place there.
+    pub fn kind(&self, instance: usize) -> (&Kind, usize) {
+        let at = self.kinds.partition_point(|kind| kind.first + kind.count <= instance);
+        (&self.kinds[at], instance - self.kinds[at].first)
+    }
+
+    /// The instances that a row holds, one per dependency.
+    pub fn of_row(&self, row: u32) -> impl Iterator<Item = usize> {
+        self.kinds.iter().map(move |kind| kind.first + kind.of_row[row as usize] as usize)
+    }
+}
+
+impl Kind {
+    fn new(dependency: &Dependency, table: &Table, first: usize) -> Self {
+        let (axes, plain) = (dependency.quasi(), dependency.plain());
+        let mut known: HashMap<(Vec<Code>, Vec<u64>), u32> = HashMap::new();
+        let (mut of_row, mut codes, mut facts) = (Vec::with_capacity(table.rows()), Vec::new(), Vec::new());
+        for row in 0..table.rows() as u32 {
+            let of_axes: Vec<Code> = axes.iter().map(|&a| table.row(row)[a]).collect();
+            let of_plain = facts_of(table, &plain, row);
+            let next = known.len() as u32;
+            let number = *known.entry((of_axes, of_plain)).or_insert_with_key(|(of_axes, of_plain)| {
+                codes.extend_from_slice(of_axes);
+                facts.extend_from_slice(of_plain);
+                next
+            });
+            of_row.push(number);
+        }
+        Self { axes, plain, first, count: known.len(), of_row, codes, facts }
+    }
+
+    /// Columns of the dependency.
+    pub fn width(&self) -> usize {
+        self.axes.len() + self.plain.len()
+    }
+
+    /// Codes of an instance.
+    pub fn codes(&self, instance: usize) -> &[Code] {
+        &self.codes[instance * self.axes.len()..][..self.axes.len()]
+    }
+
+    /// Plain values of an instance.
+    pub fn facts(&self, instance: usize) -> &[u64] {
+        &self.facts[instance * self.plain.len()..][..self.plain.len()]
+    }
+
+    /// Plain values of the given rows, each combination once: `plain.len()` each.
+    pub fn facts_of(&self, table: &Table, rows: &[u32]) -> Vec<u64> {
+        if self.plain.is_empty() {
+            return Vec::new();
+        }
+        let mut each: Vec<Vec<u64>> = rows.iter().map(|&row| facts_of(table, &self.plain, row)).collect();
+        each.sort_unstable();
+        each.dedup();
+        each.concat()
+    }
+
+    /// The distance (4.3) of an instance and the closest row of a group: `values` is what the group publishes on every
+    /// axis, `facts` the plain values of its rows.
+    #[inline]
+    pub fn distance(&self, instance: usize, values: &[Value], facts: &[u64]) -> f64 {
+        let codes = self.codes(instance).iter().zip(&self.axes);
+        let apart: f64 = codes.map(|(&code, &a)| values[a].distance(code)).sum();
+        (apart + self.mismatches(instance, facts) as f64) / self.width() as f64
+    }
+
+    /// Whether a group covers the instance on every column (definition 7).
+    pub fn comparable(&self, instance: usize, values: &[Value], facts: &[u64]) -> bool {
+        self.codes(instance).iter().zip(&self.axes).all(|(&code, &a)| values[a].covers(code))
+            && self.mismatches(instance, facts) == 0
+    }
+
+    /// Plain columns on which even the best row differs.
+    fn mismatches(&self, instance: usize, facts: &[u64]) -> usize {
+        let width = self.plain.len();
+        if width == 0 {
+            return 0;
+        }
+        let wanted = self.facts(instance);
+        let differing = |row: &[u64]| row.iter().zip(wanted).filter(|(a, b)| a != b).count();
+        facts.chunks_exact(width).map(differing).min().unwrap_or(width)
+    }
+
+    /// Columns on which an original row agrees with an instance.
+    pub fn matches(&self, instance: usize, table: &Table, row: u32) -> usize {
+        let of_row = table.row(row);
+        let codes = self.codes(instance).iter().zip(&self.axes).filter(|(code, a)| **code == of_row[**a]).count();
+        let facts = self.facts(instance).iter().zip(&self.plain);
+        codes + facts.filter(|(fact, column)| **fact == table.plain[**column][row as usize]).count()
+    }
+}
+
+fn facts_of(table: &Table, plain: &[usize], row: u32) -> Vec<u64> {
+    plain.iter().map(|&column| table.plain[column][row as usize]).collect()
+}

@@ -1,0 +1,70 @@
+//! Dependency loss (definition 8) and utility (formulas 4.1 to 4.3), by looking at every instance and every group: the
+//! yardstick for quicker ways.
+
+use super::{Dependencies, Instances, Kind, Value};
+use crate::model::Table;
+
+/// Whether an instance has a distance to rows that contradict it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// A row that does not cover the instance on every column is 1 away (definition 7).
+    Comparable,
+    /// Columns are looked at one by one (formula 4.3): a row may be near by agreeing on one of them.
+    ColumnByColumn,
+}
+
+impl Guard {
+    fn distance(self, kind: &Kind, instance: usize, values: &[Value], facts: &[u64]) -> f64 {
+        match self {
+            Self::Comparable if !kind.comparable(instance, values, facts) => 1.0,
+            _ => kind.distance(instance, values, facts),
+        }
+    }
+}
+
+/// What every instance has lost, added up: its distance to the closest published row. An instance that no row is left
+/// for loses 1. `groups` are the published groups; rows in none of them are suppressed.
+pub fn loss(dependencies: &Dependencies, table: &Table, groups: &[&[u32]], guard: Guard) -> f64 {
+    best(dependencies, table, groups, |kind, instance, _, values, facts| {
+        1.0 - guard.distance(kind, instance, values, facts)
+    })
+    .iter()
+    .map(|best| 1.0 - best)
+    .sum()
+}
+
+/// How well a clustering preserves the instances, added up (formula 4.1). `clusters` hold every row.
+pub fn utility(dependencies: &Dependencies, table: &Table, clusters: &[&[u32]], k: usize) -> f64 {
+    best(dependencies, table, clusters, |kind, instance, rows, values, facts| {
+        preserve(kind.distance(instance, values, facts), rows, k)
+    })
+    .iter()
+    .sum()
+}
+
+/// How well a cluster of so many rows preserves an instance at a distance (formula 4.2).
+#[inline]
+pub fn preserve(distance: f64, rows: usize, k: usize) -> f64 {
+    (1.0 - distance) * (rows as f64 / k as f64).min(1.0)
+}
+
+/// The best score of every instance over all groups; 0 without groups.
+fn best(
+    dependencies: &Dependencies,
+    table: &Table,
+    groups: &[&[u32]],
+    score: impl Fn(&Kind, usize, usize, &[Value], &[u64]) -> f64,
+) -> Vec<f64> {
+    let instances = Instances::new(&dependencies.list, table);
+    let mut best = vec![0.0_f64; instances.len()];
+    for rows in groups.iter().filter(|rows| !rows.is_empty()) {
+        let values = dependencies.values(table, &table.cover(rows));
+        for kind in &instances.kinds {
+            let facts = kind.facts_of(table, rows);
+            for (instance, best) in best[kind.first..][..kind.count].iter_mut().enumerate() {
+                *best = best.max(score(kind, instance, rows.len(), &values, &facts));
+            }
+        }
+    }
+    best
+}

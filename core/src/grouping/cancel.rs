@@ -1,0 +1,90 @@
+//! Ends work on a cell that nobody waits for any more.
+//!
+//! Grouping runs on a thread of its own, which cannot be stopped from outside. Whoever starts it hands over a flag, the
+//! loops of the methods look at it by [`checkpoint`], and work that was cancelled unwinds the thread. That is no failure:
+//! no message is printed, and there is nobody left to take the result.
+
+use std::cell::RefCell;
+use std::panic;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+thread_local! {
+    static FLAG: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// What a thread unwinds with whose work was cancelled.
+#[derive(Debug)]
+struct Cancelled;
+
+/// Cancels work when it is dropped.
+#[derive(Debug, Default)]
+pub struct CancelOnDrop(Arc<AtomicBool>);
+
+impl CancelOnDrop {
+    /// The flag that work looks at.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Takes the flag from the thread, however the work ends: threads are used again.
+struct Reset;
+
+impl Drop for Reset {
+    fn drop(&mut self) {
+        FLAG.with(|current| current.borrow_mut().take());
+    }
+}
+
+/// Does work that ends at its next [`checkpoint`] once the flag is set.
+pub fn cancellable<T>(flag: Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
+    FLAG.with(|current| current.replace(Some(flag)));
+    let _reset = Reset;
+    work()
+}
+
+/// Ends the work of this thread if it was cancelled.
+#[inline]
+pub fn checkpoint() {
+    let cancelled = FLAG.with(|flag| flag.borrow().as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)));
+    if cancelled {
+        // Unlike a panic, this prints nothing.
+        panic::resume_unwind(Box::new(Cancelled));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn work_ends_at_a_checkpoint_once_nobody_waits() {
+        let waiting = CancelOnDrop::default();
+        assert_eq!(cancellable(waiting.flag(), || (checkpoint(), 7).1), 7);
+        let flag = waiting.flag();
+        let mut waiting = Some(waiting);
+        let mut steps = 0;
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            cancellable(flag, || {
+                for step in 0..10 {
+                    steps = step;
+                    if step == 3 {
+                        waiting.take();
+                    }
+                    checkpoint();
+                }
+            });
+        }));
+        assert!(ended.is_err_and(|why| why.is::<Cancelled>()));
+        assert_eq!(steps, 3);
+        checkpoint();
+    }
+}

@@ -1,0 +1,461 @@
+//! `combined`: partition, then per bucket raise as little as it takes that the *permuted* bucket has delta-presence (Toth,
+//! algorithm 6).
+//!
+//! 1. A method partitions the public rows into buckets.
+//! 2. For every bucket the nodes of its lattice are tried, ascending by the sum of levels, then from the first attribute
+//!    on: raise the original values to the node, and ask [`judge`] what a reader of the permuted columns would
+//!    believe of everybody in the bucket.
+//! 3. The first node at which everybody is within the bounds is published, each column permuted on its own.
+//!
+//! No node is skipped because another passed or failed: raising a column of a permuted bucket can break the bounds that
+//! held before. The quick test by single values comes first, and tells for each column alone at which levels it cannot be
+//! published; where counting is too much work the node is taken to fail, and after two such nodes the others of the same sum.
+//! Levels at which a bucket has one value per attribute are its top: there the chance of all is members / rows. A bucket
+//! that fails at its top fails for good, and [`Failure`] says what then.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::attack::{Bounds, Bucket, Verdict, judge};
+use crate::grouping::Method;
+use crate::grouping::cancel::checkpoint;
+use crate::grouping::entry::{Entry, Form, needs_presence};
+use crate::grouping::mondrian::Mondrian;
+use crate::grouping::options::{Key, Kind};
+use crate::methods;
+use crate::model::{Grouping, Levels, Shape, Table};
+use crate::privacy::{GroupView, Rules};
+
+/// In the list of methods.
+pub const ENTRY: Entry = Entry::new(
+    "combined",
+    "Groups of another method, generalised as little as permuting their columns allows within `presence`.",
+    |setting| {
+        let partition = match setting.options.text(&PARTITION) {
+            Some(name) if name != ENTRY.name => methods::find(name).map(|entry| (entry.make)(setting)),
+            _ => None,
+        };
+        let bounds = setting.presence.clone().unwrap_or_else(|| Bounds::new(0.0, 1.0));
+        let failure = match setting.options.text(&FAILURE) {
+            Some("merge") => Failure::Merge,
+            _ => Failure::RaiseK,
+        };
+        let partition = partition.unwrap_or_else(|| Arc::new(Mondrian { strict: true }));
+        Arc::new(Combined { raising: Raising { bounds, budget: BUDGET }, partition, failure })
+    },
+)
+.options(&[PARTITION, FAILURE])
+.form(Form::Combined)
+.check(needs_presence);
+
+const PARTITION: Key = Key::new(
+    "partition",
+    "How rows are grouped before anything is generalised; `mondrian` when absent.",
+    Kind::Word(&[
+        ("mondrian", "Median splits, strict."),
+        ("mpalm", "Splits that keep the share of members within `presence`."),
+        ("l-mondrian", "Median splits with diverse parts."),
+        ("top-down", "Halves by two rows far apart."),
+    ]),
+);
+
+const FAILURE: Key = Key::new(
+    "failure",
+    "What happens when a group cannot be published at any level; `raise-k` when absent.",
+    Kind::Word(&[
+        ("raise-k", "Rows are grouped again with the least larger k at which every group can, if one is near."),
+        ("merge", "The group is merged with its nearest."),
+    ]),
+);
+
+/// States that the count of one node may hold in a job.
+const BUDGET: usize = 1 << 12;
+/// Nodes of one sum of levels at which counting may be too much work; the others of that sum are taken to be so too.
+const MAX_UNCOUNTED: usize = 2;
+/// Nodes that are tried for one group; after them its top is published.
+const MAX_NODES: usize = 1 << 12;
+/// How many larger k are tried.
+const MORE_K: usize = 64;
+
+/// What happens to a bucket that no node mends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Failure {
+    /// It stays with its neighbour in the order of the partition, and both are tried as one.
+    #[default]
+    Merge,
+    /// It is left out.
+    Suppress,
+    /// Rows are partitioned again with the next k.
+    RaiseK,
+}
+
+/// A bucket with the node that it is published at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// Its public rows.
+    pub rows: Vec<u32>,
+    /// Level per axis.
+    pub node: Vec<u8>,
+}
+
+/// What comes of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Combination {
+    /// Buckets within the bounds.
+    pub buckets: Vec<Published>,
+    /// Public rows of buckets that no node mends.
+    pub failed: Vec<u32>,
+}
+
+/// Finds the first node at which a permuted bucket is within the bounds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raising {
+    /// What everybody's chance must lie between.
+    pub bounds: Bounds,
+    /// States that the count of one node may hold.
+    pub budget: usize,
+}
+
+/// Groups as they are published: on every axis its parts, of rows that are raised to one value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raised {
+    /// Parts of all groups, per axis.
+    pub parts: Vec<Grouping>,
+    /// The group of every part, per axis.
+    pub group_of: Vec<Vec<u32>>,
+}
+
+/// Partition, raise, permute.
+#[derive(Debug)]
+pub struct Combined {
+    /// How buckets are raised.
+    pub raising: Raising,
+    /// How rows are partitioned.
+    pub partition: Arc<dyn Method>,
+    /// What happens to buckets that no node mends.
+    pub failure: Failure,
+}
+
+impl Raising {
+    /// With what a job may spend on a node.
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, budget: BUDGET }
+    }
+
+    /// The first node at which a bucket is within the bounds.
+    pub fn node(&self, table: &Table, levels: &[Levels], rows: &[u32]) -> Option<Vec<u8>> {
+        let top = top(table, levels, rows);
+        let mut allowed: Vec<Vec<u8>> = Vec::with_capacity(top.len());
+        for (axis, &height) in top.iter().enumerate() {
+            let opaque = height > 0 && holds_opaque(table, axis, rows);
+            let fits = |level: &u8| {
+                (*level == height || !opaque)
+                    && !column(table, &levels[axis], axis, rows, *level).surely_breaks(&self.bounds)
+            };
+            allowed.push((0..=height).filter(fits).collect());
+        }
+        if allowed.iter().any(Vec::is_empty) {
+            return None;
+        }
+        let ends = |end: fn(&[u8]) -> Option<&u8>| {
+            allowed.iter().map(|of| end(of).map_or(0, |&of| u32::from(of))).sum::<u32>()
+        };
+        let (least, most) = (ends(<[u8]>::first), ends(<[u8]>::last));
+        let mut tries = MAX_NODES;
+        let mut node = Vec::with_capacity(top.len());
+        for sum in least..=most {
+            let mut uncounted = 0;
+            let mut test = |node: &[u8]| {
+                if uncounted == MAX_UNCOUNTED {
+                    return false;
+                }
+                tries = tries.saturating_sub(1);
+                let verdict = if tries == 0 { Verdict::Within } else { self.judge(table, levels, rows, node) };
+                uncounted += usize::from(verdict == Verdict::Uncounted);
+                verdict == Verdict::Within
+            };
+            if of_sum(&allowed, sum, &mut node, &mut test) {
+                return Some(if tries == 0 { top } else { node });
+            }
+        }
+        None
+    }
+
+    fn judge(&self, table: &Table, levels: &[Levels], rows: &[u32], node: &[u8]) -> Verdict {
+        checkpoint();
+        let bucket = permuted(table, levels, rows, node);
+        if bucket.surely_breaks(&self.bounds) { Verdict::Breaks } else { judge(&bucket, &self.bounds, self.budget) }
+    }
+
+    /// Raises every group to its node, or to its top when it has none.
+    pub fn raise(&self, table: &Table, grouping: &Grouping) -> Raised {
+        let levels: Vec<Levels> = table.axes.iter().map(Levels::of).collect();
+        let width = levels.len();
+        let mut raised = Raised { parts: vec![Grouping::default(); width], group_of: vec![Vec::new(); width] };
+        for (group, rows) in (0..).zip(grouping.iter()) {
+            let published = GroupView::new(table, rows).members() > 0;
+            let node = if published { self.node(table, &levels, rows) } else { None };
+            let node = node.unwrap_or_else(|| top(table, &levels, rows));
+            for axis in 0..width {
+                let mut parts: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+                for &row in rows {
+                    parts.entry(levels[axis].raise(table.row(row)[axis], node[axis])).or_default().push(row);
+                }
+                for part in parts.values() {
+                    raised.parts[axis].push(part);
+                    raised.group_of[axis].push(group);
+                }
+            }
+        }
+        raised
+    }
+}
+
+/// Nodes of the allowed levels with this sum, from the first axis on, until one passes; it is left in `node`.
+fn of_sum(allowed: &[Vec<u8>], sum: u32, node: &mut Vec<u8>, test: &mut impl FnMut(&[u8]) -> bool) -> bool {
+    let Some(levels) = allowed.get(node.len()) else { return sum == 0 && test(node) };
+    for &level in levels.iter().filter(|level| u32::from(**level) <= sum) {
+        node.push(level);
+        if of_sum(allowed, sum - u32::from(level), node, test) {
+            return true;
+        }
+        node.pop();
+    }
+    false
+}
+
+/// Whether some row's value can only be published as everything, so that beside others it would not say whom it covers.
+fn holds_opaque(table: &Table, axis: usize, rows: &[u32]) -> bool {
+    let Shape::Tree(tree) = &table.axes[axis].shape else { return false };
+    rows.iter().map(|&row| table.row(row)[axis]).any(|code| tree.loss(code, code) > 0.0)
+}
+
+/// One column of a bucket at a level.
+fn column(table: &Table, levels: &Levels, axis: usize, rows: &[u32], level: u8) -> Bucket {
+    let raised = |row: u32| [levels.raise(table.row(row)[axis], level)];
+    let public: Vec<[u32; 1]> = rows.iter().map(|&row| raised(row)).collect();
+    let released: Vec<[u32; 1]> = table.members_of(rows).map(raised).collect();
+    Bucket::new(&public, &released)
+}
+
+impl Combined {
+    /// Buckets and nodes for a table; `rules` are those of the partition.
+    pub fn publish(&self, table: &Table, rules: &Rules) -> Combination {
+        let levels: Vec<Levels> = table.axes.iter().map(Levels::of).collect();
+        let partition = self.partition.group(table, rules, 0);
+        let mut found = Combination { failed: partition.left_over.clone(), ..Combination::default() };
+        let mut carried: Vec<u32> = Vec::new();
+        for rows in partition.iter() {
+            let mut rows = [std::mem::take(&mut carried).as_slice(), rows].concat();
+            rows.sort_unstable();
+            match (self.raising.node(table, &levels, &rows), self.failure) {
+                (Some(node), _) => found.buckets.push(Published { rows, node }),
+                (None, Failure::Merge) => carried = rows,
+                (None, _) => found.failed.extend(rows),
+            }
+        }
+        // What is carried beyond the last bucket goes back into those before, from the last on.
+        while !carried.is_empty() {
+            let Some(last) = found.buckets.pop() else {
+                found.failed.append(&mut carried);
+                break;
+            };
+            carried.extend(last.rows);
+            carried.sort_unstable();
+            if let Some(node) = self.raising.node(table, &levels, &carried) {
+                found.buckets.push(Published { rows: std::mem::take(&mut carried), node });
+            }
+        }
+        found
+    }
+
+    /// The smallest k, up to `most`, at which every bucket has a node; none when there is none.
+    pub fn least_k(&self, table: &Table, most: usize) -> Option<(usize, Combination)> {
+        let (raising, partition) = (self.raising.clone(), Arc::clone(&self.partition));
+        let strict = Self { raising, partition, failure: Failure::Suppress };
+        (1..=most).find_map(|k| {
+            let found = strict.publish(table, &Rules::k(k));
+            found.failed.is_empty().then_some((k, found))
+        })
+    }
+}
+
+impl Method for Combined {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    /// Only the partition: what its groups are raised to is found when they are published. A group can be published at some
+    /// level when it can at its top, where everybody's chance is the share of members. What cannot, settling merges.
+    fn group(&self, cell: &Table, rules: &Rules, seed: u64) -> Grouping {
+        let others = rules.others.iter().filter(|rule| !rule.guards_the_absent()).cloned();
+        let mut plain = Rules { k: rules.k, others: others.collect() };
+        let first = self.partition.group(cell, &plain, seed);
+        if cell.members.is_none() || self.failure != Failure::RaiseK {
+            return first;
+        }
+        let passes = |grouping: &Grouping| {
+            let fits = |rows: &[u32]| {
+                let view = GroupView::new(cell, rows);
+                self.raising.bounds.allow_counts(view.members() as u64, rows.len() as u64)
+            };
+            grouping.left_over.is_empty() && grouping.iter().all(fits)
+        };
+        if passes(&first) {
+            return first;
+        }
+        let larger = (rules.k + 1..=rules.k + MORE_K).map(|k| {
+            plain.k = k;
+            self.partition.group(cell, &plain, seed)
+        });
+        larger.into_iter().find(passes).unwrap_or(first)
+    }
+}
+
+/// The lowest levels at which a bucket has one value per attribute.
+fn top(table: &Table, levels: &[Levels], rows: &[u32]) -> Vec<u8> {
+    let single = |axis: usize, level: u8| {
+        let mut raised = rows.iter().map(|&row| levels[axis].raise(table.row(row)[axis], level));
+        let first = raised.next();
+        raised.all(|value| Some(value) == first)
+    };
+    (0..levels.len())
+        .map(|axis| (0..levels[axis].height()).find(|&level| single(axis, level)).unwrap_or(levels[axis].height()))
+        .collect()
+}
+
+/// A bucket as it is read when its rows are raised to a node and every column is permuted on its own.
+pub fn permuted(table: &Table, levels: &[Levels], rows: &[u32], node: &[u8]) -> Bucket {
+    let raised = |row: &u32| -> Vec<u32> {
+        table
+            .row(*row)
+            .iter()
+            .zip(levels)
+            .zip(node)
+            .map(|((&code, levels), &level)| levels.raise(code, level))
+            .collect()
+    };
+    let public: Vec<Vec<u32>> = rows.iter().map(raised).collect();
+    let released: Vec<Vec<u32>> = rows.iter().filter(|&&row| table.is_member(row)).map(raised).collect();
+    Bucket::new(&public, &released)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::attack::Share;
+    use crate::attack::worlds::enumerate;
+    use crate::grouping::fixtures;
+    use crate::grouping::mpalm::{Mpalm, Reading};
+    use crate::model::{Axis, Shape, Tree};
+
+    fn combined(min: f64, max: f64) -> Combined {
+        let raising = Raising { bounds: Bounds::new(min, max), budget: BUDGET };
+        Combined { raising, partition: Arc::new(Mondrian { strict: true }), failure: Failure::Suppress }
+    }
+
+    #[test]
+    fn toth_figs_5_2_to_5_4_publish_z1_a0() {
+        let table = fixtures::p1_t1();
+        let found = combined(0.1, 0.9).publish(&table, &Rules::k(4));
+        assert_eq!(found.buckets, [Published { rows: (0..10).collect(), node: vec![1, 0] }]);
+        assert!(found.failed.is_empty());
+    }
+
+    #[test]
+    fn toth_figs_5_5_to_5_8_xor_publishes_both_columns() {
+        let mut table = fixtures::xor();
+        let found = combined(0.5, 0.5).publish(&table, &Rules::k(4));
+        // Two members are fewer than k, so nothing is cut, and nothing is published by the partition itself.
+        assert_eq!(found.buckets, [Published { rows: vec![0, 1, 2, 3], node: vec![0, 0] }]);
+        // MPALM can publish one of them only: its buckets are smaller, 2² + 2² on public rows against 4².
+        let mpalm = Mpalm { bounds: Bounds::new(0.5, 0.5), reading: Reading::Multiway };
+        let rules =
+            Rules { k: 1, others: vec![std::sync::Arc::new(crate::privacy::presence::Presence::new(0.5, 0.5))] };
+        assert_eq!(mpalm.group(&table, &rules, 0).iter().map(|group| group.len().pow(2)).sum::<usize>(), 8);
+        table.members = None;
+        assert_eq!(combined(0.5, 0.5).publish(&table, &Rules::k(4)).failed.len(), 4, "nobody to hide among");
+    }
+
+    /// The bounds hold at the fine node and break at the coarser one.
+    #[test]
+    fn toth_presence_is_not_monotone_under_permutation() {
+        let axes =
+            [Axis::new("a", Shape::Tree(Tree::new(3, [(0, 1, 0.5)]))), Axis::new("b", Shape::Tree(Tree::new(2, [])))];
+        let mut table = Table::new(axes, vec![2, 0, 0, 1, 2, 1, 1, 1, 0, 0]);
+        table.members = Some(vec![false, false, true, false, true]);
+        let levels: Vec<Levels> = table.axes.iter().map(Levels::of).collect();
+        let at = |node: &[u8]| enumerate(&permuted(&table, &levels, &[0, 1, 2, 3, 4], node)).unwrap().1;
+        let half = Share::from((1, 2));
+        assert_eq!(at(&[0, 0]), [half.clone(), half.clone(), half.clone(), Share::none(), half]);
+        let third = Share::from((1, 3));
+        assert_eq!(at(&[1, 0]), [Share::from((2, 3)), third.clone(), third.clone(), third.clone(), third]);
+        let both = combined(0.0, 0.5).raising;
+        assert_eq!(both.judge(&table, &levels, &[0, 1, 2, 3, 4], &[0, 0]), Verdict::Within);
+        assert_eq!(both.judge(&table, &levels, &[0, 1, 2, 3, 4], &[1, 0]), Verdict::Breaks);
+    }
+
+    proptest! {
+        #[test]
+        fn published_buckets_are_present_by_trying_every_subset(codes in prop::collection::vec(0..4_u16, 2..28), flags in any::<u16>(), merge in any::<bool>()) {
+            let rows = codes.len() / 2;
+            let axes = ["a", "b"].map(|name| Axis::new(name, Shape::Tree(Tree::new(4, [(0, 1, 0.5), (2, 3, 0.5)]))));
+            let mut table = Table::new(axes, codes[..rows * 2].to_vec());
+            table.members = Some((0..rows).map(|row| flags >> row & 1 == 1).collect());
+            let failure = if merge { Failure::Merge } else { Failure::Suppress };
+            let method = Combined { failure, ..combined(0.1, 0.8) };
+            let found = method.publish(&table, &Rules::k(2));
+            let levels: Vec<Levels> = table.axes.iter().map(Levels::of).collect();
+            let mut all: Vec<u32> = found.failed.clone();
+            for bucket in &found.buckets {
+                let (_, shares) = enumerate(&permuted(&table, &levels, &bucket.rows, &bucket.node)).unwrap();
+                prop_assert!(shares.iter().all(|share| method.raising.bounds.allow(share)));
+                all.extend(&bucket.rows);
+            }
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..rows as u32).collect::<Vec<_>>());
+            let whole = found.failed.len() == rows || found.failed.is_empty();
+            prop_assert!(!merge || whole, "merging ends with all or nothing");
+        }
+    }
+
+    /// A11 of the spec: AG of P1 at <Z1, A0> is one level for each of the eight members, and permuting costs nothing; DM of
+    /// the XOR table is 2² + 2² by MPALM and 4² here, on public rows.
+    #[test]
+    fn toth_a11_amount_of_generalisation_by_hand() {
+        let table = fixtures::p1_t1();
+        let mut grouping = Grouping::default();
+        grouping.push(&(0..10).collect::<Vec<_>>());
+        let raised = combined(0.1, 0.9).raising.raise(&table, &grouping);
+        let mut sums = crate::measure::Generalisation::default();
+        for (axis, parts) in raised.parts.iter().enumerate() {
+            for rows in parts.iter() {
+                sums.add_values(&table.axes, axis, &table.cover(rows), table.members_of(rows).count() as u64);
+            }
+        }
+        assert_eq!((raised.parts[0].len(), raised.parts[1].len(), sums.distortion()), (1, 2, 8));
+        assert_eq!(raised.group_of, [vec![0], vec![0, 0]]);
+    }
+
+    #[test]
+    fn a_partition_is_made_again_with_the_least_k_that_works() {
+        let table = fixtures::p1_t1();
+        let raise_k = |failure| Combined { failure, ..combined(0.1, 0.9) };
+        let presence = Arc::new(crate::privacy::presence::Presence::new(0.1, 0.9));
+        let rules = Rules { k: 1, others: vec![presence] };
+        let fits =
+            |grouping: &Grouping| grouping.iter().all(|rows| rules.others[0].holds(&GroupView::new(&table, rows)));
+        assert!(!fits(&raise_k(Failure::Merge).group(&table, &rules, 0)), "left to settling");
+        assert!(fits(&raise_k(Failure::RaiseK).group(&table, &rules, 0)));
+    }
+
+    #[test]
+    fn the_least_k_is_found() {
+        let table = fixtures::p1_t1();
+        let (k, found) = combined(0.1, 0.9).least_k(&table, 10).unwrap();
+        assert!(found.failed.is_empty() && !combined(0.1, 0.9).publish(&table, &Rules::k(k - 1)).failed.is_empty());
+        assert_eq!(combined(0.1, 0.79).least_k(&table, 10), None);
+    }
+}

@@ -1,0 +1,249 @@
+//! The list of methods: what a job can name, which options each takes, and how it is made.
+//!
+//! A method is one file with a type that implements [`Method`](crate::grouping::Method) and a constant [`Entry`]; it becomes known
+//! by one line in [`METHODS`]. Job file, checks, JSON schema, survey and operator all ask this list.
+
+pub mod anatomy;
+#[cfg(test)]
+mod by_column;
+pub mod combined;
+pub mod density;
+pub mod full_domain;
+pub mod g_anatomy;
+pub mod k_assemble;
+pub mod k_members;
+pub mod k_members_p;
+pub mod kl_redinfo;
+pub mod l_mondrian;
+pub mod pair_enum;
+pub mod slicing;
+pub mod spalm;
+pub mod toc;
+pub mod top_down;
+pub mod tune;
+pub mod upc;
+
+use crate::auto;
+pub use crate::grouping::entry::{Entry, Form, Remark, Setting};
+use crate::grouping::options::Key;
+use crate::grouping::{mondrian, mpalm};
+
+/// All methods; the first is the default.
+pub static METHODS: &[Entry] = &[
+    auto::ENTRY,
+    toc::ENTRY,
+    upc::ENTRY,
+    mondrian::ENTRY,
+    l_mondrian::ENTRY,
+    k_members::ENTRY,
+    k_members_p::ENTRY,
+    top_down::ENTRY,
+    full_domain::ENTRY,
+    density::DENSITY,
+    density::DENSITY_CM,
+    pair_enum::ENTRY,
+    k_assemble::ENTRY,
+    kl_redinfo::ENTRY,
+    g_anatomy::ENTRY,
+    anatomy::ENTRY,
+    mpalm::ENTRY,
+    spalm::ENTRY,
+    combined::ENTRY,
+    slicing::ENTRY,
+];
+
+/// The method of a name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    METHODS.iter().find(|entry| entry.name == name)
+}
+
+/// Every option of any method, once.
+pub fn keys() -> Vec<&'static Key> {
+    let mut keys: Vec<&'static Key> = Vec::new();
+    for key in METHODS.iter().flat_map(|entry| entry.options) {
+        if keys.iter().all(|known| known.name != key.name) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+/// Names of the methods that take an option.
+pub fn owners(key: &str) -> Vec<&'static str> {
+    let takes = |entry: &&Entry| entry.options.iter().any(|option| option.name == key);
+    METHODS.iter().filter(takes).map(|entry| entry.name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::grouping::options::{Kind, Options, Value};
+    use crate::grouping::{fixtures, settle};
+    use crate::methods::by_column;
+    use crate::model::{Grouping, Region, Table};
+    use crate::privacy::l_diversity::{Diversity, LDiversity};
+    use crate::privacy::presence::Presence;
+    use crate::privacy::range_diversity::RangeDiversity;
+    use crate::privacy::{GroupView, Rules};
+
+    /// Something that may be written for an option.
+    fn value(key: &'static Key, rng: &mut fastrand::Rng) -> Value {
+        match key.kind {
+            Kind::Share => Value::Number(rng.f64()),
+            Kind::Number { least } => Value::Number(least + 3.0 * rng.f64()),
+            Kind::Count { least } => Value::Count(least + rng.u64(2..60)),
+            Kind::Switch => Value::Switch(rng.bool()),
+            Kind::Word(words) => Value::Text(words[rng.usize(..words.len())].0.to_owned()),
+            Kind::Column => Value::Text("s".into()),
+            Kind::Columns => Value::List(vec!["axis".into()]),
+        }
+    }
+
+    #[test]
+    fn names_and_options_are_told_apart() {
+        for (at, entry) in METHODS.iter().enumerate() {
+            assert_eq!(find(entry.name).map(|found| found.about), Some(entry.about));
+            assert!(METHODS[..at].iter().all(|other| other.name != entry.name), "{}", entry.name);
+            for key in entry.options {
+                assert!(!key.about.is_empty() && !["name", "seed", "form", "slices"].contains(&key.name));
+                assert_eq!(keys().into_iter().find(|known| known.name == key.name), Some(key), "one meaning of a name");
+            }
+            let options = Options::default();
+            assert_eq!((entry.make)(&Setting::new(&options, 2)).name(), entry.name);
+        }
+        assert_eq!(owners("variant"), ["mondrian"]);
+        assert!(find("nothing").is_none());
+    }
+
+    /// What CONTRIBUTING.md shows of adding a method and a rule is what is compiled here, and the method is tested with those
+    /// of the list.
+    #[test]
+    fn contributing_shows_what_compiles() {
+        let shown = include_str!("../../../CONTRIBUTING.md");
+        for file in [include_str!("by_column.rs"), include_str!("../privacy/evenness.rs")] {
+            assert!(
+                shown.contains(&format!("```rust\n{file}```")),
+                "CONTRIBUTING.md shows something else than\n{file}"
+            );
+        }
+        let method = |column: &str| {
+            let mut options = Options::default();
+            options.set(&by_column::ENTRY.options[0], Value::Text(column.into()));
+            let mut setting = Setting::new(&options, 2);
+            setting.quasi = Some(vec!["age".into(), "height".into(), "postcode".into()]);
+            let table = fixtures::table_3_5();
+            let grouping = (by_column::ENTRY.make)(&setting).group(&table, &Rules::k(2), 0);
+            ((by_column::ENTRY.check)(&setting).len(), grouping.iter().map(<[u32]>::to_vec).collect::<Vec<_>>())
+        };
+        assert_eq!(method("height"), (0, vec![vec![0, 2], vec![4, 6], vec![1, 3], vec![5, 7]]));
+        assert_eq!(method("weight").0, 1);
+    }
+
+    /// Groups rows by a method, and asserts that none is lost, that settled groups meet every rule, and that it is so again.
+    fn assert_sound(
+        entry: &Entry,
+        setting: &Setting<'_>,
+        table: &Table,
+        rules: &Rules,
+    ) -> Result<Grouping, TestCaseError> {
+        let method = (entry.make)(setting);
+        let grouped = method.group(table, rules, 1);
+        let mut seen: Vec<u32> = grouped.rows().iter().chain(&grouped.left_over).copied().collect();
+        seen.sort_unstable();
+        prop_assert!(seen.iter().copied().eq(0..table.rows() as u32), "{} keeps every row once", entry.name);
+        let settled = settle(table, grouped, rules);
+        for group in settled.iter() {
+            prop_assert!(rules.hold(&GroupView::new(table, group)), "{}: {group:?} fails", entry.name);
+        }
+        prop_assert_eq!(settled.rows().len() + settled.left_over.len(), table.rows());
+        if rules.only_rows(table) && table.rows() >= rules.k {
+            prop_assert!(settled.left_over.is_empty(), "k alone never needs suppression");
+        }
+        prop_assert_eq!(&settled, &settle(table, method.group(table, rules, 1), rules));
+        Ok(settled)
+    }
+
+    fn with_rules(options: &Options, k: usize) -> Setting<'_> {
+        let mut setting = Setting::new(options, k);
+        setting.max_loss = Some(0.6);
+        setting.range_diversity = vec![RangeDiversity { column: "s".into(), bound: 0.7 }];
+        setting.l_diversity = vec![LDiversity { column: "s".into(), kind: Diversity::Distinct { l: 3 } }];
+        setting.dependencies = settle::tests::first_axis();
+        setting
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        /// Every method in the list, with any of its options, under any rules.
+        #[test]
+        fn every_method_meets_every_rule_with_any_options(
+            table in fixtures::tables(), rules in settle::tests::policies(), seed in any::<u64>()
+        ) {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            for entry in METHODS.iter().chain(&[by_column::ENTRY]) {
+                let mut options = Options::default();
+                for key in entry.options {
+                    if rng.bool() {
+                        options.set(key, value(key, &mut rng));
+                    }
+                }
+                assert_sound(entry, &with_rules(&options, rules.k), &table, &rules)?;
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+        /// Every method under every kind of rule, one at a time: random policies may leave a pair out.
+        #[test]
+        fn every_method_meets_every_rule(table in fixtures::tables(), k in 2..8_usize) {
+            for entry in METHODS {
+                for (kind, rule) in settle::tests::one_of_each() {
+                    let options = Options::default();
+                    let rules = Rules { k, others: vec![rule] };
+                    let sound = assert_sound(entry, &with_rules(&options, k), &table, &rules);
+                    prop_assert!(sound.is_ok(), "{} under {kind}: {sound:?}", entry.name);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        /// Every method with public rows to hide among, under presence and any other rules: everybody's share is within the
+        /// bounds, and no published value covers people of two groups.
+        #[test]
+        fn every_method_hides_members_beside_every_rule(
+            table in fixtures::public_tables(),
+            mut rules in settle::tests::policies(),
+            (min, max) in prop_oneof![Just((0.0, 0.9)), Just((0.05, 0.95)), Just((0.2, 0.8))],
+            seed in any::<u64>(),
+        ) {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let presence = Presence::new(min, max);
+            rules.others.push(Arc::new(presence.clone()));
+            for entry in METHODS.iter().chain(&[by_column::ENTRY]) {
+                let mut options = Options::default();
+                for key in entry.options {
+                    if rng.bool() {
+                        options.set(key, value(key, &mut rng));
+                    }
+                }
+                let mut setting = with_rules(&options, rules.k);
+                setting.presence = Some(presence.bounds.clone());
+                let settled = assert_sound(entry, &setting, &table, &rules)?;
+                let region = |group: &[u32]| Region::of(&table.axes, &table.cover(group));
+                let regions: Vec<Region> = settled.iter().map(region).collect();
+                for (at, group) in settled.iter().enumerate() {
+                    let view = GroupView::new(&table, group);
+                    prop_assert!(presence.bounds.allow_counts(view.members() as u64, group.len() as u64));
+                    prop_assert!(regions[..at].iter().all(|other| !other.meets(&regions[at])), "{}", entry.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! k-map, or weak k-anonymity: every published group covers enough people of a public table, whether they are in the
+//! private one or not (Sweeney; Atzori).
+
+use super::{GroupView, Rule};
+
+/// Fewest public rows in every group that is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KMap {
+    /// How many.
+    pub people: usize,
+}
+
+impl Rule for KMap {
+    fn name(&self) -> String {
+        format!("{} people of the public table", self.people)
+    }
+
+    /// Without public rows nobody is there to be mistaken for.
+    fn holds(&self, group: &GroupView<'_>) -> bool {
+        group.table.members.is_some() && group.rows.len() >= self.people
+    }
+
+    fn survives_merging(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::grouping::fixtures;
+    use crate::privacy::Rules;
+
+    #[test]
+    fn people_are_counted_whether_they_are_in_or_not() {
+        let mut table = fixtures::p1_t1();
+        let rules = Rules { k: 3, others: vec![Arc::new(KMap { people: 4 })] };
+        // Everybody of age 27, three of four in T1; without Jesper, who is not.
+        assert!(rules.hold(&GroupView::new(&table, &[3, 4, 5, 9])));
+        assert!(!rules.hold(&GroupView::new(&table, &[3, 4, 5])));
+        assert!(rules.hold(&GroupView::new(&table, &[0, 9])), "nothing is published of them");
+        table.members = None;
+        assert!(!rules.hold(&GroupView::new(&table, &[3, 4, 5, 9])));
+    }
+}

@@ -1,0 +1,321 @@
+//! The bound P: how surely the sensitive range of a group's members may be told (Loukides, chapter 5).
+//!
+//! Every sensitive value u has a range SR(u) whose disclosure would hurt as much as that of u itself. In a group of
+//! `|G|` rows where value x occurs f(x) times,
+//!
+//! - pc(u, x) = 1 - distance of u and x as a share of the domain: [`Sensitive::closeness`] (def. 5.1.2);
+//! - dc(u) = f(u) * sum of f(x) * pc(u, x) over the values x in SR(u), / `|G|`: [`disclosure_confidence`] (def. 5.1.3);
+//! - rd(G) = sum of dc(u) over the values u of the group, / `|G|`: [`range_diversity`] (def. 5.1.4), in `[1/|G|, 1]`.
+//!
+//! The same as a mean over ordered pairs of rows: rd = N / `|G|`^2, where N counts each pair (t, t') with t' in SR(t)
+//! by its closeness. N grows by one [`affinity`] per member when a row joins, which is what [`Tally`] (any group) and
+//! [`Forecast`] (every candidate of a growing group at once) keep.
+
+use std::sync::Arc;
+
+use super::{SensitiveRule, Setting, within};
+use crate::model::Sensitive;
+
+/// Bounds the range diversity of every group on one sensitive column. Without ranges it bounds value disclosure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RangeDiversity {
+    /// The sensitive column.
+    pub column: String,
+    /// P, in `[0, 1]`.
+    pub bound: f64,
+}
+
+impl RangeDiversity {
+    /// Fewest rows of any group that can meet the bound: range diversity is never below 1 / rows. None when no group
+    /// can.
+    pub fn fewest_rows(&self) -> Option<usize> {
+        (self.bound > 0.0).then(|| (1.0 / self.bound - 1e-9).ceil().max(1.0) as usize)
+    }
+}
+
+impl SensitiveRule for RangeDiversity {
+    fn column(&self) -> &str {
+        &self.column
+    }
+
+    fn describe(&self) -> String {
+        format!("range-diversity of {} = {}", self.column, self.bound)
+    }
+
+    fn breach(&self) -> String {
+        format!("disclose a range of `{}` more surely than p = {}", self.column, self.bound)
+    }
+
+    fn allows(&self, histogram: &[(u32, u32)], column: &Sensitive) -> bool {
+        within(range_diversity(histogram, column), self.bound)
+    }
+
+    fn excess(&self, histogram: &[(u32, u32)], column: &Sensitive) -> Option<f64> {
+        Some(range_diversity(histogram, column) - self.bound)
+    }
+
+    fn ready(&self, _setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
+        Arc::new(self.clone())
+    }
+}
+
+/// dc: how surely the range of value `u` is disclosed in a group with this histogram of `(code, count)`, ascending by
+/// code; 0 when the group does not hold the value.
+pub fn disclosure_confidence(u: u32, histogram: &[(u32, u32)], sensitive: &Sensitive) -> f64 {
+    weight_in_range(u, histogram, sensitive) / rows(histogram)
+}
+
+/// rd: range diversity of a group with this histogram of `(code, count)`, ascending by code; 0 of no rows.
+pub fn range_diversity(histogram: &[(u32, u32)], sensitive: &Sensitive) -> f64 {
+    let pairs: f64 = histogram.iter().map(|&(u, _)| weight_in_range(u, histogram, sensitive)).sum();
+    if histogram.is_empty() { 0.0 } else { pairs / (rows(histogram) * rows(histogram)) }
+}
+
+/// f(u) * sum of f(x) * pc(u, x) over the values x in the range of u.
+fn weight_in_range(u: u32, histogram: &[(u32, u32)], sensitive: &Sensitive) -> f64 {
+    let Ok(own) = histogram.binary_search_by_key(&u, |&(code, _)| code) else { return 0.0 };
+    let (lo, hi) = sensitive.ranges.get(u as usize).copied().unwrap_or((u, u));
+    let first = histogram.partition_point(|&(x, _)| x < lo);
+    let near = histogram[first..].iter().take_while(|&&(x, _)| x <= hi);
+    let near: f64 = near.map(|&(x, count)| f64::from(count) * sensitive.closeness(u, x)).sum();
+    f64::from(histogram[own].1) * near
+}
+
+fn rows(histogram: &[(u32, u32)]) -> f64 {
+    histogram.iter().map(|&(_, count)| f64::from(count)).sum()
+}
+
+/// What two different rows with these values add to N: their closeness, once for each that has the other in its range.
+pub fn affinity(u: u32, v: u32, sensitive: &Sensitive) -> f64 {
+    let ranges = u8::from(sensitive.in_range(u, v)) + u8::from(sensitive.in_range(v, u));
+    if ranges == 0 { 0.0 } else { f64::from(ranges) * sensitive.closeness(u, v) }
+}
+
+/// Range diversity of a group that grows row by row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tally {
+    rows: u64,
+    pairs: f64,
+    counts: Vec<(u32, u32)>,
+}
+
+impl Tally {
+    /// The tally of some codes.
+    pub fn of(codes: impl IntoIterator<Item = u32>, sensitive: &Sensitive) -> Self {
+        let mut tally = Self::default();
+        for code in codes {
+            tally.add(code, sensitive);
+        }
+        tally
+    }
+
+    /// Range diversity now; 0 of no rows.
+    pub fn score(&self) -> f64 {
+        if self.rows == 0 { 0.0 } else { self.pairs / (self.rows * self.rows) as f64 }
+    }
+
+    /// Range diversity if a row with this code joined.
+    pub fn score_with(&self, code: u32, sensitive: &Sensitive) -> f64 {
+        let rows = self.rows + 1;
+        (self.pairs + self.gain(code, sensitive)) / (rows * rows) as f64
+    }
+
+    /// The least that range diversity could be after one more row, whatever its code.
+    pub fn least_with_any(&self) -> f64 {
+        let rows = self.rows + 1;
+        (self.pairs + 1.0) / (rows * rows) as f64
+    }
+
+    /// A row joins.
+    pub fn add(&mut self, code: u32, sensitive: &Sensitive) {
+        self.pairs += self.gain(code, sensitive);
+        self.rows += 1;
+        match self.counts.binary_search_by_key(&code, |&(code, _)| code) {
+            Ok(at) => self.counts[at].1 += 1,
+            Err(at) => self.counts.insert(at, (code, 1)),
+        }
+    }
+
+    fn gain(&self, code: u32, sensitive: &Sensitive) -> f64 {
+        1.0 + self.counts.iter().map(|&(x, count)| f64::from(count) * affinity(code, x, sensitive)).sum::<f64>()
+    }
+}
+
+/// Range diversity of a growing group with each of a fixed list of candidates added, in constant time per candidate.
+#[derive(Debug, Clone)]
+pub struct Forecast<'a> {
+    sensitive: &'a Sensitive,
+    /// Distinct codes of the candidates.
+    palette: Vec<u32>,
+    /// Place of each candidate's code in the palette.
+    local: Vec<u32>,
+    /// What a row with each code of the palette would add to N.
+    gain: Vec<f64>,
+    rows: u64,
+    pairs: f64,
+}
+
+impl<'a> Forecast<'a> {
+    /// A forecast over some candidate rows of the column, with no member yet.
+    pub fn new(sensitive: &'a Sensitive, candidates: &[u32]) -> Self {
+        let mut palette: Vec<u32> = candidates.iter().map(|&row| sensitive.codes[row as usize]).collect();
+        palette.sort_unstable();
+        palette.dedup();
+        let local = candidates
+            .iter()
+            .map(|&row| palette.partition_point(|&code| code < sensitive.codes[row as usize]) as u32)
+            .collect();
+        let gain = vec![1.0; palette.len()];
+        Self { sensitive, palette, local, gain, rows: 0, pairs: 0.0 }
+    }
+
+    /// Starts again without members.
+    pub fn clear(&mut self) {
+        self.gain.fill(1.0);
+        (self.rows, self.pairs) = (0, 0.0);
+    }
+
+    /// Range diversity with one more candidate.
+    pub fn score_with(&self, candidate: usize) -> f64 {
+        let rows = self.rows + 1;
+        (self.pairs + self.gain[self.local[candidate] as usize]) / (rows * rows) as f64
+    }
+
+    /// A candidate joins.
+    pub fn add(&mut self, candidate: usize) {
+        let joined = self.local[candidate] as usize;
+        self.pairs += self.gain[joined];
+        self.rows += 1;
+        for (gain, &code) in self.gain.iter_mut().zip(&self.palette) {
+            *gain += affinity(code, self.palette[joined], self.sensitive);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grouping::fixtures;
+    use crate::model::{SensitiveShape, Tree};
+    use crate::privacy::{GroupView, Rule};
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 5e-5
+    }
+
+    fn code(income: &Sensitive, value: f64) -> u32 {
+        let SensitiveShape::Number { at, .. } = &income.shape else { panic!("income is a number") };
+        at.iter().position(|&v| v == value).unwrap() as u32
+    }
+
+    fn rd(income: &Sensitive, values: &[f64]) -> f64 {
+        Tally::of(values.iter().map(|&value| code(income, value)), income).score()
+    }
+
+    #[test]
+    fn loukides_g7_pairwise_contribution() {
+        let income = fixtures::income(&[1.0, 4.0, 90.0], &[]);
+        assert!(near(income.closeness(0, 1), 0.9697));
+        assert!(near(income.closeness(0, 2), 0.1010));
+        let tree = Sensitive {
+            shape: SensitiveShape::Tree(Tree::new(100, [(0, 4, 4.0 / 99.0)])),
+            ..fixtures::income(&[1.0], &[])
+        };
+        assert!(near(tree.closeness(1, 4), 0.9596));
+    }
+
+    #[test]
+    fn loukides_g8_range_diversity_of_table_5_1() {
+        // The first example group: t7, t3, t4, t5, t9, t10.
+        let income = fixtures::income(&[0.0, 22.0, 23.0, 24.0, 25.0, 26.0], &[(0.0, 4.0), (10.0, 30.0)]);
+        let histogram: Vec<(u32, u32)> = (0..6).map(|code| (code, 1)).collect();
+        assert!(near(disclosure_confidence(1, &histogram, &income), 0.8165));
+        assert!(near(range_diversity(&histogram, &income), 0.7110));
+        // The second one: t1, t2, t6, t8, t11, t12.
+        let policy = [(0.0, 4.0), (5.0, 9.0), (80.0, 99.0)];
+        let income = fixtures::income(&[1.0, 4.0, 9.0, 9.0, 90.0, 90.0], &policy);
+        assert!(near(rd(&income, &[1.0, 4.0, 9.0, 9.0, 90.0, 90.0]), 0.3316));
+        let income = fixtures::income(&[1.0, 4.0, 9.0, 90.0], &[(0.0, 9.0), (80.0, 99.0)]);
+        assert!(near(rd(&income, &[1.0, 4.0, 9.0, 90.0]), 0.6048));
+        // Three of the four incomes are low: what is disclosed positively, with a chance of 3/4.
+        let (first, last) = income.ranges[0];
+        assert_eq!(income.codes.iter().filter(|code| (first..=last).contains(code)).count(), 3);
+    }
+
+    /// Section 5.1: who is known to be in t2's range. Erratum E4: the printed chances of 2/6 and, once the two highest
+    /// incomes are ruled out, 2/4 are those of [0, 4]; the printed range [0, 9] would give 4/6.
+    #[test]
+    fn loukides_erratum_e4_chances_of_a_range() {
+        let incomes = [1.0, 4.0, 9.0, 9.0, 90.0, 90.0];
+        let chance = |policy: &[(f64, f64)], rows: usize| {
+            let income = fixtures::income(&incomes, policy);
+            let (first, last) = income.ranges[code(&income, 4.0) as usize];
+            let inside = income.codes[..rows].iter().filter(|code| (first..=last).contains(code));
+            inside.count() as f64 / rows as f64
+        };
+        let printed = [(0.0, 9.0), (80.0, 99.0)];
+        let meant = [(0.0, 4.0), (5.0, 9.0), (80.0, 99.0)];
+        assert_eq!((chance(&meant, 6), chance(&meant, 4), chance(&printed, 6)), (2.0 / 6.0, 2.0 / 4.0, 4.0 / 6.0));
+    }
+
+    /// Range diversity is 1/rows at least. Two groups that publish the same are one to a reader: with ranges that part the
+    /// domain they are no worse together than the worse of them, with one-sided ranges they may be.
+    #[test]
+    fn loukides_bounds_of_range_diversity_and_of_unions() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let values: Vec<f64> = (0..20).map(f64::from).collect();
+        let parted = fixtures::income(&values, &[(0.0, 6.0), (7.0, 11.0), (12.0, 19.0)]);
+        let mut one_sided = fixtures::income(&values, &[]);
+        one_sided.ranges = (0..20_u32).map(|u| (u - u.min(3) * (u % 2), (u + 9 * (u % 3)).min(19))).collect();
+        let mut worse = [0, 0];
+        for _ in 0..4000 {
+            let mut group = || (0..rng.usize(2..7)).map(|_| rng.u32(0..20)).collect::<Vec<_>>();
+            let (one, two) = (group(), group());
+            for (income, worse) in [&parted, &one_sided].into_iter().zip(&mut worse) {
+                let rd = |codes: &[u32]| Tally::of(codes.iter().copied(), income).score();
+                assert!(rd(&one) >= 1.0 / one.len() as f64 - 1e-12);
+                *worse += usize::from(rd(&[one.clone(), two.clone()].concat()) > rd(&one).max(rd(&two)) + 1e-12);
+            }
+        }
+        assert!(worse[0] == 0 && worse[1] > 0, "{worse:?}");
+    }
+
+    #[test]
+    fn incremental_tallies_equal_the_definition_even_for_one_sided_ranges() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        let values: Vec<f64> = (0..20).map(f64::from).collect();
+        let mut income = fixtures::income(&values, &[]);
+        income.ranges = (0..20_u32).map(|u| (rng.u32(0..=u), rng.u32(u..20))).collect();
+        income.codes = (0..200).map(|_| rng.u32(0..20)).collect();
+        let candidates: Vec<u32> = (0..200).collect();
+        let mut forecast = Forecast::new(&income, &candidates);
+        forecast.add(3);
+        forecast.clear();
+        let mut tally = Tally::default();
+        let mut counts = [0_u32; 20];
+        for row in 0..200 {
+            let code = income.codes[row];
+            counts[code as usize] += 1;
+            let histogram: Vec<(u32, u32)> = (0..20).zip(counts).filter(|&(_, count)| count > 0).collect();
+            let expected = range_diversity(&histogram, &income);
+            assert!((tally.score_with(code, &income) - expected).abs() < 1e-12);
+            assert!(tally.least_with_any() <= tally.score_with(code, &income));
+            assert!((forecast.score_with(row) - expected).abs() < 1e-12);
+            tally.add(code, &income);
+            forecast.add(row);
+            assert!((tally.score() - expected).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_missing_column_fails_and_small_bounds_need_large_groups() {
+        let table = fixtures::table_5_1();
+        let rule = |column: &str, bound| RangeDiversity { column: column.into(), bound };
+        assert!(rule("income", 0.5).holds(&GroupView::new(&table, &[0, 2])));
+        assert!(!rule("income", 0.5).holds(&GroupView::new(&table, &[0, 1])));
+        assert!(!rule("wage", 1.0).holds(&GroupView::new(&table, &[0, 2])));
+        assert_eq!(rule("income", 0.5).fewest_rows(), Some(2));
+        assert_eq!(rule("income", 0.3).fewest_rows(), Some(4));
+        assert_eq!(rule("income", 0.0).fewest_rows(), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! Whether the dependencies of a policy hold on its source: one aggregate per dependency, which spills when it must.
+
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::functions_aggregate::expr_fn::{count, max, sum};
+use datafusion::logical_expr::{ident, lit};
+use datafusion::prelude::DataFrame;
+use serde::{Deserialize, Serialize};
+
+use super::fingerprint::fingerprint;
+use crate::dependency::Preserved;
+use crate::error::{Error, Result};
+use crate::policy::Dependency;
+use crate::treatment::Treatment;
+
+/// How a functional dependency fares.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DependencyScore {
+    /// `from -> to`.
+    pub name: String,
+    /// Share of the source's rows that must go for it to hold; left out, like what follows, when rows were suppressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub violations: Option<f64>,
+    /// Distinct combinations of its values in the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instances: Option<u64>,
+    /// Dependency loss of an instance, on average: 0 when some row publishes it as it was, 1 when all of it is lost.
+    pub loss: Option<f64>,
+    /// Share of instances that some row publishes without loss.
+    pub preserved: Option<f64>,
+    /// Instances that were looked at, when there are too many to keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<u64>,
+}
+
+/// Looks at every dependency; stops when one is violated by more rows than it tolerates.
+pub(crate) async fn check(source: &DataFrame, treatment: &Treatment) -> Result<Vec<DependencyScore>> {
+    let mut scores = Vec::new();
+    let mut broken = Vec::new();
+    for (index, dependency) in treatment.policy.dependencies.iter().enumerate() {
+        let (rows, violating, instances) = look(source, dependency).await?;
+        let share = violating as f64 / rows.max(1) as f64;
+        if share > dependency.tolerance {
+            broken.push(format!(
+                "dependencies[{index}] `{}`: does not hold in {violating} of {rows} rows ({:.4} %); mend the source, \
+                 remove the dependency, or set its tolerance to {share:.6} or more",
+                dependency.name(),
+                share * 100.0
+            ));
+        }
+        scores.push(DependencyScore {
+            name: dependency.name(),
+            violations: Some(share),
+            instances: Some(instances),
+            ..Default::default()
+        });
+    }
+    if broken.is_empty() { Ok(scores) } else { Err(Error::Input(broken.join("\n"))) }
+}
+
+/// Rows, rows that must go for the dependency to hold (g3), and instances.
+async fn look(source: &DataFrame, dependency: &Dependency) -> Result<(u64, u64, u64)> {
+    let named = |columns: &[String], names: [&str; 2]| {
+        fingerprint(columns).into_iter().zip(names).map(|(part, name)| part.alias(name)).collect::<Vec<_>>()
+    };
+    let sides = [named(&dependency.from, ["from_a", "from_b"]), named(&dependency.to, ["to_a", "to_b"])].concat();
+    let size = ident("size");
+    let found = source
+        .clone()
+        .aggregate(sides, vec![count(lit(1)).alias("size")])?
+        .aggregate(
+            vec![ident("from_a"), ident("from_b")],
+            vec![sum(size.clone()).alias("rows"), max(size.clone()).alias("most"), count(lit(1)).alias("instances")],
+        )?
+        .aggregate(vec![], vec![sum(ident("rows")), sum(ident("most")), sum(ident("instances"))])?
+        .collect()
+        .await?;
+    let number = |column: usize| {
+        let counted = found.iter().find(|batch| batch.num_rows() > 0);
+        counted.map_or(0, |batch| batch.column(column).as_primitive::<Int64Type>().value(0) as u64)
+    };
+    Ok((number(0), number(0) - number(1), number(2)))
+}
+
+/// Fills in what a release preserves.
+pub(crate) fn score(mut scores: Vec<DependencyScore>, preserved: &[Preserved]) -> Vec<DependencyScore> {
+    for (score, preserved) in scores.iter_mut().zip(preserved) {
+        (score.loss, score.preserved) = (preserved.loss(), preserved.complete());
+        score.sampled = preserved.is_sampled().then(|| preserved.instances() as u64);
+    }
+    scores
+}

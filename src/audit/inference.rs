@@ -1,0 +1,547 @@
+//! What a reader who knows the dependencies makes of a release: the chase over the published files, and what follows.
+//!
+//! The register that the reader is assumed to hold is the source itself: which combinations of quasi-identifiers occur.
+//! Everything is aggregated by DataFusion, which spills; in memory are the combinations that dependencies speak of, and a
+//! bit for each of them beside each published label, all of it accounted for. Classes come one after the other.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
+use datafusion::arrow::datatypes::{Int64Type, UInt64Type};
+use datafusion::arrow::row::{RowConverter, Rows, SortField};
+use datafusion::common::JoinType;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{Expr, ident, lit};
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::TryStreamExt;
+
+use super::classes::fold_classes;
+use super::cover::{Original, Published};
+use super::fingerprint::fingerprint;
+use super::inferred::Inferred;
+use super::judge::{domain_of, reference_of};
+use super::seating::{Alike, Seating};
+use crate::attack::chase::{BitSet, Crowds, Kind, Knowledge, Member, View, crowds};
+use crate::attack::seats::{self, Counted};
+use crate::error::{Error, Result};
+use crate::model::{Attribute, Dependency, Sensitive};
+use crate::policy::{Inference, Listed};
+use crate::privacy::Histogram;
+use crate::treatment::{QuasiColumn, Treatment, published_fields};
+use crate::verify::Finding;
+
+/// What the chase has found.
+#[derive(Debug, Default)]
+pub(crate) struct Chased {
+    /// What the manifest says of it.
+    pub found: Inferred,
+    /// Quasi-identifiers whose withholding leaves nothing to conclude, by their place in the treatment.
+    telling: Vec<usize>,
+}
+
+/// The dependencies that can tell rows of a class apart: those with quasi-identifiers and plain columns.
+struct MixedDependencies {
+    dependencies: Vec<(Dependency, f64)>,
+    /// Their quasi-identifiers, by place in the treatment.
+    quasi: Vec<usize>,
+    /// Their plain columns, by name.
+    plain: Vec<String>,
+}
+
+impl MixedDependencies {
+    fn of(treatment: &Treatment) -> Option<Self> {
+        let laid = treatment.dependencies();
+        let (mut quasi, mut plain): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+        let mut place = |attribute: &Attribute| {
+            let (list, at) = match attribute {
+                Attribute::Quasi(at) => (&mut quasi, *at),
+                Attribute::Plain(at) => (&mut plain, *at),
+            };
+            let place = list.iter().position(|other| *other == at).unwrap_or_else(|| {
+                list.push(at);
+                list.len() - 1
+            });
+            match attribute {
+                Attribute::Quasi(_) => Attribute::Quasi(place),
+                Attribute::Plain(_) => Attribute::Plain(place),
+            }
+        };
+        let is_mixed =
+            |dependency: &&(&Dependency, f64)| !dependency.0.quasi().is_empty() && !dependency.0.plain().is_empty();
+        let tolerances = treatment.policy.dependencies.iter().map(|dependency| dependency.tolerance);
+        let all: Vec<(&Dependency, f64)> = laid.list.iter().zip(tolerances).collect();
+        let mut dependencies = Vec::new();
+        for (dependency, tolerance) in all.iter().filter(is_mixed) {
+            let from = dependency.from.iter().map(&mut place).collect();
+            let to = dependency.to.iter().map(&mut place).collect();
+            dependencies.push((Dependency { from, to }, *tolerance));
+        }
+        let plain = plain.into_iter().map(|at| laid.plain[at].1.clone()).collect();
+        (!dependencies.is_empty()).then_some(Self { dependencies, quasi, plain })
+    }
+
+    /// The columns that hide the right sides, or the left where the right are published as they are.
+    fn telling(&self) -> Vec<usize> {
+        let quasi = |side: &[Attribute]| -> Vec<usize> {
+            let places = side.iter().filter_map(|one| if let Attribute::Quasi(at) = one { Some(*at) } else { None });
+            places.map(|place| self.quasi[place]).collect()
+        };
+        let mut columns = Vec::new();
+        for (dependency, _) in &self.dependencies {
+            let right = quasi(&dependency.to);
+            columns.extend(if right.is_empty() { quasi(&dependency.from) } else { right });
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    /// Fingerprints of the plain columns, two parts each.
+    fn plain_keys(&self) -> Vec<Expr> {
+        let parts = |(at, name): (usize, &String)| {
+            let names = plain_names(at);
+            fingerprint(std::slice::from_ref(name)).into_iter().zip(names).map(|(part, name)| part.alias(name))
+        };
+        self.plain.iter().enumerate().flat_map(parts).collect()
+    }
+}
+
+fn plain_names(at: usize) -> [String; 2] {
+    [format!("plain_{at}_a"), format!("plain_{at}_b")]
+}
+
+fn named(columns: &[String], names: [&str; 2]) -> Vec<Expr> {
+    fingerprint(columns).into_iter().zip(names).map(|(part, name)| part.alias(name)).collect()
+}
+
+/// Numbers for values, in the order in which they are met.
+#[derive(Debug)]
+struct Numbers<K>(HashMap<K, usize>);
+
+impl<K: std::hash::Hash + Eq> Numbers<K> {
+    fn new() -> Self {
+        Self(HashMap::new())
+    }
+
+    fn of(&mut self, value: K) -> usize {
+        let next = self.0.len();
+        *self.0.entry(value).or_insert(next)
+    }
+}
+
+/// Combinations of plain columns, numbered.
+#[derive(Debug)]
+struct Plains {
+    values: Vec<Numbers<(u64, u64)>>,
+    combinations: Numbers<Vec<u32>>,
+    list: Vec<Vec<u32>>,
+}
+
+impl Plains {
+    fn new(columns: usize) -> Self {
+        let values = (0..columns).map(|_| Numbers::new()).collect();
+        Self { values, combinations: Numbers::new(), list: Vec::new() }
+    }
+
+    /// The combination of a row whose fingerprints begin at a column.
+    fn read(&mut self, batch: &RecordBatch, from: usize, row: usize) -> usize {
+        let pair = |at: usize| (number(batch, from + 2 * at, row), number(batch, from + 2 * at + 1, row));
+        let combination: Vec<u32> =
+            self.values.iter_mut().enumerate().map(|(at, values)| values.of(pair(at)) as u32).collect();
+        let at = self.combinations.of(combination.clone());
+        if at == self.list.len() {
+            self.list.push(combination);
+        }
+        at
+    }
+}
+
+fn number(batch: &RecordBatch, column: usize, row: usize) -> u64 {
+    batch.column(column).as_primitive::<UInt64Type>().value(row)
+}
+
+/// The place of a label whose fingerprint begins at a column.
+fn place(places: &HashMap<(u64, u64), usize>, batch: &RecordBatch, column: usize, row: usize) -> Result<usize> {
+    let found = places.get(&(number(batch, column, row), number(batch, column + 1, row)));
+    found.copied().ok_or_else(|| Error::Retry("the published files have changed while they were read".into()))
+}
+
+/// Chases the published rows; none when no dependency can tell rows of a class apart.
+pub(crate) async fn chase(published: &DataFrame, source: &DataFrame, treatment: &Treatment) -> Result<Option<Chased>> {
+    let Some(mixed) = MixedDependencies::of(treatment) else { return Ok(None) };
+    let quasi: Vec<&QuasiColumn> = mixed.quasi.iter().map(|&at| &treatment.quasi[at]).collect();
+    let context = published.task_ctx();
+    let memory = MemoryConsumer::new("Chase").register(context.memory_pool());
+    let mut plains = Plains::new(mixed.plain.len());
+    let register = Register::read(source, &mixed, &quasi, &mut plains, &memory).await?;
+    let (labels, label_places) = read_labels(published, &quasi, &register, &memory).await?;
+    let label_columns = published_columns(&quasi);
+
+    let mut keys = named(&label_columns, ["label_a", "label_b"]);
+    keys.extend(mixed.plain_keys());
+    let counted = published.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
+    let mut kinds = Vec::new();
+    let mut stream = counted.execute_stream().await?;
+    while let Some(batch) = stream.try_next().await? {
+        memory.try_grow(batch.num_rows() * size_of::<Kind>())?;
+        let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            let label = place(&label_places, &batch, 0, row)?;
+            kinds.push(Kind { label, plain: plains.read(&batch, 2, row), rows: sizes.value(row) as u64 });
+        }
+    }
+    memory.try_grow(plains.list.len() * register.profiles.len().div_ceil(8))?;
+    let view = View {
+        dependencies: mixed.dependencies.clone(),
+        profiles: register.profiles.clone(),
+        plains: plains.list.clone(),
+        labels,
+        kinds,
+    };
+    // Sums over rows and profiles take their time: other tasks go on meanwhile.
+    let (view, knowledge) = tokio::task::spawn_blocking(move || {
+        let knowledge = crate::attack::chase::chase(&view);
+        (view, knowledge)
+    })
+    .await
+    .map_err(|error| Error::Internal(format!("the chase failed: {error}")))?;
+    let mut keys = fingerprint(&treatment.class_columns());
+    keys.extend(named(&label_columns, ["label_a", "label_b"]));
+    keys.extend(mixed.plain_keys());
+    let classes = published
+        .clone()
+        .aggregate(keys, vec![count(lit(1)).alias("size")])?
+        .sort(vec![ident("class_a").sort(true, true), ident("class_b").sort(true, true)])?;
+    let mut alike: Vec<Alike> = Vec::new();
+    let mut stream = classes.execute_stream().await?;
+    while let Some(batch) = stream.try_next().await? {
+        memory.try_grow(batch.num_rows() * (size_of::<Alike>() + 8 * batch.num_columns()))?;
+        let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            alike.push(Alike {
+                class: (number(&batch, 0, row), number(&batch, 1, row)),
+                label: place(&label_places, &batch, 2, row)?,
+                plain: plains.read(&batch, 4, row),
+                rows: sizes.value(row) as u64,
+                prints: (4..batch.num_columns() - 1).map(|column| number(&batch, column, row)).collect(),
+            });
+        }
+    }
+    let seated = MemoryConsumer::new("Seating").register(context.memory_pool());
+    let width = treatment.quasi.len();
+    let told = |batch: &RecordBatch| -> Result<Vec<(usize, usize)>> {
+        let mut profiles = register.find(&mixed.quasi.iter().map(|&at| batch.column(at)).collect::<Vec<_>>())?;
+        Ok(profiles.drain(..).enumerate().map(|(row, at)| (at, plains.read(batch, width, row))).collect())
+    };
+    let fits = |one: &Alike, profile: usize| knowledge.fitting(&view.labels[one.label], one.plain).contains(profile);
+    let seating = Seating::read(published, source, treatment, mixed.plain_keys(), &alike, &seated, told, fits).await?;
+    let (view, knowledge, seating, places) = tokio::task::spawn_blocking(move || {
+        let places =
+            seating.as_ref().map(|seating| seats::seats(&view, &seating.people, &seating.seats, seats::MAX_STEPS));
+        (view, knowledge, seating, places)
+    })
+    .await
+    .map_err(|error| Error::Internal(format!("counting people failed: {error}")))?;
+
+    let k = u64::from(treatment.policy.privacy.k);
+    let mut counts = CrowdCounts::new(k, mixed.plain.len(), !treatment.rules(false).is_empty());
+    let parted = MemoryConsumer::new("ChasedClasses").register(context.memory_pool());
+    let mut start = 0;
+    for class in alike.chunk_by(|one, next| one.class == next.class) {
+        let end = start + class.len();
+        let counted = match (&seating, &places) {
+            (Some(seating), Some(places)) => seats::count(&seating.seats[start..end], &places[start..end], k),
+            _ => register.count(&view, &knowledge, class, k),
+        };
+        counts.add(class, &counted);
+        parted.try_resize(counts.size())?;
+        start = end;
+    }
+    let breaches = counts.breaches(published, &mixed, treatment).await?;
+    let withheld = treatment.quasi.iter().filter(|quasi| quasi.withheld);
+    let found = Inferred {
+        smallest: counts.smallest,
+        classes: counts.crowds,
+        small_classes: counts.small,
+        exposed_rows: counts.exposed,
+        undecided_rows: counts.undecided,
+        breaches,
+        withheld: withheld.map(|quasi| quasi.name.clone()).collect(),
+    };
+    Ok(Some(Chased { found, telling: mixed.telling() }))
+}
+
+/// Names of the published columns of some quasi-identifiers.
+fn published_columns(quasi: &[&QuasiColumn]) -> Vec<String> {
+    quasi.iter().flat_map(|quasi| published_fields(quasi)).map(|field| field.name().clone()).collect()
+}
+
+/// Which combinations of quasi-identifiers the source has, and beside which plain columns.
+struct Register {
+    profiles: Vec<Vec<u32>>,
+    /// Where each profile stands.
+    places: Vec<(usize, usize)>,
+    /// The values, by batch and column.
+    originals: Vec<Vec<Original>>,
+    /// The profiles that occur with every combination of plain columns.
+    beside: HashMap<usize, BitSet>,
+    /// Numbers of values, by column, and of their combinations.
+    values: Vec<Numbers<Vec<u8>>>,
+    numbers: Numbers<Vec<u32>>,
+}
+
+impl Register {
+    async fn read(
+        source: &DataFrame,
+        mixed: &MixedDependencies,
+        quasi: &[&QuasiColumn],
+        plains: &mut Plains,
+        memory: &MemoryReservation,
+    ) -> Result<Self> {
+        let mut keys: Vec<Expr> = quasi.iter().map(|quasi| ident(&quasi.name)).collect();
+        keys.extend(mixed.plain_keys());
+        let distinct = source.clone().aggregate(keys, vec![])?;
+        let mut values: Vec<Numbers<Vec<u8>>> = quasi.iter().map(|_| Numbers::new()).collect();
+        let mut numbers: Numbers<Vec<u32>> = Numbers::new();
+        let (mut profiles, mut places, mut originals) = (Vec::new(), Vec::new(), Vec::new());
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
+        let mut stream = distinct.execute_stream().await?;
+        while let Some(batch) = stream.try_next().await? {
+            memory.try_grow(batch.get_array_memory_size())?;
+            let mut columns: Vec<Vec<u32>> = Vec::new();
+            for (column, values) in batch.columns().iter().zip(&mut values) {
+                let rows = comparable(column)?;
+                columns.push(rows.iter().map(|row| values.of(row.as_ref().to_vec()) as u32).collect());
+            }
+            for row in 0..batch.num_rows() {
+                let profile: Vec<u32> = columns.iter().map(|column| column[row]).collect();
+                let at = numbers.of(profile.clone());
+                if at == profiles.len() {
+                    profiles.push(profile);
+                    places.push((originals.len(), row));
+                }
+                pairs.push((at, plains.read(&batch, quasi.len(), row)));
+            }
+            let read = quasi.iter().zip(batch.columns()).map(|(quasi, column)| Original::read(quasi, column));
+            originals.push(read.collect::<Result<Vec<Original>>>()?);
+        }
+        let mut beside: HashMap<usize, BitSet> = HashMap::new();
+        for (profile, plain) in pairs {
+            beside.entry(plain).or_insert_with(|| BitSet::with_len(profiles.len())).insert(profile);
+        }
+        memory.try_grow(beside.len() * profiles.len().div_ceil(8))?;
+        Ok(Self { profiles, places, originals, beside, values, numbers })
+    }
+
+    /// The profiles of rows of the source, by their quasi-identifiers.
+    fn find(&self, columns: &[&ArrayRef]) -> Result<Vec<usize>> {
+        let rows = columns.iter().map(|column| comparable(column)).collect::<Result<Vec<Rows>>>()?;
+        let profile = |row: usize| {
+            let values = rows.iter().zip(&self.values);
+            let profile: Option<Vec<u32>> =
+                values.map(|(rows, values)| values.0.get(rows.row(row).as_ref()).map(|value| *value as u32)).collect();
+            let found = profile.and_then(|profile| self.numbers.0.get(&profile).copied());
+            found.ok_or_else(|| Error::Retry("the source has changed while it was read".into()))
+        };
+        (0..columns.first().map_or(0, |column| column.len())).map(profile).collect()
+    }
+
+    /// Among how many rows of a class people can hide if nobody is counted, which leaves all other rows undecided.
+    fn count(&self, view: &View, knowledge: &Knowledge, class: &[Alike], k: u64) -> Counted {
+        let none = BitSet::with_len(self.profiles.len());
+        let member = |one: &Alike| {
+            let fitting = knowledge.fitting(&view.labels[one.label], one.plain);
+            let people = fitting.intersection(self.beside.get(&one.plain).unwrap_or(&none));
+            Member { rows: one.rows, fitting, people }
+        };
+        let crowds = crowds(&class.iter().map(member).collect::<Vec<_>>());
+        let open = class.iter().zip(&crowds.smallest).filter(|(_, smallest)| **smallest >= k);
+        let undecided = open.map(|(one, _)| one.rows).sum();
+        Counted { crowds, undecided }
+    }
+}
+
+/// Values of a column as bytes that differ when the values do.
+fn comparable(column: &ArrayRef) -> Result<Rows> {
+    let converter = RowConverter::new(vec![SortField::new(column.data_type().clone())])?;
+    Ok(converter.convert_columns(std::slice::from_ref(column))?)
+}
+
+/// Every published combination of labels: the profiles that it covers, and its place by fingerprint.
+async fn read_labels(
+    published: &DataFrame,
+    quasi: &[&QuasiColumn],
+    register: &Register,
+    memory: &MemoryReservation,
+) -> Result<(Vec<BitSet>, HashMap<(u64, u64), usize>)> {
+    let columns = published_columns(quasi);
+    let mut keys = named(&columns, ["label_a", "label_b"]);
+    keys.extend(columns.iter().map(ident));
+    let (mut labels, mut places) = (Vec::new(), HashMap::new());
+    let mut stream = published.clone().aggregate(keys, vec![])?.execute_stream().await?;
+    while let Some(batch) = stream.try_next().await? {
+        memory.try_grow(batch.num_rows() * register.profiles.len().div_ceil(8))?;
+        let mut arrays: &[ArrayRef] = &batch.columns()[2..];
+        let mut shown = Vec::new();
+        for quasi in quasi {
+            let (mine, others) = arrays.split_at(published_fields(quasi).len());
+            shown.push(Published::read(quasi, mine)?);
+            arrays = others;
+        }
+        for row in 0..batch.num_rows() {
+            let mut covered = BitSet::with_len(register.profiles.len());
+            for (at, (number, other)) in register.places.iter().enumerate() {
+                let originals = &register.originals[*number];
+                if shown.iter().zip(originals).all(|(shown, original)| shown.covers(row, original, *other)) {
+                    covered.insert(at);
+                }
+            }
+            places.insert((number(&batch, 0, row), number(&batch, 1, row)), labels.len());
+            labels.push(covered);
+        }
+    }
+    Ok((labels, places))
+}
+
+/// What is left of all classes.
+struct CrowdCounts {
+    k: u64,
+    crowds: u64,
+    small: u64,
+    smallest: u64,
+    exposed: u64,
+    undecided: u64,
+    /// Rows that are left of classes that fall apart, for rules to be asked of: class, plain columns, crowd. None when
+    /// there is no rule.
+    parted: Option<Vec<Vec<u64>>>,
+}
+
+impl CrowdCounts {
+    fn new(k: u64, plain: usize, rules: bool) -> Self {
+        let parted = rules.then(|| vec![Vec::new(); 2 + 2 * plain + 1]);
+        Self { k, crowds: 0, small: 0, smallest: 0, exposed: 0, undecided: 0, parted }
+    }
+
+    /// Adds what is left of a class.
+    fn add(&mut self, class: &[Alike], counted: &Counted) {
+        let Crowds { crowds, smallest } = &counted.crowds;
+        for crowd in crowds {
+            self.smallest = if self.crowds == 0 { crowd.rows } else { self.smallest.min(crowd.rows) };
+            self.crowds += 1;
+            self.small += u64::from(crowd.rows < self.k);
+            if let Some(parted) = self.parted.as_mut().filter(|_| crowd.members.len() < class.len()) {
+                for &member in &crowd.members {
+                    let Alike { class, prints, .. } = &class[member];
+                    let row = [class.0, class.1].into_iter().chain(prints.iter().copied());
+                    parted.iter_mut().zip(row.chain([self.crowds])).for_each(|(column, value)| column.push(value));
+                }
+            }
+        }
+        let exposed = class.iter().zip(smallest).filter(|(_, smallest)| **smallest < self.k);
+        self.exposed += exposed.map(|(one, _)| one.rows).sum::<u64>();
+        self.undecided += counted.undecided;
+    }
+
+    /// Bytes held, about.
+    fn size(&self) -> usize {
+        self.parted.iter().flatten().map(|column| column.capacity() * size_of::<u64>()).sum()
+    }
+
+    /// The rules that do not hold among the rows that are left, and among how many sets of rows.
+    async fn breaches(
+        &mut self,
+        published: &DataFrame,
+        mixed: &MixedDependencies,
+        treatment: &Treatment,
+    ) -> Result<BTreeMap<String, u64>> {
+        let mut breaches = BTreeMap::new();
+        let Some(parted) = self.parted.take().filter(|parted| !parted[0].is_empty()) else { return Ok(breaches) };
+        let plain: Vec<String> = (0..mixed.plain.len()).flat_map(plain_names).collect();
+        let on: Vec<String> = ["class_a".to_owned(), "class_b".to_owned()].into_iter().chain(plain).collect();
+        let of_crowd: Vec<String> = on.iter().map(|name| format!("crowd_{name}")).collect();
+        let names = of_crowd.iter().map(String::as_str).chain(["crowd"]);
+        let columns = names.zip(parted).map(|(name, column)| (name, Arc::new(UInt64Array::from(column)) as ArrayRef));
+        let batch = RecordBatch::try_from_iter(columns)?;
+        let context = SessionContext::new_with_state(published.clone().into_parts().0);
+        let sets = context.read_batch(batch)?;
+        let all = treatment.rules(false);
+        for column in &treatment.sensitive {
+            let rules: Vec<Listed> = all.iter().filter(|one| one.rule.column() == column.name).cloned().collect();
+            if rules.is_empty() {
+                continue;
+            }
+            let mut wanted = fingerprint(&treatment.class_columns());
+            wanted.extend(mixed.plain_keys());
+            wanted.push(ident(&column.name));
+            let [on, of_crowd] = [&on, &of_crowd].map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
+            let rows = published.clone().select(wanted)?.join(sets.clone(), JoinType::Inner, &on, &of_crowd, None)?;
+            let mut domain = domain_of(published, column).await?;
+            domain.reference = if column.compared { reference_of(published, column).await? } else { None };
+            let first = vec![0_u64; rules.len()];
+            let names: Vec<String> = rules.iter().map(|rule| rule.name.clone()).collect();
+            let ask = move |broken: &mut Vec<u64>, histogram: Histogram<'_>, sensitive: &Sensitive| {
+                let holds = rules.iter().map(|listed| listed.rule.allows(histogram, sensitive));
+                broken.iter_mut().zip(holds).for_each(|(broken, holds)| *broken += u64::from(!holds));
+            };
+            let merge = |all: &mut Vec<u64>, part: Vec<u64>| {
+                all.iter_mut().zip(part).for_each(|(all, part)| *all += part);
+            };
+            let of = (column, &domain);
+            let broken = fold_classes(&rows, &["crowd".to_owned()], of, first, ask, merge, &|_| {}).await?;
+            for (name, broken) in names.into_iter().zip(broken).filter(|(_, broken)| *broken > 0) {
+                *breaches.entry(name).or_default() += broken;
+            }
+        }
+        Ok(breaches)
+    }
+}
+
+/// What becomes of files that have been written.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// They may be published, as far as the dependencies are concerned.
+    Publish(Option<Inferred>),
+    /// They may not; those that this treatment makes instead are to be looked at.
+    Withhold(Box<Treatment>),
+}
+
+/// Chases rows that are about to be published.
+///
+/// Repair is first of all an affair of the grouping, which keeps enough people together who fit each other's rows. What
+/// it could not see (other cells know more of a left side) is mended here: the columns on the right of dependencies are
+/// withheld, or those on the left where the right are published as they are. Nothing can be learnt of them then.
+pub(crate) async fn weigh(rows: &DataFrame, source: &DataFrame, treatment: &Treatment) -> Result<Verdict> {
+    let Some(Chased { found, telling }) = chase(rows, source, treatment).await? else {
+        return Ok(Verdict::Publish(None));
+    };
+    if found.is_exposed() && treatment.policy.privacy.inference == Inference::Repair {
+        let fresh = |column: &usize| !treatment.quasi[*column].withheld;
+        let columns: Vec<usize> = telling.iter().copied().filter(fresh).collect();
+        if !columns.is_empty() {
+            return Ok(Verdict::Withhold(Box::new(withhold(treatment, &columns)?)));
+        }
+    }
+    Finding::refuse(judge(&found, treatment).as_slice())?;
+    Ok(Verdict::Publish(Some(found)))
+}
+
+/// What follows for a release that has been published or is about to be: a finding, or a warning in the log.
+pub(crate) fn judge(found: &Inferred, treatment: &Treatment) -> Option<Finding> {
+    if let Some(message) = found.undecided() {
+        tracing::warn!("inference: {message}");
+    }
+    let finding = found.finding(treatment.policy.privacy.k)?;
+    if treatment.policy.privacy.inference == Inference::Warn {
+        tracing::warn!("inference: {}; privacy.inference = \"repair\" keeps them together", finding.message);
+        return None;
+    }
+    Some(finding)
+}
+
+/// The treatment that also withholds some quasi-identifiers.
+fn withhold(treatment: &Treatment, columns: &[usize]) -> Result<Treatment> {
+    let policy = treatment.policy.withholding(columns.iter().map(|&column| treatment.quasi[column].name.as_str()))?;
+    Treatment::resolve(Arc::new(policy), Arc::clone(&treatment.input), treatment.key.clone())
+}

@@ -1,0 +1,30 @@
+//! What an adversary makes of published files: the reasoning of [`crate::attack`], run over whole releases by
+//! DataFusion. [`crate::verify`] says whether a release keeps its rules; here is told what can be learned from it.
+
+pub(crate) mod attack;
+pub(crate) mod buckets;
+mod classes;
+pub(crate) mod cover;
+pub(crate) mod dependencies;
+pub(crate) mod fingerprint;
+pub(crate) mod inference;
+mod inferred;
+pub(crate) mod judge;
+mod matching;
+mod places;
+pub(crate) mod population;
+pub(crate) mod presence;
+pub(crate) mod queries;
+mod seating;
+pub(crate) mod series;
+mod together;
+mod vocabulary;
+
+pub use attack::{Attack, Membership, Population, Risks};
+pub(crate) use cover::Published;
+pub use dependencies::DependencyScore;
+pub(crate) use fingerprint::fingerprint;
+pub use inferred::Inferred;
+pub use matching::Matching;
+pub use population::PopulationRisk;
+pub use series::{ColumnExposure, ColumnRelease, ComparedRelease, SeriesAttack};

@@ -1,0 +1,166 @@
+//! Whether a release keeps everybody's chance to be in the source within the bounds: from the written files and the public
+//! table alone, by counting who fits what.
+
+use std::collections::HashMap;
+
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::{Decimal128Type, Int64Type};
+use datafusion::functions_aggregate::expr_fn::{count, max};
+use datafusion::logical_expr::{ident, lit};
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use super::buckets::{Buckets, Look, Shown};
+use super::matching::Matching;
+use crate::attack::linkage::Linkage;
+use crate::attack::overlap::Effort;
+use crate::attack::{Belief, Bounds, Share};
+use crate::error::Result;
+use crate::policy::Presence;
+use crate::published::content;
+use crate::source::public::Public;
+use crate::treatment::Treatment;
+use crate::verify::Finding;
+
+/// How much work the proof of one release may be.
+const EFFORT: Effort = Effort { bucket: 1 << 18, whole: usize::MAX, joint: 1 << 20 };
+
+/// Public people whose chance is outside the bounds, or cannot be told to be inside; and the risks of being linked.
+pub(crate) async fn verify(
+    published: &DataFrame,
+    public: &Public,
+    context: &SessionContext,
+    treatment: &Treatment,
+) -> Result<(Vec<Finding>, Linkage)> {
+    let Some(rule) = &treatment.policy.privacy.presence else { return Ok((Vec::new(), Linkage::default())) };
+    let bounds = Bounds::new(rule.min, rule.max);
+    let mut tested = Tested::default();
+    let linkage = if treatment.form().is_numbered() {
+        let people = people(public, context, treatment)?;
+        let slices = treatment.slices(&[]);
+        let shown = Shown::One(published.clone());
+        let buckets = Buckets::read(&shown, treatment, &slices, Look::Quasi, &people).await?;
+        let fits = buckets.fit(&people).await?;
+        let (beliefs, strangers) = buckets.beliefs(&fits, EFFORT);
+        fits.crowds.iter().zip(&beliefs).for_each(|(crowd, belief)| tested.add(&bounds, belief, crowd.people));
+        tested.add(&bounds, &Belief::Exact(Share::none()), fits.outside);
+        tested.more = strangers;
+        let people = buckets.people(&fits);
+        tested.few = few(rule, &people);
+        tested.alike = alike(published, treatment, rule, &buckets.names()?, &people).await?;
+        buckets.linkage(&fits)
+    } else {
+        let matching = matching(published, public, context, treatment).await?;
+        matching.beliefs().iter().for_each(|(people, belief)| tested.add(&bounds, belief, *people));
+        tested.add(&bounds, &Belief::Exact(Share::none()), matching.outside);
+        let people = matching.people_of_class();
+        tested.more = matching.rows.iter().zip(&people).map(|(rows, people)| rows.saturating_sub(*people)).sum();
+        tested.few = few(rule, &people);
+        tested.alike = alike(published, treatment, rule, &matching.names, &people).await?;
+        matching.linkage()
+    };
+    Ok((tested.findings(rule), linkage))
+}
+
+/// People by how they miss the bounds.
+#[derive(Debug, Default)]
+struct Tested {
+    low: u64,
+    high: u64,
+    unsure: u64,
+    /// Published rows that fit nobody.
+    more: u64,
+    /// Classes that too few people fit.
+    few: u64,
+    /// Classes that too few people fit for their commonest sensitive value, by rule.
+    alike: Vec<u64>,
+}
+
+impl Tested {
+    fn add(&mut self, bounds: &Bounds, belief: &Belief, people: u64) {
+        let within = |share| bounds.allow(share);
+        match (within(belief.low()), within(belief.high())) {
+            (true, true) => {}
+            _ if belief.low() != belief.high() => self.unsure += people,
+            _ if belief.low() < bounds.min() => self.low += people,
+            _ => self.high += people,
+        }
+    }
+
+    fn findings(&self, rule: &Presence) -> Vec<Finding> {
+        let finding = |count: u64, message: String| {
+            (count > 0).then(|| Finding { rule: "presence".into(), count, message: format!("{count} {message}") })
+        };
+        let bounds = [
+            finding(self.low, format!("public people are in the source with a chance below min = {}", rule.min)),
+            finding(self.high, format!("public people are in the source with a chance above max = {}", rule.max)),
+            finding(
+                self.unsure,
+                "public people fit several classes, so their chances cannot be told to be within".into(),
+            ),
+            finding(self.more, "published rows fit nobody of the public table".into()),
+            finding(
+                self.few,
+                format!("classes fit fewer people of the public table than people = {}", rule.people.unwrap_or(0)),
+            ),
+        ];
+        let alike = rule.diversity.iter().zip(&self.alike).map(|(rule, &count)| {
+            let message = format!(
+                "classes tell one value of `{}` of more than 1 in l = {} people of the public table who fit them",
+                rule.column, rule.l
+            );
+            finding(count, message)
+        });
+        bounds.into_iter().chain(alike).flatten().collect()
+    }
+}
+
+/// Classes that fewer people fit than the rule asks for.
+fn few(rule: &Presence, people: &[u64]) -> u64 {
+    people.iter().filter(|&&people| people < rule.people.map_or(0, u64::from)).count() as u64
+}
+
+/// Classes whose commonest sensitive value is that of too many of the people who fit, for every rule that asks.
+async fn alike(
+    published: &DataFrame,
+    treatment: &Treatment,
+    rule: &Presence,
+    names: &[i128],
+    people: &[u64],
+) -> Result<Vec<u64>> {
+    let mut found = Vec::new();
+    for rule in &rule.diversity {
+        let keys = vec![content(&treatment.class_columns()).alias("class"), ident(&rule.column).alias("value")];
+        let commonest = published
+            .clone()
+            .aggregate(keys, vec![count(lit(1)).alias("size")])?
+            .aggregate(vec![ident("class")], vec![max(ident("size"))])?;
+        let mut most: HashMap<i128, u64> = HashMap::new();
+        for batch in commonest.collect().await? {
+            let keys = batch.column(0).as_primitive::<Decimal128Type>();
+            let sizes = batch.column(1).as_primitive::<Int64Type>();
+            (0..batch.num_rows()).for_each(|row| _ = most.insert(keys.value(row), sizes.value(row) as u64));
+        }
+        // A class that cannot be found again is none that can be told to be diverse.
+        let too_many =
+            |(name, people): &(&i128, &u64)| most.get(*name).is_none_or(|&commonest| !rule.allows(commonest, **people));
+        found.push(names.iter().zip(people).filter(too_many).count() as u64);
+    }
+    Ok(found)
+}
+
+/// The quasi-identifiers of the public table, as the source has them.
+pub(crate) fn people(public: &Public, context: &SessionContext, treatment: &Treatment) -> Result<DataFrame> {
+    let columns: Vec<_> = treatment.quasi.iter().map(|quasi| (quasi.name.clone(), quasi.data_type.clone())).collect();
+    Ok(public.frame(context).select(public.quasi(&columns)?)?)
+}
+
+/// Who of the public table fits which class of a release.
+pub(crate) async fn matching(
+    published: &DataFrame,
+    public: &Public,
+    context: &SessionContext,
+    treatment: &Treatment,
+) -> Result<Matching> {
+    let columns: Vec<_> = treatment.quasi.iter().map(|quasi| (quasi.name.clone(), quasi.data_type.clone())).collect();
+    Matching::new(published, &public.frame(context), &public.quasi(&columns)?, treatment).await
+}

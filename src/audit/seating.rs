@@ -1,0 +1,138 @@
+//! Who of the source may be on which published row, everybody counted once: the reader knows all quasi-identifiers of
+//! everybody, not only those that dependencies speak of, and so which classes cover them.
+//!
+//! People who are covered by the same classes and alike in the dependencies are counted together, so that there are as
+//! many of them as classes, more or less. Where classes overlap so much that too many places are possible, nobody is
+//! counted, which the caller must say.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::concat_batches;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::logical_expr::{Expr, ident};
+use datafusion::prelude::DataFrame;
+use futures::TryStreamExt;
+
+use super::fingerprint::{class, fingerprint};
+use super::places::{Column, Values};
+use crate::attack::seats::{People, Seat};
+use crate::error::Result;
+use crate::published::Boxes;
+use crate::treatment::{Treatment, published_fields};
+
+/// Most places, pairs of people who are alike and rows that look alike, that are looked at.
+const MAX_PLACES: usize = 1 << 22;
+/// Bytes of a place while it is looked at, about.
+const PLACE_BYTES: usize = 96;
+
+/// Rows of a class that look alike.
+#[derive(Debug, Clone)]
+pub(super) struct Alike {
+    /// Fingerprint of the class.
+    pub class: (u64, u64),
+    pub label: usize,
+    pub plain: usize,
+    pub rows: u64,
+    /// Fingerprints of the plain columns.
+    pub prints: Vec<u64>,
+}
+
+/// People of the source and the rows that they may be.
+#[derive(Debug, Default)]
+pub(super) struct Seating {
+    pub people: Vec<People>,
+    /// One for each set of rows that look alike.
+    pub seats: Vec<Seat>,
+}
+
+/// Profile and classes of people who are alike.
+type Key = (usize, Vec<u32>);
+
+impl Seating {
+    /// Seats the people of the source; none when there are too many places. `told` reads profile and plain columns of a row
+    /// of a batch, the columns of which are all quasi-identifiers and `plain`; `fits` tells whether somebody with a profile
+    /// can be on rows that look alike.
+    #[expect(clippy::too_many_arguments, reason = "the release, the source, and how both are read")]
+    pub(super) async fn read(
+        published: &DataFrame,
+        source: &DataFrame,
+        treatment: &Treatment,
+        plain: Vec<Expr>,
+        alike: &[Alike],
+        memory: &MemoryReservation,
+        mut told: impl FnMut(&RecordBatch) -> Result<Vec<(usize, usize)>>,
+        fits: impl Fn(&Alike, usize) -> bool,
+    ) -> Result<Option<Self>> {
+        if treatment.form().is_numbered() {
+            return Ok(None);
+        }
+        let mut keys = fingerprint(&treatment.class_columns());
+        keys.extend(treatment.class_columns().iter().map(ident));
+        let classes = published.clone().aggregate(keys, vec![])?;
+        let schema = Arc::new(classes.schema().as_arrow().clone());
+        let classes = concat_batches(&schema, &classes.collect().await?)?;
+        let numbers: HashMap<(u64, u64), u32> =
+            (0..classes.num_rows()).map(|row| (class(&classes, row), row as u32)).collect();
+        let mut columns = Vec::new();
+        let mut first = 2;
+        for quasi in &treatment.quasi {
+            let width = published_fields(quasi).len();
+            columns.push(Column::read(quasi, &classes.columns()[first..first + width], source).await?);
+            first += width;
+        }
+        let boxes = Boxes::new(columns.iter().map(|column| column.extents.as_slice()).collect(), classes.num_rows());
+        let mut of_class: Vec<Vec<usize>> = vec![Vec::new(); classes.num_rows()];
+        for (at, one) in alike.iter().enumerate() {
+            if let Some(&class) = numbers.get(&one.class) {
+                of_class[class as usize].push(at);
+            }
+        }
+
+        let mut wanted: Vec<Expr> = treatment.quasi.iter().map(|quasi| ident(&quasi.name)).collect();
+        wanted.extend(plain);
+        let mut found: HashMap<Key, (u32, BTreeSet<usize>)> = HashMap::new();
+        let mut places = 0;
+        let mut stream = source.clone().select(wanted)?.execute_stream().await?;
+        while let Some(batch) = stream.try_next().await? {
+            let told = told(&batch)?;
+            let read = columns.iter().zip(batch.columns()).map(|(column, array)| column.values(array));
+            let values = read.collect::<Result<Vec<Values>>>()?;
+            let mut at = vec![0.0; values.len()];
+            for (row, (profile, plain)) in told.into_iter().enumerate() {
+                at.iter_mut().zip(&values).for_each(|(at, values)| *at = values.at[row]);
+                let mut classes = Vec::new();
+                boxes.holding(&at, |class| {
+                    if columns.iter().zip(&values).all(|(column, values)| column.covers(class as usize, values, row)) {
+                        classes.push(class);
+                    }
+                });
+                classes.sort_unstable();
+                let (number, beside) = found.entry((profile, classes)).or_insert_with_key(|(_, classes)| {
+                    places += classes.iter().map(|&class| of_class[class as usize].len()).sum::<usize>();
+                    (0, BTreeSet::new())
+                });
+                *number += 1;
+                beside.insert(plain);
+            }
+            if places > MAX_PLACES || memory.try_resize(places * PLACE_BYTES).is_err() {
+                return Ok(None);
+            }
+        }
+        let seat = |one: &Alike| Seat { plain: one.plain, rows: one.rows as u32, candidates: Vec::new() };
+        let mut seating = Self { people: Vec::with_capacity(found.len()), seats: alike.iter().map(seat).collect() };
+        let mut found: Vec<(Key, (u32, BTreeSet<usize>))> = found.into_iter().collect();
+        found.sort_unstable();
+        for ((profile, classes), (number, beside)) in found {
+            let person = seating.people.len() as u32;
+            seating.people.push(People { profile, number });
+            for at in classes.iter().flat_map(|&class| &of_class[class as usize]) {
+                if fits(&alike[*at], profile) {
+                    seating.seats[*at].candidates.push((person, beside.contains(&alike[*at].plain)));
+                }
+            }
+        }
+        Ok(Some(seating))
+    }
+}

@@ -1,0 +1,121 @@
+//! `throng bound`: how little any release of a table can lose, and how near a job comes to it.
+
+use clap::Args;
+use comfy_table::CellAlignment;
+use serde::Serialize;
+
+use super::sweep::refuse;
+use super::{JobArguments, Limits, print, say};
+use crate::error::{Error, Result};
+use crate::explore::{LossBound, Setting, Trials};
+
+/// Most rows that a bound is proven for unless asked otherwise: beyond, the search takes long.
+const MAX_ROWS: u64 = 200_000;
+
+/// Prove how little any release of a table can lose, and say how near the job comes to it; publishes nothing
+///
+/// The bound is a certificate: whatever method, no grouping of these rows into classes of at least k loses less (GCP, as in
+/// the manifest). More rounds of search make it higher. Rules beyond k only make losses larger, so it holds under them too.
+/// It says something of every row of the source, also of those that would be suppressed: it is for the owner of the data, not
+/// for readers of a release.
+///
+/// Example: throng bound pipelines/adult.toml --k 10
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    job: JobArguments,
+    /// Smallest classes to prove a bound for; the job's when absent
+    #[arg(long, value_delimiter = ',', value_name = "K,...", value_parser = clap::value_parser!(u32).range(2..))]
+    k: Vec<u32>,
+    /// Rounds of search
+    #[arg(long, value_name = "ROUNDS", default_value_t = 12)]
+    rounds: usize,
+    /// Prove it for about so many rows only, chosen at random, as if they were the table
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(2..))]
+    sample: Option<u64>,
+    /// Print the bounds as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// A bound beside what the job loses on the same rows.
+#[derive(Debug, Serialize)]
+struct Compared {
+    #[serde(flatten)]
+    bound: LossBound,
+    /// The job's method.
+    method: String,
+    /// What it loses; none when its rules cannot be met.
+    lost: Option<f64>,
+    /// How many times the bound that is.
+    times: Option<f64>,
+}
+
+/// Proves a bound for every k.
+pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+    let (job, base) = arguments.job.read()?;
+    let blame = |error| arguments.job.blame(error);
+    refuse(&job, &base).map_err(blame)?;
+    let trials = Trials::open(&job, &base, &arguments.limits.options()).await.map_err(blame)?;
+    if arguments.sample.is_none() && trials.rows() > MAX_ROWS {
+        return Err(Error::Job(format!(
+            "the source has {} rows, and a bound for more than {MAX_ROWS} takes very long; give --sample to prove one for \
+             some of them, or --sample {} if you can wait",
+            trials.rows(),
+            trials.rows()
+        )));
+    }
+    let rows = match arguments.sample {
+        Some(sample) => trials.sample(sample, job.method.seed.unwrap_or_default()).await,
+        None => trials.sample(trials.rows(), 0).await,
+    };
+    let rows = rows.map_err(blame)?;
+    let ks = if arguments.k.is_empty() { vec![job.privacy.k] } else { arguments.k.clone() };
+    let mut found = Vec::new();
+    for k in ks {
+        if !quiet {
+            say(&format!("k = {k}"));
+        }
+        let setting = Setting::new(job.method.name, k);
+        let bound = trials.bound(&rows, k, arguments.rounds).await.map_err(blame)?;
+        let trial = trials.run(&rows, setting).await.map_err(blame)?;
+        let lost = trial.scores.and_then(|scores| scores.gcp);
+        let times = lost.filter(|_| bound.gcp > 0.0).map(|lost| (1000.0 * lost / bound.gcp).ceil() / 1000.0);
+        found.push(Compared { bound, method: trial.method, lost, times });
+    }
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&found).map_err(|error| Error::Internal(error.to_string()))?;
+        return print(&text);
+    }
+    print(&table(&found, arguments.sample.is_some_and(|sample| sample < trials.rows())))
+}
+
+fn table(found: &[Compared], is_sample: bool) -> String {
+    let mut table = super::table::table(&["rows", "k", "no release loses less than", "method", "loses", "within"]);
+    for Compared { bound, method, lost, times } in found {
+        let number = |number: &Option<f64>| number.map_or_else(|| "-".into(), |number| format!("{number:.4}"));
+        table.add_row([
+            bound.rows.to_string(),
+            bound.k.to_string(),
+            format!("{:.4}", bound.gcp),
+            method.clone(),
+            number(lost),
+            times.map_or_else(|| "-".into(), |times| format!("{times:.3} x")),
+        ]);
+    }
+    for column in [0, 1, 2, 4, 5] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut text = table.to_string();
+    if is_sample {
+        text.push_str(
+            "\n\nProven for these rows alone. A larger table of the same people loses less at the same k, and its bound is lower \
+             too.",
+        );
+    }
+    text
+}

@@ -1,0 +1,153 @@
+//! Anonymising plans on the wire: the node, the operator and `assign_cell`, each with its blueprint inside.
+//!
+//! Only a surveyed plan can be sent: the survey must see the whole table, and a piece of a plan on another machine does
+//! not. A receiver lays the same policy and survey over the same schema and so makes the same blueprint.
+
+mod messages;
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{TableReference, not_impl_err};
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{Extension, LogicalPlan, ScalarUDF};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::logical_plan::LogicalExtensionCodec;
+use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+use prost::Message;
+
+use crate::error::Error;
+use crate::operator::assign_cell::{ASSIGN_CELL, AssignCell};
+use crate::operator::{Anonymize, AnonymizeExec, AnonymizedTable, Blueprint};
+use crate::recode::identifiers::PSEUDONYM;
+#[cfg(feature = "cluster")]
+use crate::treatment::Treatment;
+use messages::{BlueprintMessage, broken};
+
+/// Writes and reads [`Anonymize`] and [`AnonymizeExec`].
+///
+/// It knows nothing else: compose it with the codecs of the other nodes of a plan.
+#[derive(Debug, Clone, Default)]
+pub struct AnonymizeCodec;
+
+fn encode(blueprint: &Blueprint, part: bool, buffer: &mut Vec<u8>) -> Result<()> {
+    let mut message = BlueprintMessage::try_from(blueprint).map_err(Error::into_datafusion)?;
+    message.part = part;
+    message.encode(buffer).map_err(|error| broken(error.to_string()).into_datafusion())
+}
+
+fn decode(buffer: &[u8]) -> Result<Arc<Blueprint>> {
+    Blueprint::try_from(read(buffer)?).map(Arc::new).map_err(Error::into_datafusion)
+}
+
+fn read(buffer: &[u8]) -> Result<BlueprintMessage> {
+    BlueprintMessage::decode(buffer).map_err(|error| broken(error.to_string()).into_datafusion())
+}
+
+/// Writes what happens to every column, for nodes that need no more.
+#[cfg(feature = "cluster")]
+pub(crate) fn encode_treatment(treatment: &Treatment, buffer: &mut Vec<u8>) -> Result<()> {
+    let message = BlueprintMessage::try_from(treatment).map_err(Error::into_datafusion)?;
+    message.encode(buffer).map_err(|error| broken(error.to_string()).into_datafusion())
+}
+
+/// Reads what [`encode_treatment`] has written.
+#[cfg(feature = "cluster")]
+pub(crate) fn decode_treatment(buffer: &[u8]) -> Result<Treatment> {
+    Treatment::try_from(&read(buffer)?).map_err(Error::into_datafusion)
+}
+
+fn surveyed(blueprint: Option<&Arc<Blueprint>>) -> Result<&Arc<Blueprint>> {
+    let unsurveyed = || Error::Internal("an anonymising plan can only be sent once its input has been surveyed".into());
+    blueprint.ok_or_else(|| unsurveyed().into_datafusion())
+}
+
+fn only<T: Clone>(inputs: &[T]) -> Result<T> {
+    inputs.first().cloned().ok_or_else(|| broken("it has no input").into_datafusion())
+}
+
+impl LogicalExtensionCodec for AnonymizeCodec {
+    fn try_decode(&self, buffer: &[u8], inputs: &[LogicalPlan], _context: &TaskContext) -> Result<Extension> {
+        Ok(Extension { node: Arc::new(Anonymize::surveyed(only(inputs)?, decode(buffer)?)?) })
+    }
+
+    fn try_encode(&self, node: &Extension, buffer: &mut Vec<u8>) -> Result<()> {
+        match node.node.as_any().downcast_ref::<Anonymize>() {
+            Some(node) => encode(surveyed(node.blueprint())?, false, buffer),
+            None => not_impl_err!("AnonymizeCodec cannot write {}", node.node.name()),
+        }
+    }
+
+    fn try_decode_table_provider(
+        &self,
+        _buffer: &[u8],
+        table: &TableReference,
+        _schema: SchemaRef,
+        _context: &TaskContext,
+    ) -> Result<Arc<dyn TableProvider>> {
+        not_impl_err!("AnonymizeCodec cannot read the table {table}")
+    }
+
+    fn try_encode_table_provider(
+        &self,
+        table: &TableReference,
+        provider: Arc<dyn TableProvider>,
+        _buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        let provider: &dyn Any = provider.as_ref();
+        if provider.is::<AnonymizedTable>() {
+            surveyed(None)?;
+        }
+        not_impl_err!("AnonymizeCodec cannot write the table {table}")
+    }
+}
+
+impl PhysicalExtensionCodec for AnonymizeCodec {
+    fn try_decode(
+        &self,
+        buffer: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        _context: &TaskContext,
+        _converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let message = read(buffer)?;
+        let whole = !message.part;
+        let blueprint = Blueprint::try_from(message).map(Arc::new).map_err(Error::into_datafusion)?;
+        Ok(Arc::new(AnonymizeExec::surveyed(only(inputs)?, blueprint, whole)))
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        buffer: &mut Vec<u8>,
+        _converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        match node.downcast_ref::<AnonymizeExec>() {
+            Some(node) => encode(surveyed(node.blueprint())?, !node.is_whole(), buffer),
+            None => not_impl_err!("AnonymizeCodec cannot write {}", node.name()),
+        }
+    }
+
+    fn try_decode_udf(&self, name: &str, buffer: &[u8]) -> Result<Arc<ScalarUDF>> {
+        match name {
+            ASSIGN_CELL => Ok(Arc::new(AssignCell::surveyed(decode(buffer)?).into())),
+            _ => not_impl_err!("AnonymizeCodec cannot read the function {name}"),
+        }
+    }
+
+    fn try_encode_udf(&self, function: &ScalarUDF, buffer: &mut Vec<u8>) -> Result<()> {
+        match (function.inner().as_ref() as &dyn Any).downcast_ref::<AssignCell>() {
+            Some(function) => encode(surveyed(function.blueprint())?, false, buffer),
+            None if function.name() == PSEUDONYM => {
+                not_impl_err!("a plan that makes pseudonyms cannot be sent: the key stays where it is")
+            }
+            // Functions that a session knows by name need no message.
+            None => Ok(()),
+        }
+    }
+}

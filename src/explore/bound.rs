@@ -1,0 +1,83 @@
+//! How little any release of a job's rows can lose: a bound that is proven for the rows it was worked out on.
+
+use std::sync::Arc;
+
+use datafusion::physical_plan::collect;
+use datafusion::prelude::DataFrame;
+use serde::Serialize;
+
+use super::trial::{Setting, Trials};
+use crate::auto::{Auto, Effort};
+use crate::bound::lower_bound;
+use crate::encode::{Coder, without_nulls};
+use crate::error::{Error, Result};
+use crate::grouping::Method;
+use crate::grouping::cancel::{CancelOnDrop, cancellable};
+use crate::model::{Axis, Table};
+use crate::operator::survey_plan;
+use crate::policy::{Nulls, Policy};
+use crate::privacy::Rules;
+use crate::recode::treat;
+use crate::survey::survey;
+
+/// What no release of some rows can go below.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct LossBound {
+    /// Rows that it was worked out on.
+    pub rows: u64,
+    /// Smallest class.
+    pub k: u32,
+    /// Mean loss (GCP) that no local recoding of these rows goes below, rounded down.
+    pub gcp: f64,
+}
+
+/// Decimal places of a bound.
+const PLACES: f64 = 1e4;
+
+impl Trials {
+    /// Works out the bound for some rows and a class size by so many rounds of search.
+    pub async fn bound(&self, rows: &DataFrame, k: u32, rounds: usize) -> Result<LossBound> {
+        let table = self.codes(rows, k).await?;
+        let cancel = CancelOnDrop::default();
+        let flag = cancel.flag();
+        let search = tokio::task::spawn_blocking(move || {
+            cancellable(flag, || {
+                let grouping = Auto::new(Effort::Balanced).group(&table, &Rules::k(k as usize), 0);
+                (table.rows() as u64, lower_bound(&table, k as usize, &grouping, rounds))
+            })
+        });
+        let (rows, bound) = search.await.map_err(|error| Error::Internal(format!("the search failed: {error}")))?;
+        let bound = bound.ok_or_else(|| Error::Internal("the audit of a bound has found it wrong".into()))?;
+        Ok(LossBound { rows, k, gcp: (bound.loss * PLACES).floor() / PLACES })
+    }
+
+    /// The quasi-identifiers of rows as codes, in one table.
+    async fn codes(&self, rows: &DataFrame, k: u32) -> Result<Table> {
+        let job = Setting::new(self.job.method.name, k).apply(&self.job);
+        let policy = Arc::new(Policy::of_checked(&job, &self.base)?);
+        let (input, treatment) = treat(rows.clone().into_unoptimized_plan(), policy)?;
+        if treatment.member.is_some() {
+            return Err(Error::Job("privacy.presence: there is no bound for rows that hide in a public table".into()));
+        }
+        let treatment = Arc::new(treatment);
+        let columns = DataFrame::new(self.context.state(), survey_plan(&input, &treatment)?).cache().await?;
+        let plan = columns.create_physical_plan().await?;
+        let found = survey(Arc::clone(&plan), self.context.task_ctx(), Arc::clone(&treatment), usize::MAX).await?;
+        let coders = treatment.quasi.iter().zip(&found.facts).map(|(column, facts)| Coder::new(column, facts));
+        let coders = coders.collect::<Result<Vec<_>>>()?;
+        let axes: Arc<[Axis]> = coders.iter().map(|coder| coder.axis().clone()).collect();
+        let dropping: Vec<usize> =
+            (0..coders.len()).filter(|&column| treatment.quasi[column].nulls == Nulls::Drop).collect();
+        let mut codes = Vec::new();
+        for batch in collect(plan, self.context.task_ctx()).await? {
+            let (batch, _) = without_nulls(&batch, dropping.iter().map(|&column| batch.column(column)), None)?;
+            let from = codes.len();
+            codes.resize(from + batch.num_rows() * axes.len(), 0);
+            for (axis, coder) in coders.iter().enumerate() {
+                coder.encode(batch.column(axis), |row, code| codes[from + row * axes.len() + axis] = code)?;
+            }
+        }
+        Ok(Table::new(axes, codes))
+    }
+}

@@ -1,0 +1,9 @@
+//! Settings before a release: what a dataset looks like and which job suits it ([`profile`]), and what other
+//! settings would do ([`Trials`]), and what no setting can do ([`LossBound`]). Nothing is published.
+
+mod bound;
+pub mod profile;
+pub(crate) mod trial;
+
+pub use bound::LossBound;
+pub use trial::{Setting, Trial, Trials};

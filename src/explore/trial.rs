@@ -1,0 +1,239 @@
+//! Trying out settings: the whole job but its release. A trial groups rows under a policy and scores the result;
+//! nothing is written but spill files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::functions_aggregate::expr_fn::{count, max, sum};
+use datafusion::logical_expr::{Expr, LogicalPlan, ident, lit};
+use datafusion::physical_plan::collect;
+use datafusion::prelude::{DataFrame, SessionContext};
+use serde::{Deserialize, Serialize};
+
+use crate::audit::fingerprint::{fingerprint, row_hash};
+use crate::error::{Error, Result};
+use crate::grouping::options::Value;
+use crate::measure::classification::Minority;
+use crate::measure::{Classes, Groups};
+use crate::methods::toc;
+use crate::operator::Anonymize;
+use crate::policy::{Inference, Job, MethodName, MethodSpec, Policy};
+use crate::release::manifest::{Scores, round_figures};
+use crate::release::run::measures;
+use crate::release::session::{SessionOptions, SpillFolder};
+use crate::source::Source;
+use crate::storage::Stores;
+
+/// What is tried out in place of what the job says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Setting {
+    /// Smallest class.
+    pub k: u32,
+    /// Grouping method.
+    pub method: MethodName,
+    /// Weight of utility, for `toc`.
+    pub w_utility: Option<f64>,
+    /// Whether every rule of l-diversity asks for l = k.
+    pub l_is_k: bool,
+}
+
+impl Setting {
+    /// A method at some k, and all else as the job has it.
+    pub fn new(method: MethodName, k: u32) -> Self {
+        Self { k, method, w_utility: None, l_is_k: false }
+    }
+
+    /// The setting's name on tables: the method, and its weight where it has one.
+    pub fn name(&self) -> String {
+        match self.w_utility {
+            Some(weight) => format!("{} (w-utility {weight})", self.method.as_str()),
+            None => self.method.as_str().to_owned(),
+        }
+    }
+
+    /// The job with this setting in it. Suppression is measured rather than refused, and what dependencies give away is
+    /// left to the run: a trial has no files to follow them through.
+    pub(super) fn apply(&self, job: &Job) -> Job {
+        let mut job = job.clone();
+        job.privacy.k = self.k;
+        job.privacy.max_suppression = 1.0;
+        job.privacy.inference = Inference::Warn;
+        if self.l_is_k {
+            job.privacy.l_diversity.iter_mut().for_each(|rule| rule.l = f64::from(self.k));
+        }
+        job.method = self.method_of(&job);
+        job
+    }
+
+    /// The `[method]` table of the job with this setting in it.
+    pub fn method_of(&self, job: &Job) -> MethodSpec {
+        let mut method = job.method.clone();
+        if method.name != self.method {
+            // Options of one method mean nothing to another.
+            method = MethodSpec {
+                name: self.method,
+                key_env: method.key_env.clone(),
+                seed: method.seed,
+                ..MethodSpec::default()
+            };
+        }
+        if let Some(weight) = self.w_utility {
+            method.options = method.options.without(&toc::W_PROTECTION).with(&toc::W_UTILITY, Value::Number(weight));
+        }
+        method
+    }
+}
+
+/// How a setting did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Smallest class.
+    pub k: u32,
+    /// Method, with its weight where it has one.
+    pub method: String,
+    /// Rows that were looked at.
+    pub rows: u64,
+    /// Rows that would be suppressed.
+    pub suppressed: u64,
+    /// Classes that would be published.
+    pub classes: u64,
+    /// Scores of what would be published; none when the rules cannot be met.
+    pub scores: Option<Scores>,
+    /// Why the rules cannot be met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// Time of survey and grouping, in seconds.
+    pub seconds: f64,
+    /// Most memory of the whole process during the trial, in bytes, where the system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+}
+
+/// A job that is tried out under other settings.
+pub struct Trials {
+    pub(super) job: Job,
+    pub(super) base: PathBuf,
+    pub(super) context: SessionContext,
+    /// Held for its end, when the folder goes.
+    _spill: SpillFolder,
+    source: DataFrame,
+    rows: u64,
+}
+
+impl Trials {
+    /// Opens the source of a job.
+    pub async fn open(job: &Job, base: &Path, session: &SessionOptions) -> Result<Self> {
+        let (context, spill) = session.open()?;
+        let source = Source::find(&Stores::default(), base, job).await?;
+        let (plan, _) = source.scan(&context).await?;
+        let source = DataFrame::new(context.state(), plan);
+        let rows = source.clone().count().await? as u64;
+        Ok(Self { job: job.clone(), base: base.to_owned(), context, _spill: spill, source, rows })
+    }
+
+    /// Rows of the source.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// All rows of the source.
+    pub fn whole(&self) -> DataFrame {
+        self.source.clone()
+    }
+
+    /// About `rows` rows, chosen by their content and a seed, held in memory.
+    pub async fn sample(&self, rows: u64, seed: u64) -> Result<DataFrame> {
+        if rows >= self.rows {
+            return Ok(self.source.clone().cache().await?);
+        }
+        let ceiling = (u64::MAX as f64 * (rows as f64 / self.rows as f64)) as u64;
+        let columns = self.source.schema().columns().into_iter().map(Expr::Column).collect();
+        Ok(self.source.clone().filter(row_hash(columns, seed).lt(lit(ceiling)))?.cache().await?)
+    }
+
+    /// Groups rows under a setting and scores the result.
+    pub async fn run(&self, rows: &DataFrame, setting: Setting) -> Result<Trial> {
+        let policy = Arc::new(Policy::of_checked(&setting.apply(&self.job), &self.base)?);
+        forget_peak();
+        let started = Instant::now();
+        let found = self.group(rows.clone().into_unoptimized_plan(), &policy).await;
+        let mut trial = Trial {
+            k: setting.k,
+            method: setting.name(),
+            rows: 0,
+            suppressed: 0,
+            classes: 0,
+            scores: None,
+            refused: None,
+            seconds: started.elapsed().as_secs_f64(),
+            memory: peak(),
+        };
+        match found {
+            Ok(Found { groups, classes, minority, columns }) => {
+                trial.suppressed = groups.loss.suppressed();
+                trial.rows = groups.loss.rows() + trial.suppressed;
+                trial.classes = classes.classes();
+                let cm = minority.and_then(|minority| minority.cm(trial.suppressed));
+                trial.scores =
+                    Some(round_figures(&Scores { cm, ..Scores::new(&groups, &classes, setting.k, &columns) })?);
+            }
+            Err(Error::Privacy(reason)) => trial.refused = Some(reason),
+            Err(other) => return Err(other),
+        }
+        Ok(trial)
+    }
+
+    async fn group(&self, rows: LogicalPlan, policy: &Arc<Policy>) -> Result<Found> {
+        let node = Anonymize::new(rows, Arc::clone(policy))?;
+        let treatment = Arc::clone(node.treatment());
+        let label = policy.measures.class.as_deref();
+        let mut keys = fingerprint(&treatment.class_columns());
+        // Without labels a class is all of one.
+        keys.push(label.map_or_else(|| lit(0_i64), ident).alias("label"));
+        let sizes = DataFrame::new(self.context.state(), node.into_plan())
+            .aggregate(keys, vec![count(lit(1)).alias("alike")])?
+            .aggregate(
+                vec![ident("class_a"), ident("class_b")],
+                vec![sum(ident("alike")).alias("size"), max(ident("alike")).alias("most")],
+            )?
+            .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes"), sum(ident("most")).alias("most")])?;
+        let plan = sizes.create_physical_plan().await?;
+        let (mut classes, mut minority) = (Classes::default(), Minority::default());
+        for batch in collect(Arc::clone(&plan), self.context.task_ctx()).await? {
+            let [size, number, most] =
+                [0, 1, 2].map(|column| batch.column(column).as_primitive::<Int64Type>().values().to_vec());
+            for ((size, number), most) in size.into_iter().zip(number).zip(most) {
+                classes.add(size as u64, number as u64);
+                minority.add((size * number) as u64, most as u64);
+            }
+        }
+        let columns = treatment.quasi.iter().map(|column| column.name.clone()).collect();
+        let groups = measures(&plan).unwrap_or_else(|| Groups::new(treatment.quasi.len(), treatment.sensitive.len()));
+        Ok(Found { groups, classes, minority: label.map(|_| minority), columns })
+    }
+}
+
+/// What a trial would publish.
+struct Found {
+    groups: Groups,
+    classes: Classes,
+    /// Labels that are not of their class's majority, when the job names a column of labels.
+    minority: Option<Minority>,
+    /// Names of the quasi-identifiers.
+    columns: Vec<String>,
+}
+
+/// Lets the system count the most memory anew. Linux does, others are not asked.
+fn forget_peak() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The most memory that the process has had since.
+fn peak() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}

@@ -1,0 +1,133 @@
+//! What a cell publishes, measured while its original rows are at hand.
+//!
+//! Groups are measured twice: against the domains that they were made with, which is what the rules of the policy ask for
+//! and what a release without suppressed rows tells; and as covers that wait for the domain of the published rows
+//! ([`ColumnLoss`](crate::measure::published::ColumnLoss)), which is what a release with suppressed rows tells. Neither
+//! sees more of a suppressed row than that there was one.
+
+use datafusion::arrow::array::RecordBatch;
+
+use super::Blueprint;
+use super::extent::{QuasiExtents, SensitiveExtents};
+use crate::dependency::Preserved;
+use crate::error::Result;
+use crate::measure::frontier::MAX_FREE_COLUMNS;
+use crate::measure::{Coverage, Groups as Measures};
+use crate::methods::combined::Raised;
+use crate::model::{Cover, SensitiveShape, Table};
+use crate::policy::Ranges;
+use crate::privacy::GroupView;
+use crate::privacy::range_diversity::range_diversity;
+use crate::recode::Groups;
+
+/// Measures the groups of a cell: `batch` holds its original rows, `losses` what every group loses per quasi-identifier.
+pub(super) fn measure(
+    blueprint: &Blueprint,
+    batch: &RecordBatch,
+    table: &Table,
+    groups: &Groups<'_>,
+    losses: &[Vec<f64>],
+    raised: Option<&Raised>,
+) -> Result<Measures> {
+    let mut measures = blueprint.measures();
+    let treatment = &blueprint.treatment;
+    let withheld: Vec<bool> = treatment.quasi.iter().map(|quasi| quasi.withheld).collect();
+    // What a reader sees of a group: everything is possible on an axis that is withheld.
+    let show = |rows: &[u32], cover: &mut Cover| {
+        cover.clear();
+        rows.iter().for_each(|&row| cover.add(&table.axes, table.row(row)));
+        (0..withheld.len()).filter(|&a| withheld[a]).for_each(|a| cover.widen(&table.axes, a));
+    };
+    let mut quasi = Vec::with_capacity(blueprint.coders.len());
+    for (axis, coder) in blueprint.coders.iter().enumerate() {
+        let extents = QuasiExtents::new(coder, axis, batch, groups)?;
+        extents.add_domain(&mut measures.published.quasi[axis].domain);
+        quasi.push(extents);
+    }
+    if quasi.iter().filter(|extents| extents.is_free()).count() > MAX_FREE_COLUMNS {
+        measures.published.worst.give_up();
+    }
+    let mut coverage = Vec::with_capacity(quasi.len());
+    let columns = treatment.sensitive.iter().zip(&table.sensitive);
+    measures.published.ranges_by_domain = columns.clone().any(|(column, codes)| {
+        let public = column.domain.is_some() || matches!(codes.shape, SensitiveShape::Tree(_));
+        !public && column.ranges != Ranges::Identity
+    });
+    let mut sensitive: Vec<SensitiveExtents<'_>> =
+        columns.map(|(column, codes)| SensitiveExtents::new(column, codes)).collect();
+    let (mut cover, mut histogram) = (Cover::empty(table.axes.len()), Vec::new());
+    let mut of_group = vec![0.0; losses.len()];
+    let (mut spreads, mut disclosures) = (Vec::new(), Vec::new());
+    for (group, rows) in groups.grouping.iter().enumerate() {
+        losses.iter().zip(&mut of_group).for_each(|(axis, loss)| *loss = axis[group]);
+        spreads.clear();
+        disclosures.clear();
+        let view = GroupView::new(table, rows);
+        let published = view.members() as u64;
+        if published == 0 {
+            continue;
+        }
+        for (index, column) in sensitive.iter_mut().enumerate() {
+            view.histogram_into(column.codes, &mut histogram);
+            column.add_group(&histogram, published, &mut measures.published.sensitive[index]);
+            spreads.push(1.0 - crate::measure::protection::s_diversity(&histogram, column.codes));
+            let disclosed = range_diversity(&histogram, column.codes);
+            measures.add_disclosure(index, column.disclosure(&histogram, disclosed));
+            disclosures.push(disclosed);
+        }
+        measures.add_group(published, &of_group, &spreads, &disclosures);
+        show(rows, &mut cover);
+        coverage.clear();
+        if treatment.form().is_numbered() {
+            measures.generalisation.add_rows(&table.axes, published);
+        } else {
+            measures.generalisation.add_group(&table.axes, &cover, published);
+            for (column, extents) in quasi.iter().enumerate() {
+                let extent = extents.extent(&cover, rows);
+                measures.published.quasi[column].add(extent, 1.0, published);
+                coverage.push(Coverage { column, extent, part: 1.0 });
+            }
+        }
+        for (axis, part) in raised.into_iter().flat_map(|raised| parts_of(raised, group)) {
+            let of_part = table.members_of(part).count() as u64;
+            let cover = table.cover(part);
+            measures.generalisation.add_values(&table.axes, axis, &cover, of_part);
+            let (extent, share) = (quasi[axis].extent(&cover, part), of_part as f64 / published as f64);
+            measures.published.quasi[axis].add(extent, share, of_part);
+            coverage.push(Coverage { column: axis, extent, part: share });
+        }
+        measures.add_covers(coverage.iter().copied());
+        if let Some(workload) = &mut measures.workload {
+            workload.add_group(&blueprint.queries, &table.axes, &cover, published);
+        }
+    }
+    for (index, column) in sensitive.iter().enumerate() {
+        let array = batch.column(treatment.sensitive[index].index);
+        column.add_values(array, groups, &mut measures.published.sensitive[index].domain)?;
+    }
+    let suppressed = GroupView::new(table, &groups.grouping.left_over).members();
+    measures.loss.add_suppressed(suppressed as u64);
+    if let Some(workload) = &mut measures.workload {
+        workload.add_table(&blueprint.queries, table);
+    }
+    if let Some(information) = &mut measures.information {
+        let shown = groups.grouping.iter().map(|rows| {
+            show(rows, &mut cover);
+            (rows, cover.clone())
+        });
+        information.add_cell(table, shown);
+    }
+    if !blueprint.dependencies.list.is_empty() {
+        measures.dependencies = Preserved::of(&blueprint.dependencies, table, groups.grouping, &withheld);
+    }
+    Ok(measures)
+}
+
+/// The parts of a group on every axis; parts stand in the order of their groups.
+fn parts_of(raised: &Raised, group: usize) -> impl Iterator<Item = (usize, &[u32])> {
+    raised.parts.iter().zip(&raised.group_of).enumerate().flat_map(move |(axis, (parts, group_of))| {
+        let first = group_of.partition_point(|&of| (of as usize) < group);
+        let last = group_of.partition_point(|&of| of as usize <= group);
+        (first..last).map(move |part| (axis, parts.group(part)))
+    })
+}

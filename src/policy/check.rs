@@ -1,0 +1,340 @@
+//! Everything that can be wrong with a job before any data is read: all problems at once.
+//!
+//! This file looks at version, source and sink and output; `rules` at the privacy rules, `columns` at the columns,
+//! `method` at the method. Hierarchy files are opened and validated.
+
+use std::path::Path;
+
+use datafusion::arrow::datatypes::Schema;
+
+use super::columns::{self, Demands};
+use super::definition::Policy;
+use super::model::{Compression, Job};
+use super::{dependencies, identifier, measures, method, output, presence, rules, source};
+use crate::error::Problem;
+use crate::storage::locate::names;
+use crate::storage::{is_url, local_path};
+
+/// The version of the job file that this crate reads.
+const VERSION: u32 = 1;
+
+/// Where data may be: the local file system and the object stores.
+const SCHEMES: [&str; 9] = ["file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl"];
+
+/// Finds everything wrong with a job that shows without reading data, and what is worth knowing about it. `base` is
+/// the folder of the job file.
+pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if job.version != VERSION {
+        problems.push(Problem::error("version", format!("must be {VERSION}, is {}", job.version)));
+    }
+    check_locations(job, base, &mut problems);
+    presence::check_presence(job, base, &mut problems);
+    let trees = columns::open_hierarchies(job, base, &mut problems);
+    columns::check_options(job, &mut problems);
+    identifier::check(job, base, &mut problems);
+    rules::check_privacy(job, &trees, &mut problems);
+    dependencies::check(job, &mut problems);
+    method::check(job, &mut problems);
+    check_output(job, &mut problems);
+    measures::check_measures(job, &mut problems);
+    problems
+}
+
+/// Finds everything about the columns of a source that a policy cannot work with.
+pub(crate) fn check_columns(policy: &Policy, schema: &Schema) -> Vec<Problem> {
+    let demands = Demands { privacy: &policy.privacy, defaults: policy.defaults.as_ref(), columns: &policy.columns };
+    let mut problems = demands.check(schema);
+    problems.extend(dependencies::missing(&policy.dependencies, schema));
+    problems
+}
+
+fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
+    source::check(&job.source, problems);
+    source::check_sink(&job.sink, problems);
+    let sink = job.sink.url.as_str();
+    for (key, table) in job.source.located() {
+        // A table of a query may be written as its location alone.
+        let key = if key == "source" { "source.url".to_owned() } else { key };
+        check_source(&key, table.location(), sink, base, problems);
+    }
+    problems.extend(check_location("sink.url", sink));
+    problems.extend(job.sink.options.check("sink"));
+    for (key, table) in job.source.located() {
+        problems.extend(table.options.check(&key));
+        if same_root(table.location(), sink) && !table.options.same_service(&job.sink.options) {
+            problems.push(
+                Problem::error(
+                    "sink.options",
+                    "lead to another service than the source's, for a bucket of the same name",
+                )
+                .help("give source.options and sink.options the same endpoint and region, or rename a bucket"),
+            );
+        }
+    }
+    if let Some(path) = local_path(base, sink)
+        && path.is_file()
+    {
+        problems.push(Problem::error("sink.url", "is a file; a release is a folder"));
+    }
+}
+
+/// Checks one location that is read: it is there, and neither in the sink nor around it.
+fn check_source(key: &str, source: &str, sink: &str, base: &Path, problems: &mut Vec<Problem>) {
+    problems.extend(check_location(key, source));
+    if let Some(path) = local_path(base, source)
+        && !source.contains(['*', '?', '['])
+        && !path.exists()
+    {
+        problems.push(
+            Problem::error(key, format!("there is no file or folder {}", path.display()))
+                .help("a relative path starts at the folder of the job file"),
+        );
+    }
+    if source.trim().is_empty() || sink.trim().is_empty() {
+        return;
+    }
+    let (from, to) = (names(base, source), names(base, sink));
+    if from == to {
+        problems.push(Problem::error("sink.url", "is the source: a release must not overwrite what it is made from"));
+    } else if to.starts_with(&from) {
+        problems.push(
+            Problem::error("sink.url", "lies inside the source: the next run would read this release as input")
+                .help("choose a folder beside the source"),
+        );
+    } else if from.starts_with(&to) {
+        problems.push(
+            Problem::error(key, "lies inside the sink: raw rows would stand among the published ones")
+                .help("choose a sink beside the source"),
+        );
+    }
+}
+
+/// Whether two locations are in the same bucket.
+fn same_root(source: &str, sink: &str) -> bool {
+    let root = |location: &str| url::Url::parse(location).ok().map(|url| url[..url::Position::BeforePath].to_owned());
+    is_url(source) && root(source) == root(sink)
+}
+
+pub(crate) fn check_location(key: &str, location: &str) -> Option<Problem> {
+    if location.trim().is_empty() {
+        return Some(Problem::error(key, "is empty"));
+    }
+    if !is_url(location) {
+        return None;
+    }
+    let (scheme, rest) = location.split_once("://")?;
+    if !SCHEMES.contains(&scheme.to_lowercase().as_str()) {
+        let problem = Problem::error(key, format!("`{scheme}` is not a known kind of storage"));
+        return Some(problem.help("a local path, or s3://, gs://, az:// or abfss://"));
+    }
+    let parsed = url::Url::parse(location).ok();
+    // abfss://container@account is a name, not a login.
+    let secret =
+        parsed.is_some_and(|url| url.password().is_some()) || rest.contains("Signature=") || rest.contains("sig=");
+    secret.then(|| {
+        Problem::error(key, "holds a credential").help("credentials come from the environment, never from the job file")
+    })
+}
+
+/// The fewest rows of a row group: smaller ones cost more to describe than they hold.
+const MIN_ROW_GROUP_ROWS: usize = 100;
+
+/// The fewest rows of a file: a million files of one row each are of no use to any reader, and take hours to write.
+const MIN_FILE_ROWS: usize = 100;
+
+/// The most row groups of a Parquet file.
+const MAX_ROW_GROUPS: usize = i16::MAX as usize;
+
+fn check_output(job: &Job, problems: &mut Vec<Problem>) {
+    output::check(job, problems);
+    let output = &job.output;
+    let levels = match output.compression {
+        Compression::Zstd => Some(1..=22),
+        Compression::Gzip => Some(0..=9),
+        Compression::Snappy | Compression::Lz4 | Compression::None => None,
+    };
+    match (output.level, levels) {
+        (Some(_), None) => problems.push(Problem::error("output.level", "is an option of zstd and gzip")),
+        (Some(level), Some(levels)) if !levels.contains(&level) => {
+            let message = format!("must be from {} to {}, is {level}", levels.start(), levels.end());
+            problems.push(Problem::error("output.level", message));
+        }
+        _ => {}
+    }
+    if output.file_rows < MIN_FILE_ROWS {
+        let message = format!("must be at least {MIN_FILE_ROWS}, is {}", output.file_rows);
+        problems.push(Problem::error("output.file-rows", message));
+    }
+    let (key, rows) = ("output.row-group-rows", output.row_group_rows);
+    if rows < MIN_ROW_GROUP_ROWS {
+        problems.push(Problem::error(key, format!("must be at least {MIN_ROW_GROUP_ROWS}, is {rows}")));
+    } else if output.file_rows.div_ceil(rows) > MAX_ROW_GROUPS {
+        let message = format!("{rows} rows are too few for files of {} rows", output.file_rows);
+        let least = output.file_rows.div_ceil(MAX_ROW_GROUPS);
+        problems.push(Problem::error(key, message).help(format!(
+            "a Parquet file holds {MAX_ROW_GROUPS} row groups at the most: raise it to {least}, or lower output.file-rows"
+        )));
+    }
+}
+
+/// The problem with a number that is no share, if it is none.
+pub(crate) fn outside_share(key: &str, value: f64) -> Option<Problem> {
+    let inside = (0.0..=1.0).contains(&value);
+    (!inside).then(|| Problem::error(key, format!("must be from 0 to 1, is {value}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Problems of a job whose parts are given; without the notes and warnings.
+    fn errors(rest: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("in")).unwrap();
+        let text = format!("version = 1\nsource.url = \"in\"\nsink.url = \"out\"\n{rest}");
+        errors_at(&text, folder.path())
+    }
+
+    fn errors_at(text: &str, base: &Path) -> Vec<String> {
+        let job = Job::parse(text, Path::new("job.toml")).unwrap();
+        check(&job, base).iter().filter(|problem| problem.is_error()).map(Problem::to_string).collect()
+    }
+
+    const REST: &str = "privacy.k = 5\ncolumns.age.role = \"quasi\"\n";
+
+    #[test]
+    fn a_good_job_has_no_problems() {
+        assert_eq!(errors(REST), [""; 0]);
+    }
+
+    #[test]
+    fn version() {
+        let text = format!("version = 2\nsource.url = \"s3://a/in\"\nsink.url = \"s3://a/out\"\n{REST}");
+        assert_eq!(errors_at(&text, Path::new(".")), ["version: must be 1, is 2"]);
+    }
+
+    #[test]
+    fn source_and_sink() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("in")).unwrap();
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        let at = |source: &str, sink: &str| {
+            let text = format!("version = 1\nsource.url = \"{source}\"\nsink.url = \"{sink}\"\n{REST}");
+            errors_at(&text, folder.path()).join("|").replace(&folder.path().display().to_string(), "BASE")
+        };
+        assert_eq!(at("in", "out"), "");
+        assert_eq!(at("in/*.parquet", "out"), "");
+        assert_eq!(at("s3://lake/in/", "s3://lake/inner/"), "");
+        assert!(
+            at("inn", "out").starts_with("source.url: there is no file or folder BASE/inn\n  help: a relative path")
+        );
+        assert_eq!(at("in", "file"), "sink.url: is a file; a release is a folder");
+        assert!(at("in", "../x/../BASE/in").is_empty(), "another folder that is called in");
+        assert!(at("in", "./in/").starts_with("sink.url: is the source"));
+        assert!(at("in", "in/published").starts_with("sink.url: lies inside the source"));
+        assert!(at("in/*.parquet", "in/out").starts_with("sink.url: lies inside the source"));
+        assert!(at("s3://lake/out/raw", "s3://lake/out/").starts_with("source.url: lies inside the sink"));
+        assert_eq!(at("", "out"), "source.url: is empty");
+        assert_eq!(
+            at("s4://lake/in", "out"),
+            "source.url: `s4` is not a known kind of storage\n  help: a local path, or s3://, gs://, az:// or abfss://"
+        );
+        let secret = at("in", "s3://key:secret@lake/out");
+        assert!(secret.starts_with("sink.url: holds a credential") && !secret.contains("secret@"), "{secret}");
+        assert!(at("in", "az://c/out?sig=abc").starts_with("sink.url: holds a credential"));
+        assert_eq!(at("in", "abfss://container@account/out"), "");
+    }
+
+    #[test]
+    fn options_belong_to_their_method() {
+        assert_eq!(
+            errors(&format!("{REST}method = {{ delta = 0.3, s = 50, effort = \"fast\", variant = \"strict\" }}\n")),
+            [
+                "method.delta: is an option of `toc`, the method is `auto`\n  help: remove it, or change method.name",
+                "method.s: is an option of `toc`, `upc`, `k-members`, `k-members-p`, `top-down`, `density`, \
+                 `density-cm`, `pair-enum`, `k-assemble`, `kl-redinfo` and `slicing`, the method is `auto`\n  help: remove \
+                 it, or change method.name",
+                "method.variant: is an option of `mondrian`, the method is `auto`\n  help: remove it, or change \
+                 method.name",
+            ]
+        );
+        assert_eq!(
+            errors(&format!("{REST}method = {{ name = \"toc\", delta = 0.3, s = 50, w-utility = 0.4 }}\n")),
+            [""; 0]
+        );
+        assert_eq!(
+            errors(&format!(
+                "{REST}method = {{ name = \"toc\", delta = 1.5, s = 4, w-utility = 0.4, w-protection = 0.5 }}\n"
+            )),
+            [
+                "method.delta: must be from 0 to 1, is 1.5",
+                "method.w-utility: w-utility and w-protection must sum to 1, sum is 0.9",
+                "method.s: a subspace of 4 rows cannot hold a group of k = 5\n  help: s is usually 4 to 32 \
+                 times k; leave it out to have it chosen",
+            ]
+        );
+        let widths = format!("{REST}method = {{ name = \"toc\", split = \"gain\", width = \"raw\" }}\n");
+        assert_eq!(errors(&widths), ["method.width: is an option of widest splits, the split is `gain`"]);
+        assert_eq!(errors(&widths.replace("gain", "widest")), [""; 0]);
+    }
+
+    #[test]
+    fn upc_needs_both_its_bounds() {
+        assert_eq!(
+            errors(&format!("{REST}method.name = \"upc\"\n")),
+            [
+                "privacy.range-diversity: is missing: method `upc` groups under its bound P\n  \
+                 help: add range-diversity = { column = \"...\", p = 0.5 }",
+                "privacy.max-loss: is missing: method `upc` groups under its bound U\n  help: add max-loss = 0.5",
+            ]
+        );
+    }
+
+    #[test]
+    fn methods_of_buckets_need_a_sensitive_column() {
+        for method in ["kl-redinfo", "g-anatomy"] {
+            let found = errors(&format!("{REST}method.name = \"{method}\"\n"));
+            assert!(found.len() == 1 && found[0].starts_with("method.name: this method builds groups of"), "{found:?}");
+            let sensitive = format!("{REST}columns.s.role = \"sensitive\"\nmethod.name = \"{method}\"\n");
+            assert_eq!(errors(&sensitive), [""; 0]);
+        }
+        let found = errors(&format!("{REST}method.name = \"anatomy\"\n"));
+        assert!(found.iter().any(|problem| problem.starts_with("method.form: `anatomy` separates")), "{found:?}");
+        let form = "columns.ill.role = \"sensitive\"\ncolumns.age.publish = \"label\"\nmethod.form = \"anatomy\"\n";
+        assert!(errors(&format!("{REST}{form}"))[0].starts_with("columns.age.publish: has no meaning in the form"));
+    }
+
+    #[test]
+    fn density_ranks_every_quasi_identifier_and_names_its_class() {
+        let density = |rest: &str| errors(&format!("{REST}method.name = \"density\"\n{rest}"));
+        assert_eq!(density("method.priorities = [\"age\"]\n"), [""; 0]);
+        assert_eq!(
+            density("method.priorities = [\"zip\"]\nmethod.beta = 2\n"),
+            [
+                "method.beta: is an option of height weights\n  help: set weights = \"height\", or remove it",
+                "method.priorities: must name every quasi-identifier once\n  help: there are age",
+            ]
+        );
+        assert_eq!(
+            density("method.weights = \"height\"\nmethod.beta = 0.5\n"),
+            ["method.beta: must be at least 1, is 0.5"]
+        );
+        let class = errors(&format!("{REST}method.name = \"density-cm\"\nmethod.class = \"pay\"\n"));
+        assert!(class[0].starts_with("method.class: `density-cm` needs a sensitive column"), "{class:?}");
+    }
+
+    #[test]
+    fn output() {
+        assert_eq!(
+            errors(&format!("{REST}output = {{ level = 23, row-group-rows = 0, file-rows = 99 }}\n")),
+            [
+                "output.level: must be from 1 to 22, is 23",
+                "output.file-rows: must be at least 100, is 99",
+                "output.row-group-rows: must be at least 100, is 0"
+            ]
+        );
+        let lz4 = format!("{REST}output = {{ compression = \"lz4\", level = 3 }}\n");
+        assert_eq!(errors(&lz4), ["output.level: is an option of zstd and gzip"]);
+    }
+}

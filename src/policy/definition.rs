@@ -1,0 +1,277 @@
+//! What a release must satisfy and how it is made: the part of a job that an embedder can use without files.
+//!
+//! A [`Policy`] is opaque: it is made from the tables of a job file, all of which are checked, and cannot be changed
+//! afterwards. What is sent to other machines is written from the policy as it is, and its identity is checked where it
+//! is read again.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::model::{Column, Defaults, Job, MethodSpec, Output, Privacy, Ranges, Role, Sink, Source};
+use super::{Dependency, MeasureSpec, check, identifier, load};
+use crate::error::{Error, Result, reason};
+use crate::hierarchy::Hierarchy;
+use crate::secret::{Key, RunKey};
+use crate::storage::bounded::read_job_text;
+
+/// Rules, columns and method of a job, with its hierarchies loaded.
+///
+/// ```compile_fail
+/// # let policy: throng::policy::Policy = unimplemented!();
+/// policy.privacy.k = 25; // A policy is as it was checked: make another one instead.
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// What the release must satisfy.
+    pub(crate) privacy: Privacy,
+    /// What holds where the columns do not say.
+    pub(crate) defaults: Option<Defaults>,
+    /// Columns by name.
+    pub(crate) columns: BTreeMap<String, Column>,
+    /// Functional dependencies between columns.
+    pub(crate) dependencies: Vec<Dependency>,
+    /// How rows are grouped.
+    pub(crate) method: MethodSpec,
+    /// What to measure beside what is always measured.
+    pub(crate) measures: MeasureSpec,
+    /// How files are written: a part of the policy's identity.
+    output: Output,
+    /// Hierarchies by column name.
+    pub(crate) hierarchies: BTreeMap<String, Arc<Hierarchy>>,
+    /// Contents of the hierarchy files, by the path that the columns name them by.
+    pub(crate) files: BTreeMap<String, String>,
+    /// Keys of pseudonyms by column name.
+    pub(crate) keys: BTreeMap<String, Key>,
+    /// The key of every random choice, where the policy fixes it; drawn for every run otherwise.
+    fixed_key: Option<RunKey>,
+    /// Identity of the policy: changes with any rule, column, method parameter, line of a hierarchy
+    /// or key.
+    pub(crate) hash: String,
+}
+
+impl Policy {
+    /// The policy of a job, whose rules, columns and method are checked; hierarchy files are read relative to `base`.
+    pub fn of(job: &Job, base: &Path) -> Result<Self> {
+        let problems: Vec<String> = check::check(job, base)
+            .into_iter()
+            .filter(|problem| {
+                let places = ["source", "sink", "privacy.presence.public"];
+                problem.is_error() && !places.iter().any(|place| problem.key.starts_with(place))
+            })
+            .map(|problem| problem.to_string())
+            .collect();
+        if problems.is_empty() { Self::of_checked(job, base) } else { Err(Error::Job(problems.join("\n"))) }
+    }
+
+    /// The policy of a job that has been checked.
+    pub(crate) fn of_checked(job: &Job, base: &Path) -> Result<Self> {
+        let fixed_key = job.method.fixed_key().map_err(|message| Error::Job(format!("method: {message}")))?;
+        Self::with(job, load::hierarchies(job, base)?, identifier::keys(job, base)?, fixed_key)
+    }
+
+    fn with(job: &Job, loaded: load::Loaded, keys: BTreeMap<String, Key>, fixed_key: Option<RunKey>) -> Result<Self> {
+        let fingerprints = keys.iter().map(|(column, key)| (column.clone(), key.fingerprint())).collect();
+        Ok(Self {
+            hash: job.policy_hash(&loaded.contents, &fingerprints),
+            privacy: job.privacy.clone(),
+            defaults: job.defaults.clone(),
+            columns: job.columns.clone(),
+            dependencies: job.dependencies.clone(),
+            method: job.method.clone(),
+            measures: job.measures.clone(),
+            output: job.output.clone(),
+            hierarchies: loaded.hierarchies,
+            files: loaded.contents,
+            keys,
+            fixed_key,
+        })
+    }
+
+    /// Opens a policy file: a job file, whose source and sink may be missing and are not looked at.
+    ///
+    /// An error about a file that is not a job file names the line, never what stands in it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let name = path.display();
+        let unreadable = |error: &std::io::Error| Error::Job(format!("{name} cannot be read: {}", reason(error)));
+        let text = read_job_text(path).map_err(|error| unreadable(&error))?;
+        let table = text.parse::<toml::Table>().map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start.min(text.len()));
+            let line = 1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
+            Error::Job(format!("{name}:{line}: the line is not TOML, so this is not a job file"))
+        })?;
+        let base = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Self::from_table(table, base).map_err(|error| error.context(name))
+    }
+
+    /// A policy from the tables of a job file; `source`, `sink` and `version` may be missing. Hierarchy files are read
+    /// relative to `base`.
+    pub fn from_table(table: toml::Table, base: &Path) -> Result<Self> {
+        Self::of(&job_of(table)?, base)
+    }
+
+    /// A policy that was checked before, from its text and the contents of its hierarchy files. Keys are not sent: they
+    /// are read where the policy is opened.
+    pub(crate) fn reopen(text: &str, files: &BTreeMap<String, String>) -> Result<Self> {
+        let job = job_of(toml::from_str(text).map_err(|error| Error::Job(error.to_string()))?)?;
+        // The key of the run comes beside the policy.
+        Self::with(&job, load::hierarchies_from(&job, files)?, identifier::keys(&job, Path::new("."))?, None)
+    }
+
+    /// The policy as the text of a job file without source and sink, from which [`reopen`](Self::reopen) makes it again.
+    pub(crate) fn to_text(&self) -> Result<String> {
+        let mut table = toml::Table::try_from(self.to_job()).map_err(|error| Error::Internal(error.to_string()))?;
+        table.retain(|key, _| key != "source" && key != "sink");
+        toml::to_string(&table).map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// A job that has this policy and comes from and goes nowhere.
+    fn to_job(&self) -> Job {
+        let (privacy, defaults, columns) = (self.privacy.clone(), self.defaults.clone(), self.columns.clone());
+        let job = policy_job(privacy, defaults, columns, self.dependencies.clone(), self.method.clone());
+        Job { output: self.output.clone(), measures: self.measures.clone(), ..job }
+    }
+
+    /// The same policy with some more quasi-identifiers withheld. Its identity is another one.
+    pub(crate) fn withholding<'a>(&self, columns: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let mut job = self.to_job();
+        for column in columns {
+            let column = job.columns.entry(column.to_owned()).or_insert_with(|| Column::new(Role::Quasi));
+            column.withhold = true;
+        }
+        Self::with(&job, load::hierarchies_from(&job, &self.files)?, self.keys.clone(), self.fixed_key.clone())
+    }
+
+    /// The key of a new run: the one that the policy fixes, or one from the operating system.
+    pub(crate) fn new_run_key(&self) -> Result<RunKey> {
+        self.fixed_key.clone().map_or_else(RunKey::random, Ok)
+    }
+
+    /// Whether the policy fixes the key of its runs.
+    pub(crate) fn fixes_key(&self) -> bool {
+        self.fixed_key.is_some()
+    }
+
+    /// The key that whoever owns the source keeps from one run to the next: that of `key-env`. A seed is none, for
+    /// everybody may know it.
+    pub(crate) fn lasting_key(&self) -> Option<&RunKey> {
+        self.fixed_key.as_ref().filter(|_| self.method.key_env.is_some())
+    }
+
+    /// The sensitive-range policy of a column, when a rule names one.
+    pub(crate) fn ranges(&self, column: &str) -> Ranges {
+        self.privacy
+            .range_diversity
+            .iter()
+            .find(|rule| rule.column == column)
+            .map(|rule| rule.ranges.clone())
+            .unwrap_or_default()
+    }
+
+    /// What the release must satisfy.
+    pub fn privacy(&self) -> &Privacy {
+        &self.privacy
+    }
+
+    /// Columns by name, as the policy writes them.
+    pub fn columns(&self) -> &BTreeMap<String, Column> {
+        &self.columns
+    }
+
+    /// How rows are grouped.
+    pub fn method(&self) -> &MethodSpec {
+        &self.method
+    }
+
+    /// Identity of the policy: changes with any rule, column, method parameter, line of a hierarchy or key.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+}
+
+/// Where the rows of a policy without a job come from and go to.
+const NOWHERE: &str = ".";
+
+/// A job that comes from and goes nowhere.
+pub(crate) fn policy_job(
+    privacy: Privacy,
+    defaults: Option<Defaults>,
+    columns: BTreeMap<String, Column>,
+    dependencies: Vec<Dependency>,
+    method: MethodSpec,
+) -> Job {
+    let sink = Sink { url: NOWHERE.into(), options: Default::default(), format: None, releases: None };
+    let (output, measures) = (Output::default(), MeasureSpec::default());
+    let source = nowhere();
+    Job { version: 1, source, sink, privacy, defaults, columns, dependencies, method, output, measures }
+}
+
+fn nowhere() -> Source {
+    Source {
+        url: NOWHERE.into(),
+        options: Default::default(),
+        sql: None,
+        tables: BTreeMap::new(),
+        format: None,
+        schema: BTreeMap::new(),
+        names: Vec::new(),
+        header: None,
+        delimiter: None,
+        null: None,
+        version: None,
+    }
+}
+
+/// A job that has the policy of a table and comes from and goes nowhere.
+fn job_of(mut table: toml::Table) -> Result<Job> {
+    let nowhere = || toml::Value::Table(toml::Table::from_iter([("url".to_owned(), toml::Value::from(NOWHERE))]));
+    table.insert("source".to_owned(), nowhere());
+    table.insert("sink".to_owned(), nowhere());
+    table.entry("version").or_insert(toml::Value::Integer(1));
+    let text = toml::to_string(&table).map_err(|error| Error::Job(error.to_string()))?;
+    Job::parse(&text, Path::new("policy")).map_err(|error| Error::Job(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLICY: &str = "privacy.k = 5\nprivacy.l-diversity = { column = \"ill\", l = 2 }\n[columns]\n\
+                          age = { role = \"quasi\", hierarchy.widths = [5, 10] }\nill.role = \"sensitive\"\n\
+                          [output]\nlevel = 3\n[method]\nname = \"mondrian\"\n";
+
+    #[test]
+    fn what_is_sent_is_the_policy_as_it_is() {
+        let policy = Policy::from_table(toml::from_str(POLICY).unwrap(), Path::new(".")).unwrap();
+        let again = Policy::reopen(&policy.to_text().unwrap(), &policy.files).unwrap();
+        assert_eq!(again, policy);
+        let stricter = policy.withholding(["age"]).unwrap();
+        assert!(Policy::reopen(&stricter.to_text().unwrap(), &stricter.files).unwrap().columns["age"].withhold);
+        assert_ne!(stricter.hash(), policy.hash());
+    }
+
+    #[test]
+    fn a_job_is_checked_before_it_is_a_policy() {
+        let mut job = job_of(toml::from_str(POLICY).unwrap()).unwrap();
+        job.privacy.k = 1;
+        let refused = Policy::of(&job, Path::new(".")).unwrap_err().to_string();
+        assert!(refused.contains("privacy.k"), "{refused}");
+    }
+
+    #[test]
+    fn files_that_are_no_job_are_not_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secrets");
+        std::fs::write(&path, "root:x:0:0\nhunter2:y:1:1\n").unwrap();
+        let refused = Policy::open(&path).unwrap_err().to_string();
+        assert!(refused.contains("secrets:1: the line is not TOML"), "{refused}");
+        assert!(!refused.contains("root") && !refused.contains("hunter2"), "{refused}");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn endless_devices_end() {
+        let refused = Policy::open(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(refused.contains("more than 16 megabytes"), "{refused}");
+    }
+}

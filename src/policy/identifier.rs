@@ -1,0 +1,158 @@
+//! What becomes of identifiers: dropped, replaced by a keyed pseudonym, or replaced by one text for all rows.
+//!
+//! The key of a pseudonym is never in the job: it comes from an environment variable or a file. What the policy knows
+//! of it is its fingerprint, so that another key is another policy.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::model::{Column, Job, Role};
+use crate::error::{Error, Problem, Result, reason};
+use crate::secret::{Encoding, Key};
+use crate::storage::bounded::read_at_most;
+
+/// The most bytes of a key file.
+const MAX_KEY_BYTES: u64 = 64 << 10;
+
+/// What becomes of an identifier: `"drop"`, `{ pseudonym = { key-env = "NAME" } }` or `{ constant = "text" }`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Treat {
+    /// Not published.
+    #[default]
+    Drop,
+    /// Replaced by a keyed hash: equal values have equal pseudonyms, and only the key tells which.
+    Pseudonym(Pseudonym),
+    /// Replaced by this text in every row.
+    Constant(String),
+}
+
+/// A keyed pseudonym: HMAC-SHA-256 of the value under a key of the column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Pseudonym {
+    /// Environment variable that holds the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// File that holds the key; a line break at its end is not part of it. A relative path starts at the job file's
+    /// folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<String>,
+    /// How the 32 bytes of a pseudonym are written.
+    #[serde(default)]
+    pub encoding: Encoding,
+}
+
+impl Column {
+    /// What becomes of this column if it is an identifier.
+    pub fn treat(&self) -> Option<&Treat> {
+        (self.role == Role::Identifier).then(|| self.treat.as_ref().unwrap_or(&Treat::Drop))
+    }
+
+    /// The pseudonym that replaces this column, if one does.
+    fn pseudonym(&self) -> Option<&Pseudonym> {
+        match self.treat()? {
+            Treat::Pseudonym(pseudonym) => Some(pseudonym),
+            _ => None,
+        }
+    }
+}
+
+impl Pseudonym {
+    /// Reads the key; what is wrong with it is said without its content.
+    fn key(&self, base: &Path) -> Result<Key, String> {
+        let (bytes, name) = match (&self.key_env, &self.key_file) {
+            (Some(_), Some(_)) => return Err("has both `key-env` and `key-file`; one of them names the key".into()),
+            (None, None) => return Err("needs `key-env` or `key-file`, which say where the key is".into()),
+            (Some(variable), None) => match std::env::var_os(variable) {
+                Some(value) => (value.into_encoded_bytes(), format!("the environment variable `{variable}`")),
+                None => return Err(format!("the environment variable `{variable}` is not set")),
+            },
+            (None, Some(path)) => {
+                let bytes = File::open(base.join(path)).and_then(|file| read_at_most(file, MAX_KEY_BYTES, "key file"));
+                let bytes =
+                    bytes.map_err(|error| format!("the key file `{path}` cannot be read: {}", reason(&error)))?;
+                (bytes, format!("the file `{path}`"))
+            }
+        };
+        let end = bytes.strip_suffix(b"\n").map_or(bytes.len(), |line| line.strip_suffix(b"\r").unwrap_or(line).len());
+        Key::new(&bytes[..end]).map_err(|error| format!("{name} {error}"))
+    }
+}
+
+/// The keys of a job's pseudonyms, by column.
+pub(crate) fn keys(job: &Job, base: &Path) -> Result<BTreeMap<String, Key>> {
+    let mut keys = BTreeMap::new();
+    for (name, column) in &job.columns {
+        if let Some(pseudonym) = column.pseudonym() {
+            let key = pseudonym.key(base);
+            let key = key.map_err(|message| Error::Job(format!("columns.{name}.treat.pseudonym: {message}")))?;
+            keys.insert(name.clone(), key);
+        }
+    }
+    Ok(keys)
+}
+
+/// Checks the treatment of every identifier, and that there is a key for each pseudonym.
+pub(crate) fn check(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
+    for (name, column) in &job.columns {
+        let Some(pseudonym) = column.pseudonym() else { continue };
+        let key = format!("columns.{name}.treat.pseudonym");
+        match pseudonym.key(base) {
+            Err(message) => problems.push(
+                Problem::error(key, message)
+                    .help("`openssl rand -hex 32` makes a key; keep it where you keep other secrets"),
+            ),
+            Ok(_) => problems.push(
+                Problem::warning(
+                    key,
+                    "pseudonyms of one key are the same in every release: rows of two releases can be joined on them",
+                )
+                .help("that tells more than each release alone; take a new key for every release, or drop the column"),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(treat: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("short"), "0123456789abcde\n").unwrap();
+        std::fs::write(folder.path().join("long"), "0123456789abcdef\r\n").unwrap();
+        let text = format!(
+            "version = 1\nsource.url = \"s3://a/in\"\nsink.url = \"s3://a/out\"\nprivacy.k = 5\n[columns]\n\
+             age.role = \"quasi\"\nname = {{ role = \"identifier\", treat = {treat} }}\n"
+        );
+        let job = Job::parse(&text, Path::new("job.toml")).unwrap();
+        let mut problems = Vec::new();
+        check(&job, folder.path(), &mut problems);
+        problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_key_is_somewhere_else_and_long_enough() {
+        assert!(problems("\"drop\"").is_empty());
+        assert!(problems("{ constant = \"x\" }").is_empty());
+        for (treat, expected) in [
+            ("{ pseudonym = {} }", "needs `key-env` or `key-file`"),
+            ("{ pseudonym = { key-env = \"A\", key-file = \"b\" } }", "has both"),
+            ("{ pseudonym = { key-env = \"NO_SUCH_VARIABLE\" } }", "`NO_SUCH_VARIABLE` is not set"),
+            ("{ pseudonym = { key-file = \"none\" } }", "the key file `none` cannot be read"),
+            ("{ pseudonym = { key-file = \"/dev/zero\" } }", "it holds more than 65536 bytes, so it is no key file"),
+            ("{ pseudonym = { key-file = \"short\" } }", "the file `short` holds 15 bytes; a key has at least 16"),
+        ] {
+            let found = problems(treat);
+            assert!(found.len() == 1 && found[0].contains(expected), "{treat}: {found:?}");
+            assert!(!found[0].contains("0123"), "the key is told: {found:?}");
+        }
+        let warned = problems("{ pseudonym = { key-file = \"long\" } }");
+        assert!(warned.len() == 1 && warned[0].starts_with("warning: "), "{warned:?}");
+    }
+}

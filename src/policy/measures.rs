@@ -1,0 +1,141 @@
+//! Measures that cost time: how much of them is taken is for the job to say.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::check::outside_share;
+use super::model::{Column, Job, Role};
+use crate::error::Problem;
+
+/// What to measure beside loss, protection and risk, which are always measured. It changes the manifest, never the
+/// release.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct MeasureSpec {
+    /// A published column of class labels: measures how many rows are not of their class's majority (CM).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// Whether to measure entropy, KL divergence, and the chance to reconstruct a row.
+    pub information: bool,
+    /// The COUNT queries whose relative error on the release is measured; a few over two columns when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queries: Option<Queries>,
+    /// Measures the share of rows in groups whose range diversity is above this; when absent, above the bound of the
+    /// policy, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub unprotected: Option<f64>,
+    /// People in the whole population that the source is a part of: estimates how many are unique in it, by the source as
+    /// it is and by what is published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub population: Option<u64>,
+}
+
+/// A workload of COUNT queries over ranges of quasi-identifiers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Queries {
+    /// Number of queries.
+    #[schemars(range(min = 1))]
+    pub count: u32,
+    /// Quasi-identifiers that each query restricts.
+    #[serde(default = "default_dimensions")]
+    #[schemars(range(min = 1))]
+    pub dimensions: u32,
+    /// The share of all combinations of values that each query asks for.
+    #[serde(default = "default_selectivity")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub selectivity: f64,
+    /// Seed of the choice.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+impl Queries {
+    /// Queries of a job that asks for none: few enough to cost next to nothing.
+    const USUAL: Self = Self { count: 24, dimensions: 2, selectivity: 0.05, seed: 0 };
+}
+
+impl MeasureSpec {
+    /// The queries to ask.
+    pub fn queries(&self) -> &Queries {
+        self.queries.as_ref().unwrap_or(&Queries::USUAL)
+    }
+}
+
+fn default_dimensions() -> u32 {
+    2
+}
+
+fn default_selectivity() -> f64 {
+    0.05
+}
+
+/// Checks what shows without data.
+pub(super) fn check_measures(job: &Job, problems: &mut Vec<Problem>) {
+    let measures = &job.measures;
+    problems.extend(measures.unprotected.and_then(|bound| outside_share("measures.unprotected", bound)));
+    if let Some(queries) = &measures.queries {
+        for (key, number) in [("count", queries.count), ("dimensions", queries.dimensions)] {
+            if number == 0 {
+                problems.push(Problem::error(format!("measures.queries.{key}"), "must be at least 1, is 0"));
+            }
+        }
+        problems.extend(outside_share("measures.queries.selectivity", queries.selectivity));
+    }
+    if measures.population == Some(0) {
+        problems.push(Problem::error("measures.population", "must be at least 1, is 0"));
+    }
+    if let Some(class) = &measures.class {
+        problems.extend(unfit_class(class, &job.columns, job.defaults.as_ref().and_then(|defaults| defaults.role)));
+    }
+}
+
+/// The problem with a class column that is not published as it is.
+fn unfit_class(class: &str, columns: &BTreeMap<String, Column>, default: Option<Role>) -> Option<Problem> {
+    match columns.get(class).map(|column| column.role).or(default) {
+        Some(Role::Kept | Role::Sensitive) => None,
+        Some(_) => Some(
+            Problem::error("measures.class", format!("`{class}` is not published as it is"))
+                .help("name a column with the role \"kept\" or \"sensitive\""),
+        ),
+        None => Some(Problem::error("measures.class", format!("`{class}` is not among the columns"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn errors(measures: &str) -> Vec<String> {
+        let text = format!(
+            "version = 1\nsource.url = \"s3://a/in\"\nsink.url = \"s3://a/out\"\nprivacy.k = 5\n\
+             columns.age.role = \"quasi\"\ncolumns.pay.role = \"kept\"\n[measures]\n{measures}\n"
+        );
+        let job = Job::parse(&text, Path::new("job.toml")).unwrap();
+        crate::policy::check(&job, Path::new("."))
+            .iter()
+            .filter(|problem| problem.is_error())
+            .map(Problem::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn parameters_make_sense() {
+        assert_eq!(errors("class = \"pay\"\ninformation = true\nqueries.count = 100\nunprotected = 0.5"), [""; 0]);
+        assert_eq!(
+            errors("queries = { count = 0, selectivity = 2 }\nunprotected = -1"),
+            [
+                "measures.unprotected: must be from 0 to 1, is -1",
+                "measures.queries.count: must be at least 1, is 0",
+                "measures.queries.selectivity: must be from 0 to 1, is 2",
+            ]
+        );
+        assert!(errors("class = \"age\"")[0].starts_with("measures.class: `age` is not published as it is"));
+        assert_eq!(errors("class = \"wage\""), ["measures.class: `wage` is not among the columns"]);
+    }
+}

@@ -1,0 +1,487 @@
+//! From TOML text to a [`Job`].
+//!
+//! 1. The text is parsed with the place of every key and value kept.
+//! 2. Settings from outside (`privacy.k = 5` of a command line or the environment) are laid over it.
+//! 3. The tables are read into the model. At an unknown key or an impossible value the problem is noted, the key is
+//!    taken out and reading starts again, so that one look shows all problems.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use thiserror::Error;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
+
+use super::model::Job;
+use crate::error::Problem;
+use crate::error::problem::nearest;
+
+/// A job file that cannot be read, with everything that is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct JobError {
+    /// The job file.
+    pub path: PathBuf,
+    /// What is wrong, in the order found; at least one.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            match problem.line {
+                Some(line) => write!(f, "{}:{line}: {problem}", self.path.display())?,
+                None => write!(f, "{}: {problem}", self.path.display())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Job {
+    /// Reads a job file. `path` is only named in errors.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, JobError> {
+        Self::parse_with(text, path, &[])
+    }
+
+    /// Reads a job file and lays settings over it: pairs such as `("privacy.k", "5")`. A value is read as TOML, and as
+    /// plain text when it is not TOML; it replaces what the key has in the file, a table as a whole.
+    pub fn parse_with(text: &str, path: &Path, settings: &[(&str, &str)]) -> Result<Self, JobError> {
+        let fail = |problems| JobError { path: path.to_owned(), problems };
+        let laid: Vec<String> = settings.iter().map(|(key, value)| as_toml(key, value)).collect();
+        let mut root = DeTable::parse(text).map_err(|error| fail(vec![syntax(text, &error)]))?;
+        for ((key, _), toml) in settings.iter().zip(&laid) {
+            let wrong = Problem::error(*key, "is not a key of a job file").help("write it as `privacy.k=5`");
+            let over = depth(key).zip(DeTable::parse(toml).ok());
+            let (depth, over) = over.ok_or_else(|| fail(vec![wrong]))?;
+            lay_over(root.get_mut(), over.into_inner(), depth);
+        }
+        let mut problems: Vec<Problem> = Vec::new();
+        loop {
+            let error = match Self::deserialize(Deserializer::from(root.clone())) {
+                Ok(job) if problems.is_empty() => return Ok(job),
+                Ok(_) => break,
+                Err(error) => error,
+            };
+            let fault = Fault::of(&error);
+            let key = fault.problem.key.as_str();
+            let set_outside = settings.iter().any(|(setting, _)| is_within(key, setting) || is_within(setting, key));
+            // A part that is missing altogether has no line.
+            let has_line = !(set_outside || fault.missing && fault.path.is_empty());
+            let line = error.span().filter(|_| has_line).map(|span| line_of(text, span.start));
+            // What was taken out because of another problem is not missing.
+            let taken_out = fault.missing && problems.iter().any(|known| is_within(&known.key, key));
+            if !taken_out {
+                problems.push(Problem { line, ..fault.problem });
+            }
+            if !take_out(root.get_mut(), &fault.path) {
+                break;
+            }
+        }
+        for key in REQUIRED.iter().filter(|key| !root.get_ref().contains_key(**key)) {
+            if !problems.iter().any(|known| is_within(&known.key, key)) {
+                problems.push(Problem::error(*key, "is missing"));
+            }
+        }
+        problems.sort_by_key(|problem| problem.line.unwrap_or(usize::MAX));
+        Err(fail(problems))
+    }
+}
+
+/// The parts that no job file goes without.
+const REQUIRED: [&str; 4] = ["version", "source", "sink", "privacy"];
+
+/// Whether a key is another one or below it.
+fn is_within(key: &str, above: &str) -> bool {
+    key.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// One setting as a line of TOML.
+fn as_toml(key: &str, value: &str) -> String {
+    let line = format!("{key} = {value}");
+    if !value.contains('\n') && DeTable::parse(&line).is_ok() {
+        return line;
+    }
+    format!("{key} = {}", toml::Value::String(value.to_owned()))
+}
+
+/// How many names a key has: two of `privacy.k`. None of what is not a key.
+fn depth(key: &str) -> Option<usize> {
+    let line = format!("{key} = 0");
+    let mut table = DeTable::parse(&line).ok()?.into_inner();
+    let mut depth = 1;
+    while let Some((_, value)) = table.into_iter().next() {
+        let DeValue::Table(below) = value.into_inner() else { return Some(depth) };
+        (table, depth) = (below, depth + 1);
+    }
+    None
+}
+
+/// Puts the value of a key of so many names in the place of the one that is there.
+fn lay_over<'a>(base: &mut DeTable<'a>, over: DeTable<'a>, depth: usize) {
+    for (key, value) in over {
+        match (base.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut), value) {
+            (Some(DeValue::Table(below)), value) if depth > 1 => {
+                if let DeValue::Table(table) = value.into_inner() {
+                    lay_over(below, table, depth - 1);
+                }
+            }
+            (_, value) => {
+                // Replaces the value but keeps the key, and with it the place of the key.
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Removes the value at a path, or the closest one above it that can be removed. False when there is none.
+fn take_out(table: &mut DeTable<'_>, path: &[String]) -> bool {
+    let Some((first, rest)) = path.split_first() else { return false };
+    match table.get_mut(first.as_str()).map(Spanned::get_mut) {
+        None => false,
+        Some(DeValue::Table(below)) if !rest.is_empty() && below.contains_key(rest[0].as_str()) => {
+            take_out(below, rest)
+        }
+        Some(_) => table.remove(first.as_str()).is_some(),
+    }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
+}
+
+fn syntax(text: &str, error: &toml::de::Error) -> Problem {
+    let line = error.span().map(|span| line_of(text, span.start));
+    Problem { line, ..Problem::error("", error.message().replace('\n', ", ")) }
+}
+
+/// What a deserialising error says, in the words of the job file.
+struct Fault {
+    problem: Problem,
+    /// Whether a required key is not there.
+    missing: bool,
+    /// The key to take out so that reading can go on; the whole table when one of its keys is missing.
+    path: Vec<String>,
+}
+
+impl Fault {
+    fn of(error: &toml::de::Error) -> Self {
+        // The error knows its keys but only tells them in its last line: "in `privacy.k`".
+        let shown = error.to_string();
+        let within = shown.trim_end().rsplit_once("\nin `").and_then(|(_, keys)| keys.strip_suffix('`')).unwrap_or("");
+        let mut path: Vec<String> = within.split('.').filter(|key| !key.is_empty()).map(str::to_owned).collect();
+        let message = error.message();
+        let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+        let join = |key: &str| if within.is_empty() { key.to_owned() } else { format!("{within}.{key}") };
+        let expected = quoted.get(1..).unwrap_or_default();
+        match quoted.first() {
+            Some(field) if message.starts_with("unknown field") => {
+                let section = if within.is_empty() { "the job file".to_owned() } else { format!("[{within}]") };
+                let problem = Problem::error(join(field), format!("unknown key `{field}` in {section}"));
+                path.push((*field).to_owned());
+                Self { problem: suggest(problem, field, expected), path, missing: false }
+            }
+            Some(value) if message.starts_with("unknown variant") => {
+                let problem = Problem::error(within, format!("`{value}` is not a known value"));
+                Self { problem: suggest(problem, value, expected), path, missing: false }
+            }
+            Some(field) if message.starts_with("missing field") => {
+                Self { problem: Problem::error(join(field), "is missing"), path, missing: true }
+            }
+            _ => Self { problem: Problem::error(within, plain(message)), path, missing: false },
+        }
+    }
+}
+
+fn suggest(problem: Problem, word: &str, known: &[&str]) -> Problem {
+    match nearest(word, known.iter().copied()) {
+        Some(near) => problem.help(format!("did you mean `{near}`?")),
+        None if known.is_empty() => problem,
+        None => problem.help(format!("known are {}", known.join(", "))),
+    }
+}
+
+/// Serde's message without Rust's names of types.
+fn plain(message: &str) -> String {
+    let mut plain = message.trim().to_owned();
+    // A number that is not below 0 is refused because it is too large.
+    let too_large = plain.starts_with("invalid value: integer `") && !plain.starts_with("invalid value: integer `-");
+    if too_large {
+        plain = plain.replace("expected u32", &format!("expected a whole number of at most {}", u32::MAX));
+    }
+    for (rust, words) in [
+        ("expected u32", "expected a whole number of 0 or more"),
+        ("expected u64", "expected a whole number of 0 or more"),
+        ("expected usize", "expected a whole number of 0 or more"),
+        ("expected f64", "expected a number"),
+        ("expected a sequence", "expected a list"),
+        ("expected a string", "expected a text"),
+        ("wanted string or table", "wrong type: expected one of the known words"),
+        ("invalid type: ", "wrong type: "),
+        ("string \"", "the text \""),
+        ("integer `", "the number `"),
+        ("floating point `", "the number `"),
+        ("sequence,", "a list,"),
+        ("map,", "a table,"),
+    ] {
+        plain = plain.replace(rust, words);
+    }
+    // "expected struct Privacy": a table is expected.
+    match plain.find("expected struct ") {
+        Some(at) => format!("{}expected a table", &plain[..at]),
+        None => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hierarchy::InlineTree;
+    use crate::policy::model::*;
+
+    const JOB: &str = r#"
+version = 1
+[source]
+url = "in"
+[sink]
+url = "out"
+[privacy]
+k = 10
+[columns]
+age = { role = "quasi" }
+"#;
+
+    fn errors(text: &str) -> String {
+        Job::parse(text, Path::new("job.toml")).unwrap_err().to_string()
+    }
+
+    fn column(hierarchy: &str) -> Result<Column, JobError> {
+        let text = format!("{JOB}x = {{ role = \"quasi\", hierarchy = {hierarchy} }}\n");
+        Job::parse(&text, Path::new("job.toml")).map(|mut job| job.columns.remove("x").unwrap())
+    }
+
+    #[test]
+    fn the_smallest_job_has_defaults() {
+        let job = Job::parse(JOB, Path::new("job.toml")).unwrap();
+        assert_eq!(job.privacy.max_suppression, 0.05);
+        assert_eq!(job.method, MethodSpec::default());
+        assert_eq!((job.method.name, job.method.seed), (MethodName::default(), None));
+        assert_eq!(job.output.compression, Compression::Zstd);
+        assert_eq!(job.columns["age"], Column::new(Role::Quasi));
+    }
+
+    #[test]
+    fn a_full_job_is_read_and_written_back() {
+        let text = r#"
+            version = 1
+            source = { url = "s3://lake/raw/" }
+            sink = { url = "s3://lake/published/" }
+            [privacy]
+            k = 4
+            max-suppression = 0
+            max-loss = 0.4
+            l-diversity = { column = "disease", kind = "recursive", l = 2, c = 3 }
+            [[privacy.range-diversity]]
+            column = "salary"
+            p = 0.5
+            ranges = [{ values = [0, 10], range = [0, 20] }]
+            [[privacy.range-diversity]]
+            column = "disease"
+            p = 0.5
+            ranges = [{ values = ["flu", "cold"], range = "respiratory" }, { values = ["x"], range = ["x", "y"] }]
+            [defaults]
+            role = "kept"
+            [columns]
+            name = { role = "identifier" }
+            zip = { role = "quasi", hierarchy = { mask = "right", keep = [3, 2] }, unknown = "top", priority = 2 }
+            age = { role = "quasi", hierarchy = { widths = [5, 10], origin = 1 }, publish = "label", domain = [0, 120] }
+            pay = { role = "quasi", hierarchy = { bounds = [[0, 10.5], [0]] } }
+            dose = { role = "quasi", hierarchy = { quantiles = [16, 4] } }
+            born = { role = "quasi", hierarchy = { calendar = ["month", "year"] }, publish = "range" }
+            job = { role = "quasi", hierarchy = "job.csv" }
+            land = { role = "quasi", hierarchy = { tree = { Europe = ["Spain"], Asia = { East = ["Japan"] } } } }
+            disease = { role = "sensitive", hierarchy = { tree = [{ respiratory = ["flu", "cold"] }, "x", "y"] } }
+            salary = { role = "sensitive" }
+            [method]
+            name = "upc"
+            s = 50
+            [output]
+            compression = "snappy"
+            file-rows = 1000
+        "#;
+        let job = Job::parse(text, Path::new("job.toml")).unwrap();
+        assert_eq!(job.privacy.range_diversity.len(), 2);
+        assert_eq!(job.privacy.l_diversity[0].kind, Diversity::Recursive);
+        let again = toml::to_string(&job).unwrap();
+        assert_eq!(Job::parse(&again, Path::new("again.toml")).unwrap(), job, "{again}");
+    }
+
+    #[test]
+    fn every_form_of_hierarchy() {
+        assert_eq!(column("\"a.csv\"").unwrap().hierarchy, Some(HierarchySpec::File("a.csv".to_owned())));
+        let mask = HierarchySpec::Mask { mask: Side::Left, fill: '*', keep: None };
+        assert_eq!(column("{ mask = \"left\" }").unwrap().hierarchy, Some(mask));
+        let Some(HierarchySpec::Tree { tree }) = column("{ tree = { A = [1, 2], B = \"x\" } }").unwrap().hierarchy
+        else {
+            panic!("a tree")
+        };
+        let leaf = |label: &str| InlineTree::Leaf(label.to_owned());
+        assert_eq!(tree[0], InlineTree::Node("A".to_owned(), vec![leaf("1"), leaf("2")]));
+        assert_eq!(tree[1], InlineTree::Node("B".to_owned(), vec![leaf("x")]));
+        let message = |hierarchy: &str| column(hierarchy).unwrap_err().problems[0].to_string();
+        assert_eq!(
+            message("{ char = \"*\" }"),
+            "columns.x.hierarchy: a hierarchy table needs one of `mask`, `widths`, `bounds`, `quantiles`, \
+             `calendar`, `tree`"
+        );
+        assert!(message("{ mask = \"left\", widths = [1] }").contains("only one of"));
+        assert!(
+            message("{ widths = [1], keep = [2] }").contains("`char` and `keep` belong to a hierarchy with `mask`")
+        );
+        assert!(message("{ mask = \"left\", origin = 2 }").contains("`origin` belongs to a hierarchy with `widths`"));
+        assert_eq!(
+            message("{ widht = [1] }"),
+            "columns.x.hierarchy.widht: unknown key `widht` in [columns.x.hierarchy]\n  help: did you mean `widths`?"
+        );
+        assert_eq!(
+            message("{ calendar = [\"mnth\"] }"),
+            "columns.x.hierarchy.calendar: `mnth` is not a known value\n  help: did you mean `month`?"
+        );
+        assert_eq!(
+            message("7"),
+            "columns.x.hierarchy: wrong type: the number `7`, expected the path of a level CSV file, or a table \
+             such as \
+             { widths = [5, 10] }"
+        );
+    }
+
+    #[test]
+    fn every_form_of_ranges() {
+        let ranges = |ranges: &str| {
+            let text = format!("{JOB}[privacy.range-diversity]\ncolumn = \"x\"\np = 0.5\nranges = {ranges}\n");
+            Job::parse(&text, Path::new("job.toml")).map(|mut job| job.privacy.range_diversity.remove(0).ranges)
+        };
+        assert_eq!(ranges("\"identity\"").unwrap(), Ranges::Identity);
+        assert_eq!(ranges("{ level = 2 }").unwrap(), Ranges::Level(2));
+        assert_eq!(ranges("{ interval = 10 }").unwrap(), Ranges::Interval(10.0));
+        let listed = ListedRange { values: Values::Listed(vec!["a".to_owned()]), range: RangeOf::Node("n".to_owned()) };
+        assert_eq!(ranges("[{ values = [\"a\"], range = \"n\" }]").unwrap(), Ranges::Listed(vec![listed]));
+        let message = |text: &str| ranges(text).unwrap_err().problems[0].message.clone();
+        assert_eq!(message("{}"), "ranges need exactly one of `level` and `interval`");
+        assert_eq!(message("\"idntity\""), "`idntity` is not a known value");
+        assert_eq!(
+            message("[{ values = [1, 2, 3], range = [0, 4] }]"),
+            "expected two numbers, [lowest, highest], or a list of texts"
+        );
+    }
+
+    #[test]
+    fn unknown_keys_and_values_come_with_a_suggestion_and_all_at_once() {
+        let text =
+            JOB.replace("k = 10", "k = 10\nmax-supression = 0.1").replace("quasi", "quasy").replace("[sink]", "[snik]");
+        assert_eq!(
+            errors(&text).lines().collect::<Vec<_>>(),
+            [
+                "job.toml:5: snik: unknown key `snik` in the job file",
+                "  help: did you mean `sink`?",
+                "job.toml:9: privacy.max-supression: unknown key `max-supression` in [privacy]",
+                "  help: did you mean `max-suppression`?",
+                "job.toml:11: columns.age.role: `quasy` is not a known value",
+                "  help: did you mean `quasi`?",
+                "job.toml: sink: is missing",
+            ]
+        );
+        // A table with a missing key does not hide the problems of the others.
+        let text = "version = 1\nprivacy = { k = -1, l-diversity = { l = 2 } }\n[columns]\na = { rule = 1 }\nb \
+         = { role = 2 }\n";
+        assert_eq!(
+            errors(text).lines().filter(|line| !line.starts_with("  help")).collect::<Vec<_>>(),
+            [
+                "job.toml:2: privacy.k: invalid value: the number `-1`, expected a whole number of 0 or more",
+                "job.toml:2: privacy.l-diversity.column: is missing",
+                "job.toml:4: columns.a.rule: unknown key `rule` in [columns.a]",
+                "job.toml:4: columns.a.role: is missing",
+                "job.toml:5: columns.b.role: wrong type: expected one of the known words",
+                "job.toml: source: is missing",
+                "job.toml: sink: is missing",
+            ]
+        );
+    }
+
+    #[test]
+    fn wrong_types_and_missing_keys() {
+        assert_eq!(
+            errors(&JOB.replace("k = 10", "k = \"ten\"")),
+            "job.toml:8: privacy.k: wrong type: the text \"ten\", expected a whole number of 0 or more"
+        );
+        assert_eq!(
+            errors(&JOB.replace("k = 10", "k = -1")),
+            "job.toml:8: privacy.k: invalid value: the number `-1`, expected a whole number of 0 or more"
+        );
+        assert_eq!(
+            errors(&JOB.replace("k = 10", "k = 99999999999")),
+            "job.toml:8: privacy.k: invalid value: the number `99999999999`, expected a whole number of at most 4294967295"
+        );
+        assert_eq!(errors(&JOB.replace("k = 10", "")), "job.toml:7: privacy.k: is missing");
+        assert_eq!(
+            errors(&JOB.replace("[source]\nurl = \"in\"", "source = \"in\"")),
+            "job.toml:3: source: wrong type: the text \"in\", expected a table"
+        );
+        assert_eq!(errors(&JOB.replace("version = 1", "")), "job.toml: version: is missing");
+    }
+
+    #[test]
+    fn broken_toml_names_the_line() {
+        let message = errors(&JOB.replace("k = 10", "k = "));
+        assert!(message.starts_with("job.toml:8: "), "{message}");
+        assert!(errors(&format!("{JOB}\n[privacy]\nk = 3\n")).starts_with("job.toml:12: duplicate key"));
+    }
+
+    #[test]
+    fn settings_are_laid_over_the_file() {
+        let set = |settings: &[(&str, &str)]| Job::parse_with(JOB, Path::new("job.toml"), settings);
+        let job = set(&[
+            ("privacy.k", "5"),
+            ("method.name", "mondrian"),
+            ("columns.age.publish", "label"),
+            ("columns.\"a b\".role", "kept"),
+            ("sink.url", "s3://bucket/x y"),
+            ("privacy.l-diversity", "{ column = \"a\", l = 2 }"),
+        ])
+        .unwrap();
+        assert_eq!((job.privacy.k, job.method.name), (5, MethodName::new("mondrian").unwrap()));
+        assert_eq!(job.columns["age"].publish, Some(Publish::Label));
+        assert_eq!(job.columns["age"].role, Role::Quasi);
+        assert_eq!(job.columns["a b"].role, Role::Kept);
+        assert_eq!(job.sink.url, "s3://bucket/x y");
+        assert_eq!(job.privacy.l_diversity.len(), 1);
+        assert_eq!(
+            set(&[("privacy.k", "many")]).unwrap_err().to_string(),
+            "job.toml: privacy.k: wrong type: the text \"many\", expected a whole number of 0 or more"
+        );
+        assert_eq!(set(&[("privcy.k", "3")]).unwrap_err().problems[0].help.as_deref(), Some("did you mean `privacy`?"));
+        for key in ["a = b", "", "a = { b", "privacy.", "a]"] {
+            assert!(set(&[(key, "3")]).unwrap_err().to_string().contains("is not a key of a job file"), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_table_is_replaced_as_a_whole() {
+        let text = format!(
+            "{}\n[method]\nname = \"auto\"\nseed = 7\neffort = \"fast\"\n",
+            JOB.replace("k = 10", "k = 10\nl-diversity = { column = \"a\", l = 3, kind = \"entropy\" }")
+        );
+        let set = |settings: &[(&str, &str)]| Job::parse_with(&text, Path::new("job.toml"), settings).unwrap();
+        let rule = |job: &Job| format!("{:?}", job.privacy.l_diversity);
+        let replaced = set(&[("privacy.l-diversity", "{ column = \"a\", l = 2 }")]);
+        let plain = set(&[("privacy.l-diversity", "{ column = \"a\", l = 2, kind = \"distinct\" }")]);
+        assert_eq!(rule(&replaced), rule(&plain), "nothing is left of the entropy");
+        let job = set(&[("method", "{ name = \"mondrian\" }"), ("method.seed", "3"), ("privacy.k", "4")]);
+        assert_eq!((job.method.name, job.method.seed), (MethodName::new("mondrian").unwrap(), Some(3)));
+        assert_eq!((job.method.options.iter().count(), job.privacy.k), (0, 4));
+        assert_eq!(set(&[("method.name", "mondrian")]).method.options.iter().count(), 1, "one key leaves the others");
+    }
+}

@@ -1,0 +1,115 @@
+//! Replaces identifiers below everything else: what is sorted, spilled and exchanged holds pseudonyms already, and what
+//! is dropped is not read at all.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, lit,
+};
+
+use crate::error::{Error, Result};
+use crate::policy::{Policy, Treat};
+use crate::secret::{Pseudonymiser, RunKey};
+use crate::treatment::Treatment;
+
+/// Name of the function that makes pseudonyms.
+pub(crate) const PSEUDONYM: &str = "pseudonym";
+
+/// Lays a policy over the rows of a plan: the rows with their identifiers replaced, and what happens to every column.
+pub(crate) fn treat(rows: LogicalPlan, policy: Arc<Policy>) -> Result<(LogicalPlan, Treatment)> {
+    let key = policy.new_run_key()?;
+    treat_with_key(rows, policy, key)
+}
+
+/// The same with the key that random choices are to come from.
+pub(crate) fn treat_with_key(rows: LogicalPlan, policy: Arc<Policy>, key: RunKey) -> Result<(LogicalPlan, Treatment)> {
+    Treatment::refuse(&policy, rows.schema().as_arrow())?;
+    let rows = replace(rows, &policy)?;
+    let schema = Arc::new(rows.schema().as_arrow().clone());
+    Ok((rows, Treatment::resolve(policy, schema, key)?))
+}
+
+/// The rows with pseudonyms and constants in the place of identifiers; those that are dropped stay for the optimiser
+/// to leave out.
+fn replace(rows: LogicalPlan, policy: &Policy) -> Result<LogicalPlan> {
+    let mut replaced = false;
+    let mut columns = Vec::new();
+    for (qualifier, field) in rows.schema().iter() {
+        let name = field.name();
+        let column = Expr::from((qualifier, field));
+        let treat = policy.columns.get(name).and_then(|column| column.treat());
+        let expression = match (treat, policy.keys.get(name)) {
+            (Some(Treat::Constant(text)), _) => lit(text.as_str()),
+            (Some(Treat::Pseudonym(spec)), Some(key)) => {
+                let pseudonymiser = Pseudonymiser::new(key, name, spec.encoding)?;
+                ScalarUDF::from(Function::new(pseudonymiser)).call(vec![column])
+            }
+            (Some(Treat::Pseudonym(_)), None) => {
+                return Err(Error::Internal(format!("column `{name}` has no key")));
+            }
+            _ => {
+                columns.push(column);
+                continue;
+            }
+        };
+        replaced = true;
+        columns.push(expression.alias_qualified(qualifier.cloned(), name));
+    }
+    if !replaced {
+        return Ok(rows);
+    }
+    Ok(LogicalPlanBuilder::from(rows).project(columns)?.build()?)
+}
+
+/// `pseudonym(identifier)`: a scalar function that holds the key of a column.
+#[derive(Debug)]
+struct Function {
+    signature: Signature,
+    pseudonymiser: Pseudonymiser,
+    fingerprint: (String, crate::secret::Encoding),
+}
+
+impl Function {
+    fn new(pseudonymiser: Pseudonymiser) -> Self {
+        let fingerprint = pseudonymiser.fingerprint();
+        Self { signature: Signature::any(1, Volatility::Immutable), pseudonymiser, fingerprint }
+    }
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint
+    }
+}
+
+impl Eq for Function {}
+
+impl Hash for Function {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.fingerprint.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        PSEUDONYM
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DataFusionResult<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        let values = args.args[0].to_array(args.number_rows)?;
+        let pseudonyms = self.pseudonymiser.pseudonyms(&values).map_err(Error::into_datafusion)?;
+        Ok(ColumnarValue::Array(pseudonyms))
+    }
+}

@@ -1,0 +1,69 @@
+//! What stands between two releases of the same people: a second release into a sink is refused unless its owner has said
+//! that it may be made.
+//!
+//! Each release may keep k and every rule; together they do not. A person who is one of ten in each of two releases may be
+//! the only one who fits both.
+
+use super::ledger::Ledger;
+use super::manifest::Manifest;
+use crate::error::{Error, Result};
+use crate::policy::Sink;
+use crate::storage::Location;
+
+/// Refuses a sink that holds a release of another run, unless its releases are declared independent. Asked of a run that has
+/// not been released itself.
+pub(crate) async fn ensure_first_release(ledger: &Ledger, sink: &Location, declared: &Sink) -> Result<()> {
+    if declared.is_independent() {
+        return Ok(());
+    }
+    match ledger.count_others(sink, "").await? {
+        0 => Ok(()),
+        earlier => Err(second_release(sink, earlier)),
+    }
+}
+
+/// Records in the manifest of an independent release how many there are before it, and what that means.
+pub(crate) async fn record_earlier(
+    ledger: &Ledger,
+    sink: &Location,
+    declared: &Sink,
+    manifest: &mut Manifest,
+) -> Result<()> {
+    if !declared.is_independent() {
+        return Ok(());
+    }
+    let earlier = ledger.count_others(sink, &manifest.run).await?;
+    manifest.earlier_releases = Some(earlier);
+    if earlier > 0 {
+        manifest.warnings.push(warning(earlier));
+    }
+    Ok(())
+}
+
+/// What readers of an independent release must know.
+fn warning(earlier: u64) -> String {
+    let (releases, stand) = if earlier == 1 { ("release", "stands") } else { ("releases", "stand") };
+    format!(
+        "{earlier} earlier {releases} {stand} in the sink, independent of this one: k and the rules hold for each alone, and \
+         not for somebody who compares them"
+    )
+}
+
+/// Why a second release is refused, and the ways on.
+pub(crate) fn second_release(sink: &Location, earlier: u64) -> Error {
+    let holds = if earlier == 1 { "a release".to_owned() } else { format!("{earlier} releases") };
+    Error::Conflict(format!(
+        "the sink `{}` holds {holds} of another run already; whoever compares releases of the same people learns more of them \
+         than k and the rules allow; set releases = \"independent\" in [sink] if no people are in both or you accept that, \
+         or choose an empty sink",
+        sink.name
+    ))
+}
+
+/// What a run is told whose release appeared at the same moment as another's.
+pub(crate) fn raced(sink: &Location) -> Error {
+    Error::Retry(format!(
+        "another run has published into `{}` at the same moment; this one has withdrawn its release, run again",
+        sink.name
+    ))
+}

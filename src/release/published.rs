@@ -1,0 +1,32 @@
+//! The files of a release, handed to its verification.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Schema;
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use super::manifest::OutputFile;
+use crate::error::Result;
+use crate::storage::Location;
+use crate::verify::{PublishedFile, PublishedFiles};
+
+/// Files of a release where its verification finds them.
+pub(crate) fn published_files(sink: &Location, files: &[OutputFile]) -> PublishedFiles {
+    let file = |file: &OutputFile| PublishedFile { name: file.path.clone(), path: sink.at(&file.path) };
+    PublishedFiles { store: Arc::clone(&sink.store), root: sink.root.clone(), files: files.iter().map(file).collect() }
+}
+
+/// Published files as rows. Columns that are folder names have the type of `published`, where it is known.
+pub(crate) async fn open(
+    context: &SessionContext,
+    sink: &Location,
+    files: &[OutputFile],
+    published: Option<&Schema>,
+) -> Result<DataFrame> {
+    crate::verify::open(context, &published_files(sink, files), published).await
+}
+
+/// BLAKE3 of a file; none when there is no such file.
+pub(crate) async fn checksum(sink: &Location, path: &str) -> Result<Option<String>> {
+    crate::verify::checksum(sink.store.as_ref(), &sink.at(path)).await
+}

@@ -1,0 +1,153 @@
+//! Several releases of the same people, attacked together.
+
+use std::path::Path as LocalPath;
+
+use datafusion::logical_expr::{Expr, cast, ident};
+use datafusion::prelude::DataFrame;
+
+use super::{Opened, Run};
+use crate::audit::SeriesAttack;
+use crate::audit::series::{self, Night};
+use crate::error::{Error, Result};
+use crate::policy::Form;
+use crate::release::{ledger, verify};
+use crate::source::Source;
+use crate::source::public::Public;
+use crate::treatment::Treatment;
+
+/// What an attack on several releases knows.
+#[derive(Debug, Clone, Default)]
+pub struct SeriesKnowledge {
+    /// Folders of Parquet, each a release; the releases of the job's sink, oldest first, when there is none.
+    pub releases: Vec<String>,
+    /// Tables of people with their quasi-identifiers: one for all releases, or one for each.
+    pub public: Vec<String>,
+    /// Columns that tell people apart.
+    pub subject: Vec<String>,
+    /// Columns of the one public table that say who was there, one for each release; everybody always was without them.
+    pub present: Vec<String>,
+}
+
+impl Run {
+    /// What an adversary learns who compares several releases and knows who was there for each.
+    pub async fn attack_series(&self, knows: &SeriesKnowledge) -> Result<SeriesAttack> {
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        let Opened { treatment, .. } = self.open(&source).await?;
+        ensure_attackable(&treatment)?;
+        let releases = self.series_releases(knows, &treatment).await?;
+        ensure_one_for_each("--public", knows.public.len(), releases.len(), &[1])?;
+        ensure_one_for_each("--present-column", knows.present.len(), releases.len(), &[0])?;
+        let mut nights = Vec::new();
+        for (at, (name, published)) in releases.into_iter().enumerate() {
+            let url = knows.public.get(at).or(knows.public.first()).map_or("", String::as_str);
+            let public = self.public(LocalPath::new("."), url).await?;
+            let people = self.people(&public, knows, knows.present.get(at), &treatment)?;
+            nights.push(Night { name, published, people });
+        }
+        series::attack(&nights, &treatment).await
+    }
+
+    /// The releases to compare, each with its name.
+    async fn series_releases(
+        &self,
+        knows: &SeriesKnowledge,
+        treatment: &Treatment,
+    ) -> Result<Vec<(String, DataFrame)>> {
+        let mut found = Vec::new();
+        for url in &knows.releases {
+            let folder = Source::at(&self.options.stores, LocalPath::new("."), url).await?;
+            let (plan, _) = folder.scan(&self.context).await?;
+            let rows = DataFrame::new(self.context.state(), plan);
+            found.push((url.clone(), published_columns(rows, url, treatment)?));
+        }
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let sink = self.sink()?;
+        for manifest in ledger::releases(&sink).await? {
+            if manifest.form() != Form::Generalise {
+                return Err(unattackable(manifest.form()));
+            }
+            let rows = verify::open(&self.context, &sink, &manifest.files, None).await?;
+            let rows = published_columns(rows, &manifest.run, treatment)?;
+            found.push((manifest.run, rows));
+        }
+        if found.is_empty() {
+            return Err(Error::Input(format!("`{}` holds no release; `throng run` makes one", sink.name)));
+        }
+        Ok(found)
+    }
+
+    /// Everybody who was there for a release: quasi-identifiers, then subjects.
+    fn people(
+        &self,
+        public: &Public,
+        knows: &SeriesKnowledge,
+        present: Option<&String>,
+        treatment: &Treatment,
+    ) -> Result<DataFrame> {
+        let mut people = public.frame(&self.context);
+        let quasi = treatment.quasi.iter().map(|column| (column.name.clone(), column.data_type.clone()));
+        let mut columns = public.quasi(&quasi.collect::<Vec<_>>())?;
+        for name in knows.subject.iter().chain(present) {
+            if people.schema().field_with_unqualified_name(name).is_err() {
+                return Err(Error::Input(format!("the public table has no column `{name}`")));
+            }
+        }
+        if let Some(present) = present {
+            people = people.filter(ident(present).is_true())?;
+        }
+        let subject = |(at, name): (usize, &String)| ident(name).alias(format!("__subject_{at}"));
+        columns.extend(knows.subject.iter().enumerate().map(subject));
+        Ok(people.select(columns)?)
+    }
+}
+
+/// The columns of a release that the attack reads, with the types that the job would publish.
+fn published_columns(rows: DataFrame, name: &str, treatment: &Treatment) -> Result<DataFrame> {
+    let sensitive = treatment.sensitive.iter().map(|column| column.name.clone());
+    let mut columns: Vec<Expr> = Vec::new();
+    for column in treatment.class_columns().into_iter().chain(sensitive) {
+        let field = treatment.output.field_with_name(&column).map_err(|error| Error::Internal(error.to_string()))?;
+        let Ok(there) = rows.schema().field_with_unqualified_name(&column) else {
+            return Err(Error::Input(format!(
+                "release `{name}` has no column `{column}`, which this job would publish; name the releases of one policy \
+                 with --release"
+            )));
+        };
+        let plain = ident(&column);
+        let alike = there.data_type() == field.data_type();
+        columns.push(if alike { plain } else { cast(plain, field.data_type().clone()).alias(&column) });
+    }
+    Ok(rows.select(columns)?)
+}
+
+/// Refuses a policy that the attack cannot read the releases of.
+fn ensure_attackable(treatment: &Treatment) -> Result<()> {
+    if treatment.form() != Form::Generalise {
+        return Err(unattackable(treatment.form()));
+    }
+    if treatment.sensitive.is_empty() {
+        return Err(Error::Job(
+            "columns: none is sensitive, so there is nothing that several releases could tell of somebody".into(),
+        ));
+    }
+    Ok(())
+}
+
+fn unattackable(form: Form) -> Error {
+    Error::Job(format!(
+        "method.form: several releases are attacked in the form `generalise` only, and these have the form `{}`",
+        form.as_str()
+    ))
+}
+
+/// Refuses a number of arguments that is neither one for each release nor one of `others`.
+fn ensure_one_for_each(flag: &str, given: usize, releases: usize, others: &[usize]) -> Result<()> {
+    if given == releases || others.contains(&given) {
+        return Ok(());
+    }
+    Err(Error::Input(format!(
+        "{flag} is given {given} times for {releases} releases; give it once for each, oldest first"
+    )))
+}

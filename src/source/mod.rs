@@ -1,0 +1,325 @@
+//! The input of a run: one table, or a query over several, as it is now.
+//!
+//! `files` finds the files of a table, `csv` reads what has no schema of its own, `delta` a version of a Delta
+//! table, and `query` lays SQL over them. What was found is part of what a run is, and must still be there when it
+//! commits.
+
+mod csv;
+#[cfg(feature = "delta")]
+pub(crate) mod delta;
+mod files;
+pub(crate) mod public;
+mod query;
+pub(crate) mod ranges;
+pub(crate) mod scan_statistics;
+mod snapshot;
+
+pub(crate) use scan_statistics::DropColumnStatistics;
+
+use std::path::Path as LocalPath;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, SchemaRef, TimeUnit};
+use datafusion::catalog::TableProvider;
+use datafusion::common::Column;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
+use datafusion::prelude::SessionContext;
+use futures::TryStreamExt;
+use object_store::{ObjectMeta, ObjectStore};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result, UNREADABLE};
+use crate::policy::{self, Format, Job, Role};
+use crate::source::snapshot::Snapshot;
+use crate::storage::{Location, StoreOptions, Stores};
+use files::{Files, Shown};
+
+/// The rows of a job.
+pub struct Source {
+    spec: policy::Source,
+    tables: Vec<(String, Table)>,
+    input: Vec<InputTable>,
+}
+
+/// One table of the input.
+///
+/// Not its files: their number and sizes follow the raw rows, and a version tag is a hash of them on many stores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputTable {
+    /// Where it is, as the job writes it; values of folder columns that are not published are left out.
+    pub path: String,
+    /// Version of a Delta table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+}
+
+/// One table of a source.
+enum Table {
+    Files(Files),
+    #[cfg(feature = "delta")]
+    Delta(delta::DeltaInput),
+}
+
+impl Source {
+    /// Finds the tables of a job's source.
+    pub async fn find(stores: &Stores, base: &LocalPath, job: &Job) -> Result<Self> {
+        let kept: Vec<String> =
+            job.columns.iter().filter(|(_, column)| column.role == Role::Kept).map(|(name, _)| name.clone()).collect();
+        let named: Vec<String> = job.columns.keys().cloned().collect();
+        let kept_by_default = job.defaults.as_ref().is_some_and(|defaults| defaults.role == Some(Role::Kept));
+        let shown: Shown = Arc::new(move |column| {
+            kept.iter().any(|name| name == column) || kept_by_default && !named.iter().any(|name| name == column)
+        });
+        Self::open(stores, base, &job.source, shown).await
+    }
+
+    /// Finds the files at a location that no job speaks of yet.
+    pub async fn at(stores: &Stores, base: &LocalPath, url: &str) -> Result<Self> {
+        Self::reached(stores, base, url, &StoreOptions::default()).await
+    }
+
+    /// Finds the files at a location that is reached with some options.
+    pub(super) async fn reached(stores: &Stores, base: &LocalPath, url: &str, options: &StoreOptions) -> Result<Self> {
+        let spec = policy::Source { options: options.clone(), ..policy::Source::at(url) };
+        Self::open(stores, base, &spec, Arc::new(|_| false)).await
+    }
+
+    async fn open(stores: &Stores, base: &LocalPath, source: &policy::Source, shown: Shown) -> Result<Self> {
+        let (mut tables, mut input) = (Vec::new(), Vec::new());
+        for (key, spec) in source.located() {
+            let name = key.rsplit('.').next().unwrap_or_default().to_owned();
+            let table = Table::find(stores, base, &key, spec, Arc::clone(&shown)).await?;
+            input.push(InputTable {
+                path: crate::storage::partitions::mask_text(spec.location(), &*shown),
+                version: table.version(),
+            });
+            tables.push((name, table));
+        }
+        Ok(Self { spec: source.clone(), tables, input })
+    }
+
+    /// Where the tables are.
+    pub(super) fn locations(&self) -> impl Iterator<Item = &Location> {
+        self.tables.iter().map(|(_, table)| table.location())
+    }
+
+    /// The tables, as everybody may see them.
+    pub fn input(&self) -> &[InputTable] {
+        &self.input
+    }
+
+    /// Number of files.
+    pub(super) fn file_count(&self) -> usize {
+        self.tables.iter().map(|(_, table)| table.files().map_or(1, |files| files.found.len())).sum()
+    }
+
+    /// Identity of everything that decides which rows there are.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let mut snapshot = Snapshot::new(&self.spec.reading());
+        for (name, table) in &self.tables {
+            snapshot.add_table(name);
+            match table {
+                Table::Files(files) => {
+                    let files = files.found.iter().enumerate().map(|(at, file)| (files.name(at), file));
+                    files.for_each(|(name, file)| snapshot.add_file(&name, file));
+                }
+                #[cfg(feature = "delta")]
+                Table::Delta(table) => snapshot.add_version(&table.identity()),
+            }
+        }
+        snapshot
+    }
+
+    /// Refuses when a file has changed, gone or come since it was found.
+    pub async fn confirm(&self) -> Result<()> {
+        for (_, table) in &self.tables {
+            match table {
+                Table::Files(files) => confirm(files).await?,
+                // A version of a Delta table never changes.
+                #[cfg(feature = "delta")]
+                Table::Delta(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A scan of all rows.
+    pub async fn scan(&self, context: &SessionContext) -> Result<(LogicalPlan, SchemaRef)> {
+        let plan = match &self.spec.sql {
+            Some(sql) => {
+                for (name, table) in &self.tables {
+                    query::register(context, name, table.open(context).await?)?;
+                }
+                query::plan(context, sql).await?
+            }
+            None => {
+                let Some((_, table)) = self.tables.first() else {
+                    return Err(Error::Internal("a source without a table".into()));
+                };
+                context.read_table(table.open(context).await?)?.into_unoptimized_plan()
+            }
+        };
+        ensure_distinct_names(&plan)?;
+        let plan = with_timestamps_for_date64(plan)?;
+        let schema = Arc::new(plan.schema().as_arrow().clone());
+        Ok((plan, schema))
+    }
+
+    /// Says more about a failure of reading: for a row of a CSV file that cannot be read, which one it is.
+    pub async fn explain(&self, error: Error) -> Error {
+        if !matches!(&error, Error::Input(text) if text.contains(UNREADABLE)) {
+            return self.masked(error);
+        }
+        for (_, table) in &self.tables {
+            let Some(files) = table.files() else { continue };
+            let Some(csv) = &files.csv else { continue };
+            // Without a schema, the failure is about the header, and says so itself.
+            let Ok(schema) = csv.schema(files, files.folder_columns()).await else { continue };
+            match csv.first_fault(files, &schema).await {
+                Ok(Some(fault)) => return Error::Input(fault),
+                Ok(None) => {}
+                Err(other) => tracing::debug!(%other, "the input cannot be searched for the fault"),
+            }
+        }
+        self.masked(error)
+    }
+
+    /// A text that may name files, without values of folder columns that are not published.
+    pub fn mask(&self, mut text: String) -> String {
+        for (_, table) in &self.tables {
+            let Some(files) = table.files() else { continue };
+            for folder in files.hidden() {
+                if let Some((column, _)) = folder.split_once('=') {
+                    text = text.replace(&format!("{folder}/"), &format!("{column}=*/"));
+                }
+            }
+        }
+        text
+    }
+
+    fn masked(&self, error: Error) -> Error {
+        error.map_text(|text| self.mask(text))
+    }
+}
+
+impl Table {
+    async fn find(stores: &Stores, base: &LocalPath, key: &str, spec: &policy::Source, shown: Shown) -> Result<Self> {
+        let format = match spec.declared_format() {
+            Some(format) => format,
+            None if is_delta(stores, base, spec).await? => Format::Delta,
+            None => Format::Parquet,
+        };
+        match format {
+            Format::Parquet | Format::Csv => Files::find(stores, base, key, spec, shown).await.map(Self::Files),
+            #[cfg(feature = "delta")]
+            Format::Delta => delta::DeltaInput::find(stores, base, spec).await.map(Self::Delta),
+            #[cfg(not(feature = "delta"))]
+            Format::Delta => Err(Error::Job(format!(
+                "{key}: `{}` is a Delta table, and this build of Throng does not know them; {}",
+                spec.url,
+                policy::BUILD
+            ))),
+        }
+    }
+
+    fn location(&self) -> &Location {
+        match self {
+            Self::Files(files) => &files.location,
+            #[cfg(feature = "delta")]
+            Self::Delta(table) => table.location(),
+        }
+    }
+
+    /// The files of a table that is no more than files.
+    fn files(&self) -> Option<&Files> {
+        match self {
+            Self::Files(files) => Some(files),
+            #[cfg(feature = "delta")]
+            Self::Delta(_) => None,
+        }
+    }
+
+    /// The version of a table that has versions.
+    fn version(&self) -> Option<u64> {
+        match self {
+            Self::Files(_) => None,
+            #[cfg(feature = "delta")]
+            Self::Delta(table) => table.version(),
+        }
+    }
+
+    async fn open(&self, context: &SessionContext) -> Result<Arc<dyn TableProvider>> {
+        match self {
+            Self::Files(files) => files.table(context).await,
+            #[cfg(feature = "delta")]
+            Self::Delta(table) => table.table(context).await,
+        }
+    }
+}
+
+/// Whether a folder holds a Delta log. Reading its files without the log would read what was removed from the table.
+async fn is_delta(stores: &Stores, base: &LocalPath, spec: &policy::Source) -> Result<bool> {
+    let url = spec.location();
+    if files::split(url).1.is_some() {
+        return Ok(false);
+    }
+    let location = stores.open(base, url, &spec.options)?;
+    let mut log = location.store.list(Some(&location.at("_delta_log")));
+    match log.try_next().await {
+        Ok(found) => Ok(found.is_some()),
+        // What cannot be listed is no folder, or will be reported when its files are looked for.
+        Err(_) => Ok(false),
+    }
+}
+
+/// Refuses two columns of one name: a job names columns, and would speak of the first only.
+fn ensure_distinct_names(plan: &LogicalPlan) -> Result<()> {
+    let fields = plan.schema().fields();
+    let twice = |at: &usize| fields[..*at].iter().any(|other| other.name() == fields[*at].name());
+    match (0..fields.len()).find(twice) {
+        None => Ok(()),
+        Some(at) => Err(Error::Input(format!(
+            "the source holds two columns named `{}`; give one of them another name, in source.sql by AS",
+            fields[at].name()
+        ))),
+    }
+}
+
+/// Reads dates in milliseconds as timestamps in milliseconds, which are the same numbers. Parquet has no type for them: they
+/// would be published as plain integers.
+fn with_timestamps_for_date64(plan: LogicalPlan) -> Result<LogicalPlan> {
+    if plan.schema().fields().iter().all(|field| *field.data_type() != DataType::Date64) {
+        return Ok(plan);
+    }
+    let columns: Vec<Expr> = plan
+        .schema()
+        .iter()
+        .map(|(qualifier, field)| {
+            let column = Expr::Column(Column::from((qualifier, field)));
+            match field.data_type() {
+                DataType::Date64 => cast(column, DataType::Timestamp(TimeUnit::Millisecond, None)).alias(field.name()),
+                _ => column,
+            }
+        })
+        .collect();
+    Ok(LogicalPlanBuilder::from(plan).project(columns)?.build()?)
+}
+
+async fn confirm(files: &Files) -> Result<()> {
+    let now = files.list().await?;
+    let same = |a: &ObjectMeta, b: &ObjectMeta| {
+        a.location == b.location && a.size == b.size && a.e_tag == b.e_tag && a.last_modified == b.last_modified
+    };
+    if now.len() == files.found.len() && now.iter().zip(&files.found).all(|(a, b)| same(a, b)) {
+        return Ok(());
+    }
+    let changed = (0..files.found.len()).find(|file| !now.iter().any(|other| same(other, &files.found[*file])));
+    let name = changed.map_or_else(|| "a file has come".to_owned(), |file| format!("`{}`", files.name(file)));
+    Err(Error::Retry(format!("the input has changed while it was read ({name}); nothing was published, run again")))
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("input", &self.input).finish_non_exhaustive()
+    }
+}

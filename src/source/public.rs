@@ -1,0 +1,160 @@
+//! The public table of a job with `privacy.presence`: its rows beside those of the source, and whether everybody of the
+//! source is in it.
+
+use std::path::Path;
+
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::functions_aggregate::expr_fn::{count, sum};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, ident, lit};
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use super::Source;
+use crate::error::{Error, Result};
+use crate::policy::{Presence, Role};
+use crate::storage::{StoreOptions, Stores};
+use crate::treatment::{MEMBER_COLUMN, Treatment};
+
+/// A public table that was found and opened.
+pub(crate) struct Public {
+    /// Its files.
+    pub(crate) source: Source,
+    plan: LogicalPlan,
+    schema: SchemaRef,
+}
+
+impl Public {
+    /// Opens the public table of a rule.
+    pub(crate) async fn open(
+        stores: &Stores,
+        base: &Path,
+        context: &SessionContext,
+        url: &str,
+        options: &StoreOptions,
+    ) -> Result<Self> {
+        let about = |error: Error| error.context("privacy.presence.public");
+        let source = Source::reached(stores, base, url, options).await.map_err(about)?;
+        let (plan, schema) = source.scan(context).await.map_err(about)?;
+        Ok(Self { source, plan, schema })
+    }
+
+    /// The rows as a table.
+    pub(crate) fn frame(&self, context: &SessionContext) -> DataFrame {
+        DataFrame::new(context.state(), self.plan.clone())
+    }
+
+    /// The quasi-identifiers of the public table as the source has them, by name.
+    pub(crate) fn quasi(&self, columns: &[(String, DataType)]) -> Result<Vec<Expr>> {
+        columns.iter().map(|(name, data_type)| self.column(name, data_type)).collect()
+    }
+
+    fn column(&self, name: &str, data_type: &DataType) -> Result<Expr> {
+        let Ok(field) = self.schema.field_with_name(name) else {
+            return Err(Error::Input(format!(
+                "the public table has no column `{name}`, which is a quasi-identifier; privacy.presence.public needs all \
+                 of them under the same names"
+            )));
+        };
+        let column = ident(name);
+        Ok(if field.data_type() == data_type { column } else { cast(column, data_type.clone()).alias(name) })
+    }
+
+    /// Refuses a release that would publish a column of the public table as it is: whoever holds both tables finds its
+    /// people by it, whatever is generalised beside it.
+    pub(crate) fn ensure_nothing_shared(
+        &self,
+        input: &LogicalPlan,
+        treatment: &Treatment,
+        rule: &Presence,
+    ) -> Result<()> {
+        let as_it_is = input.schema().fields().iter().zip(&treatment.roles).filter(|(field, role)| {
+            // A pseudonym or a constant in its place is not the column.
+            let replaced = treatment.policy.columns.get(field.name()).is_some_and(|column| column.treat().is_some());
+            matches!(role, Role::Kept | Role::Sensitive)
+                && !replaced
+                && (self.schema.field_with_name(field.name()).is_ok() || rule.key.contains(field.name()))
+        });
+        let shared: Vec<String> = as_it_is.map(|(field, _)| format!("`{}`", field.name())).collect();
+        if shared.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Job(format!(
+            "privacy.presence: the public table has columns that the release publishes as they are ({}), which tells who is \
+             in the source; give them the role quasi or identifier, or take a public table without them",
+            shared.join(", ")
+        )))
+    }
+
+    /// Rows of the source and of the public table together: the quasi-identifiers of both, everything else null for the
+    /// public, and a column that says which are of the source.
+    pub(crate) fn beside(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<LogicalPlan> {
+        let mut of_source: Vec<Expr> = Vec::new();
+        let mut of_public: Vec<Expr> = Vec::new();
+        for ((qualifier, field), role) in input.schema().iter().zip(&treatment.roles) {
+            let name = field.name();
+            of_source.push(Expr::from((qualifier, field)).alias(name));
+            of_public.push(if *role == Role::Quasi {
+                self.column(name, field.data_type())?.alias(name)
+            } else {
+                lit(ScalarValue::try_from(field.data_type())?).alias(name)
+            });
+        }
+        of_source.push(lit(true).alias(MEMBER_COLUMN));
+        of_public.push(lit(false).alias(MEMBER_COLUMN));
+        let public = LogicalPlanBuilder::from(self.plan.clone()).project(of_public)?.build()?;
+        Ok(LogicalPlanBuilder::from(input.clone()).project(of_source)?.union(public)?.build()?)
+    }
+
+    /// Refuses a source with people who are not in the public table, and a public table with people who are in it twice,
+    /// when the rule names a key to tell them by. Without one, every cell counts the quasi-identifiers.
+    pub(crate) async fn hold_everybody(&self, source: &DataFrame, rule: &Presence) -> Result<()> {
+        if rule.key.is_empty() {
+            return Ok(());
+        }
+        for (schema, table) in [(source.schema().as_arrow(), "source"), (self.schema.as_ref(), "public table")] {
+            if let Some(name) = rule.key.iter().find(|name| schema.field_with_name(name).is_err()) {
+                return Err(Error::Input(format!("privacy.presence.key: the {table} has no column `{name}`")));
+            }
+        }
+        let context = source.clone().into_parts().0;
+        let keys = |frame: DataFrame, of_source: i64| -> Result<DataFrame> {
+            let fields = source.schema().as_arrow();
+            let mut columns: Vec<Expr> = Vec::new();
+            for name in &rule.key {
+                let data_type =
+                    fields.field_with_name(name).map(|field| field.data_type().clone()).map_err(internal)?;
+                columns.push(cast(ident(name), data_type).alias(name));
+            }
+            columns.push(lit(of_source).alias("of_source"));
+            Ok(frame.select(columns)?)
+        };
+        let public = keys(DataFrame::new(context, self.plan.clone()), 0)?;
+        let both = keys(source.clone(), 1)?.union(public)?;
+        let counted = both.aggregate(
+            rule.key.iter().map(ident).collect(),
+            vec![sum(ident("of_source")).alias("members"), count(lit(1)).alias("rows")],
+        )?;
+        let twice = counted.clone().filter((ident("rows") - ident("members")).gt(lit(1_i64)))?;
+        let twice = twice.count().await?;
+        if twice > 0 {
+            return Err(Error::Input(format!(
+                "{twice} people (by {}) are in the public table more than once; privacy.presence.public must hold everybody \
+                 once, or their chances are counted wrong",
+                rule.key.join(", ")
+            )));
+        }
+        let missing = counted.filter((lit(2_i64) * ident("members")).gt(ident("rows")))?.count().await?;
+        if missing > 0 {
+            return Err(Error::Input(format!(
+                "{missing} people of the source (by {}) are not in the public table; privacy.presence.public must hold \
+                 everybody",
+                rule.key.join(", ")
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn internal(error: impl std::fmt::Display) -> Error {
+    Error::Internal(error.to_string())
+}

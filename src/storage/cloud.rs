@@ -1,0 +1,252 @@
+//! Opens S3, Google Cloud Storage and Azure by their usual chains of credentials, with the patience that the job asks
+//! for.
+//!
+//! Requests that are throttled, end in a server error or lose their connection are tried again after a while that
+//! doubles each time, with jitter, until they have been tried often or long enough.
+
+use std::sync::Arc;
+
+#[cfg(feature = "aws")]
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as S3Key};
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
+use object_store::{ClientConfigKey, RetryConfig};
+use object_store::{ObjectStore, ObjectStoreScheme};
+use url::Url;
+
+#[cfg(feature = "aws")]
+use super::aws_profile::Profile;
+use super::stores::Service;
+use crate::error::{Error, Result};
+use crate::storage::StoreOptions;
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
+use crate::storage::TimeOut;
+
+type Opened = (Arc<dyn ObjectStore>, Service);
+
+/// Opens the store of a URL.
+pub(crate) fn open(scheme: &ObjectStoreScheme, url: &Url, options: &StoreOptions) -> Result<Opened> {
+    match scheme {
+        #[cfg(feature = "aws")]
+        ObjectStoreScheme::AmazonS3 => s3(url, options),
+        #[cfg(feature = "gcp")]
+        ObjectStoreScheme::GoogleCloudStorage => google(url, options),
+        #[cfg(feature = "azure")]
+        ObjectStoreScheme::MicrosoftAzure => azure(url, options),
+        other => {
+            let _ = (url, options);
+            Err(Error::Job(format!("this build of Throng cannot speak to {other:?}")))
+        }
+    }
+}
+
+/// Settings of the HTTP client that the options set.
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
+fn client(options: &StoreOptions) -> impl Iterator<Item = (ClientConfigKey, String)> {
+    [
+        (ClientConfigKey::Timeout, options.request_timeout.map(|time| time.to_string())),
+        (ClientConfigKey::ConnectTimeout, options.connect_timeout.map(|time| time.to_string())),
+        (ClientConfigKey::AllowHttp, options.allow_http.map(|allowed| allowed.to_string())),
+    ]
+    .into_iter()
+    .filter_map(|(key, value)| Some((key, value?)))
+}
+
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
+fn patience(options: &StoreOptions) -> RetryConfig {
+    let mut retry = RetryConfig::default();
+    if let Some(retries) = options.retries {
+        retry.max_retries = retries as usize;
+    }
+    if let Some(TimeOut(time)) = options.retry_timeout {
+        retry.retry_timeout = time;
+    }
+    retry
+}
+
+/// What a builder finds wrong is a matter of settings, not of the store.
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
+fn wrong(error: object_store::Error) -> Error {
+    Error::Job(error.to_string())
+}
+
+/// The words for a store, from what its builder has settled on.
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
+fn service(
+    kind: &str,
+    endpoint: String,
+    retry: &RetryConfig,
+    value: impl Fn(ClientConfigKey) -> Option<String>,
+) -> Service {
+    let time = |key: ClientConfigKey| value(key).unwrap_or_else(|| "none".into());
+    Service {
+        kind: kind.to_owned(),
+        settings: vec![
+            ("endpoint", endpoint),
+            ("retries", format!("{} within {}", retry.max_retries, TimeOut(retry.retry_timeout))),
+            ("request time-out", time(ClientConfigKey::Timeout)),
+            ("connect time-out", time(ClientConfigKey::ConnectTimeout)),
+        ],
+    }
+}
+
+#[cfg(feature = "aws")]
+fn s3(url: &Url, options: &StoreOptions) -> Result<Opened> {
+    let (mut builder, credentials) = s3_credentials(AmazonS3Builder::from_env().with_url(url.as_str()))?;
+    if let Some(region) = &options.region {
+        builder = builder.with_region(region);
+    }
+    if let Some(path_style) = options.path_style {
+        builder = builder.with_virtual_hosted_style_request(!path_style);
+    }
+    let bucket = url.host_str().unwrap_or_default();
+    let value = |builder: &AmazonS3Builder, key: S3Key| builder.get_config_value(&key);
+    let in_host = is_on(value(&builder, S3Key::VirtualHostedStyleRequest));
+    let endpoint = options.endpoint.clone();
+    let endpoint = endpoint.or_else(|| value(&builder, S3Key::S3Endpoint)).or_else(|| value(&builder, S3Key::Endpoint));
+    let endpoint = endpoint.map(|endpoint| if in_host { name_in_host(&endpoint, bucket) } else { endpoint });
+    if let Some(endpoint) = &endpoint {
+        builder = builder.with_config(S3Key::S3Endpoint, endpoint);
+    }
+    for (key, value) in client(options) {
+        builder = builder.with_config(S3Key::Client(key), value);
+    }
+    let retry = patience(options);
+    builder = builder.with_retry(retry.clone());
+    let region = value(&builder, S3Key::Region).unwrap_or_else(|| "us-east-1".into());
+    let shown = endpoint.unwrap_or_else(|| match in_host {
+        true => format!("https://{bucket}.s3.{region}.amazonaws.com"),
+        false => format!("https://s3.{region}.amazonaws.com"),
+    });
+    let mut service = service("S3", shown, &retry, |key| value(&builder, S3Key::Client(key)));
+    service.settings.insert(1, ("bucket in", if in_host { "host name" } else { "path" }.into()));
+    service.settings.insert(1, ("region", region));
+    service.settings.push(("credentials from", credentials));
+    Ok((Arc::new(builder.build().map_err(wrong)?), service))
+}
+
+/// Puts the profile where it belongs in the chain of credentials, which the builder knows otherwise: behind keys and
+/// web identity of the environment, before container and instance metadata. Says which link holds.
+#[cfg(feature = "aws")]
+fn s3_credentials(mut builder: AmazonS3Builder) -> Result<(AmazonS3Builder, String)> {
+    let has = |builder: &AmazonS3Builder, key: S3Key| builder.get_config_value(&key).is_some();
+    if is_on(builder.get_config_value(&S3Key::SkipSignature)) {
+        return Ok((builder, "nobody".into()));
+    }
+    if has(&builder, S3Key::AccessKeyId) {
+        return Ok((builder, "environment".into()));
+    }
+    if has(&builder, S3Key::WebIdentityTokenFile) && has(&builder, S3Key::RoleArn) {
+        return Ok((builder, "web identity".into()));
+    }
+    let profile = Profile::find(|key| std::env::var(key).ok())?.unwrap_or_default();
+    let container = [S3Key::ContainerCredentialsRelativeUri, S3Key::ContainerCredentialsFullUri];
+    let from = if profile.get("aws_access_key_id").is_some() {
+        format!("profile `{}`", profile.name())
+    } else if profile.get("web_identity_token_file").is_some() {
+        format!("web identity of profile `{}`", profile.name())
+    } else if container.into_iter().any(|key| has(&builder, key)) {
+        "container".into()
+    } else {
+        "instance metadata".into()
+    };
+    for (key, name) in [
+        (S3Key::AccessKeyId, "aws_access_key_id"),
+        (S3Key::SecretAccessKey, "aws_secret_access_key"),
+        (S3Key::Token, "aws_session_token"),
+        (S3Key::RoleArn, "role_arn"),
+        (S3Key::RoleSessionName, "role_session_name"),
+        (S3Key::WebIdentityTokenFile, "web_identity_token_file"),
+        (S3Key::Region, "region"),
+        (S3Key::Endpoint, "endpoint_url"),
+    ] {
+        if let Some(value) = profile.get(name)
+            && !has(&builder, key)
+        {
+            builder = builder.with_config(key, value);
+        }
+    }
+    Ok((builder, from))
+}
+
+/// Whether a switch is on, in all the ways that the object store crate reads one.
+#[cfg(feature = "aws")]
+fn is_on(value: Option<String>) -> bool {
+    value.is_some_and(|value| ["1", "true", "on", "yes", "y"].contains(&value.to_ascii_lowercase().as_str()))
+}
+
+/// The address with the bucket in front of its host, unless it is there already.
+#[cfg(feature = "aws")]
+fn name_in_host(endpoint: &str, bucket: &str) -> String {
+    match endpoint.split_once("://") {
+        Some((scheme, host)) if !host.starts_with(&format!("{bucket}.")) => format!("{scheme}://{bucket}.{host}"),
+        _ => endpoint.to_owned(),
+    }
+}
+
+#[cfg(feature = "gcp")]
+fn google(url: &Url, options: &StoreOptions) -> Result<Opened> {
+    use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as Key};
+
+    let mut builder = GoogleCloudStorageBuilder::from_env().with_url(url.as_str());
+    if let Some(endpoint) = &options.endpoint {
+        builder = builder.with_config(Key::BaseUrl, endpoint);
+    }
+    for (key, value) in client(options) {
+        builder = builder.with_config(Key::Client(key), value);
+    }
+    let retry = patience(options);
+    let endpoint = builder.get_config_value(&Key::BaseUrl);
+    let endpoint = endpoint.unwrap_or_else(|| "https://storage.googleapis.com".into());
+    let service = service("Google Cloud Storage", endpoint, &retry, |key| builder.get_config_value(&Key::Client(key)));
+    Ok((Arc::new(builder.with_retry(retry).build().map_err(wrong)?), service))
+}
+
+#[cfg(feature = "azure")]
+fn azure(url: &Url, options: &StoreOptions) -> Result<Opened> {
+    use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
+
+    let mut builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str());
+    if let Some(endpoint) = &options.endpoint {
+        builder = builder.with_endpoint(endpoint.clone());
+    }
+    for (key, value) in client(options) {
+        builder = builder.with_config(Key::Client(key), value);
+    }
+    let retry = patience(options);
+    let in_url = url.host_str().and_then(|host| host.split_once('.')).map(|(account, _)| account.to_owned());
+    let account = in_url.or_else(|| builder.get_config_value(&Key::AccountName)).unwrap_or_default();
+    let endpoint = builder.get_config_value(&Key::Endpoint);
+    let endpoint = endpoint.unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
+    let service = service("Azure Blob Storage", endpoint, &retry, |key| builder.get_config_value(&Key::Client(key)));
+    Ok((Arc::new(builder.with_retry(retry).build().map_err(wrong)?), service))
+}
+
+#[cfg(all(test, feature = "aws"))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_service_tells_how_it_is_reached() {
+        let options = StoreOptions {
+            endpoint: Some("http://minio:9000".into()),
+            region: Some("eu-west-1".into()),
+            allow_http: Some(true),
+            retries: Some(4),
+            request_timeout: Some(TimeOut(Duration::from_secs(9))),
+            ..StoreOptions::default()
+        };
+        let url = Url::parse("s3://lake/raw/").unwrap();
+        let told = |options: &StoreOptions| {
+            let (_, service) = open(&ObjectStoreScheme::AmazonS3, &url, options).unwrap();
+            service.to_string()
+        };
+        let text = told(&options);
+        let begin = "S3, endpoint http://minio:9000, region eu-west-1, bucket in path, retries 4 within 3m, \
+                     request time-out 9s, connect time-out 5s, credentials from ";
+        assert!(text.starts_with(begin), "{text}");
+        let text = told(&StoreOptions { path_style: Some(false), ..options });
+        assert!(text.contains("endpoint http://lake.minio:9000, region eu-west-1, bucket in host name"), "{text}");
+    }
+}

@@ -1,0 +1,39 @@
+//! The dependencies of a policy, laid over the columns of a table.
+
+use super::Treatment;
+use crate::model::{self, Attribute};
+
+/// Dependencies laid over a table.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Laid {
+    /// The dependencies, by axis and by place in `plain`.
+    pub list: Vec<model::Dependency>,
+    /// Columns that are published as they are and that a dependency names: place in the input, and name.
+    pub plain: Vec<(usize, String)>,
+}
+
+impl Treatment {
+    /// The dependencies of the policy, laid over the columns of the input.
+    pub fn dependencies(&self) -> Laid {
+        let mut plain: Vec<(usize, String)> = Vec::new();
+        let mut attribute = |name: &String| {
+            if let Some(axis) = self.quasi.iter().position(|quasi| quasi.name == *name) {
+                return Some(Attribute::Quasi(axis));
+            }
+            let index = self.input.index_of(name).ok()?;
+            let known = plain.iter().position(|(_, known)| known == name);
+            let at = known.unwrap_or_else(|| {
+                plain.push((index, name.clone()));
+                plain.len() - 1
+            });
+            Some(Attribute::Plain(at))
+        };
+        let mut list = Vec::new();
+        for dependency in &self.policy.dependencies {
+            let from = dependency.from.iter().filter_map(&mut attribute).collect();
+            let to = dependency.to.iter().filter_map(&mut attribute).collect();
+            list.push(model::Dependency { from, to });
+        }
+        Laid { list, plain }
+    }
+}

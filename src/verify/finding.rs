@@ -1,0 +1,36 @@
+//! What a verification finds: a rule, a count and what that means, never a value.
+
+use crate::error::{Error, Result};
+
+/// A rule that a release breaks, and how often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule.
+    pub rule: String,
+    /// How many rows, classes or files break it.
+    pub count: u64,
+    /// What that means.
+    pub message: String,
+}
+
+impl Finding {
+    /// A finding.
+    pub(crate) fn new(rule: impl Into<String>, count: u64, message: impl Into<String>) -> Self {
+        Self { rule: rule.into(), count, message: message.into() }
+    }
+
+    /// The finding about so many things, when there are any.
+    pub(crate) fn some(rule: &str, count: u64, message: impl FnOnce(u64) -> String) -> Option<Self> {
+        (count > 0).then(|| Self::new(rule, count, message(count)))
+    }
+
+    /// All findings as one error.
+    pub fn refuse(findings: &[Self]) -> Result<()> {
+        if findings.is_empty() {
+            return Ok(());
+        }
+        let lines: Vec<String> =
+            findings.iter().map(|finding| format!("{}: {}", finding.rule, finding.message)).collect();
+        Err(Error::Privacy(format!("the release does not hold what it promises\n  {}", lines.join("\n  "))))
+    }
+}

@@ -1,0 +1,246 @@
+//! All rules that can be read from the published rows, asked of every class.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::{Decimal128Type, Field, Int64Type};
+use datafusion::functions_aggregate::expr_fn::{count, max, min};
+use datafusion::logical_expr::{Expr, ident, lit};
+use datafusion::prelude::DataFrame;
+use datafusion::scalar::ScalarValue;
+
+use super::classes::{class_sizes, judge_classes};
+use super::finding::Finding;
+use super::plans::{PlanExecutor, collect, count_rows};
+use super::questions::{AskedOf, Counted, Measured, Questions};
+use super::rules::{Asked, asked};
+use crate::error::{Error, Result};
+use crate::measure::Classes;
+use crate::permutation::Slices;
+use crate::policy::Role;
+use crate::privacy::Figures;
+use crate::published::exact::{Keys, NULL, Ranks, is_wide, ordered, wide_digits};
+use crate::published::values::Unit;
+use crate::treatment::{SensitiveColumn, Treatment};
+
+/// Most different values of a column that classes are compared with.
+const MAX_VALUES: usize = 1 << 16;
+
+/// Most different decimals of more digits than a key that are ranked.
+const MAX_RANKS: usize = 1 << 20;
+
+/// Which sensitive columns are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Those that a rule guards.
+    Guarded,
+    /// All of them: whoever asks wants to know how well they are protected.
+    All,
+}
+
+/// What was found in the published rows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Found {
+    /// Sizes of the classes in rows.
+    pub(crate) classes: Classes,
+    /// The rules that are broken.
+    pub(crate) findings: Vec<Finding>,
+    /// How well each sensitive column is protected.
+    pub(crate) figures: BTreeMap<String, Figures>,
+}
+
+/// Checks the number of rows, the sizes of classes and all rules that can be read from the published rows. What rules
+/// compare with the whole table they compare with the published table.
+pub(crate) async fn verify_rows(
+    plans: &dyn PlanExecutor,
+    rows: &DataFrame,
+    treatment: &Arc<Treatment>,
+    slices: &Slices,
+    expected_rows: u64,
+    look: Look,
+) -> Result<Found> {
+    let k = treatment.policy.privacy.k;
+    let own = treatment.class_columns();
+    // Columns that are looked at by the same classes are looked at together.
+    let mut together: BTreeMap<Vec<String>, Vec<Measured>> = BTreeMap::new();
+    let rules = asked(treatment)?;
+    for column in &treatment.sensitive {
+        let rules: Vec<&Asked> = rules.iter().filter(|rule| rule.column == column.name).collect();
+        // Lists, structs and the like cannot be guarded, nor looked at.
+        if rules.is_empty() && (look == Look::Guarded || column.data_type.is_nested()) {
+            continue;
+        }
+        let measured = measure(plans, rows, column, &rules, look).await?;
+        together.entry(classes_beside(treatment, slices, column)).or_default().push(measured);
+    }
+    let person = treatment.person.filter(|&person| treatment.roles[person] != Role::Identifier);
+    // Of two tables, the one that is judged may be without it: there the digest of the counted classes must do.
+    let shown = |name: &str| rows.schema().has_column_with_unqualified_name(name);
+    let person = person.map(|person| treatment.input.field(person)).filter(|person| shown(person.name()));
+    if person.is_some() {
+        together.entry(own.clone()).or_default();
+    }
+    let mut found = Found::default();
+    let mut sizes: Option<Classes> = None;
+    let mut people = None;
+    for (columns, measured) in together {
+        let person = person.filter(|_| columns == own);
+        let (questions, counted) = ask(plans, rows, treatment, &columns, measured, person).await?;
+        for (looked, (broken, weakest)) in questions.looked().iter().zip(counted.broken.iter().zip(&counted.weakest)) {
+            for (rule, &count) in looked.rules.iter().zip(broken) {
+                found
+                    .findings
+                    .extend(Finding::some(rule.name, count, |count| format!("{count} classes {}", rule.breach)));
+            }
+            found.figures.extend(weakest.figures().map(|figures| (looked.name.clone(), figures)));
+        }
+        people = person.map(|_| counted.people).or(people);
+        sizes = (columns == own).then_some(counted.classes).or(sizes);
+    }
+    found.classes = match sizes {
+        Some(sizes) => sizes,
+        None => class_sizes(plans, rows, &own).await?,
+    };
+    let mut first: Vec<Finding> = row_count(found.classes.rows(), expected_rows).into_iter().collect();
+    first.extend(small_classes(&found.classes, k, "rows"));
+    first.extend(people.and_then(|people| small_classes(&people, k, "people")));
+    found.findings.splice(0..0, first);
+    Ok(found)
+}
+
+/// Rows too many or too few.
+pub(crate) fn row_count(found: u64, expected: u64) -> Option<Finding> {
+    let off = found.abs_diff(expected);
+    Finding::some("rows", off, |_| format!("{found} rows are published, {expected} should be"))
+}
+
+/// Classes that are too small.
+pub(crate) fn small_classes(classes: &Classes, k: u32, what: &str) -> Option<Finding> {
+    let small: u64 = classes.histogram().filter(|(size, _)| *size < u64::from(k)).map(|(_, count)| count).sum();
+    Finding::some("k", small, |small| format!("{small} classes hold fewer than k = {k} {what}"))
+}
+
+/// The published columns by which a reader tells apart whose values of a sensitive column they may be: those of the class,
+/// and those that stay with the column in its slice.
+pub(crate) fn classes_beside(treatment: &Treatment, slices: &Slices, column: &SensitiveColumn) -> Vec<String> {
+    let beside = treatment.beside(column.index, slices).into_iter().map(|place| treatment.quasi[place].name.clone());
+    treatment.class_columns().into_iter().chain(beside).collect()
+}
+
+/// Asks the rules of some columns of every class.
+async fn ask(
+    plans: &dyn PlanExecutor,
+    rows: &DataFrame,
+    treatment: &Arc<Treatment>,
+    columns: &[String],
+    measured: Vec<Measured>,
+    person: Option<&Field>,
+) -> Result<(Arc<Questions>, Counted)> {
+    let column = |name: &str| treatment.sensitive.iter().find(|column| column.name == name);
+    let keys = |measured: &Measured| column(&measured.name).map(|column| measured.keys(column).call(&measured.name));
+    let mut tallied: Vec<Expr> = measured.iter().filter_map(keys).collect();
+    tallied.extend(person.map(|person| Keys::of_type(person.data_type()).call(person.name())));
+    let people = person.is_some();
+    let questions = |width| Questions::new(Arc::clone(treatment), AskedOf { width, people, columns: measured });
+    judge_classes(plans, rows, columns, tallied, questions).await
+}
+
+/// What the published rows tell of a column's values as a whole, as far as somebody asks for it.
+async fn measure(
+    plans: &dyn PlanExecutor,
+    rows: &DataFrame,
+    column: &SensitiveColumn,
+    rules: &[&Asked],
+    look: Look,
+) -> Result<Measured> {
+    let ranks = ranks_of(plans, rows, column).await?;
+    let keys = Keys::of(column, ranks.as_ref());
+    let compared = rules.iter().any(|rule| rule.compares());
+    let wanted = compared || look == Look::All;
+    let table = if wanted { table_of(plans, rows, column, &keys, compared).await? } else { None };
+    let (mut width, mut distinct) = (0.0, 0);
+    if rules.iter().any(|rule| rule.measures()) {
+        let key = rows.clone().select(vec![keys.call(&column.name).alias("key")])?;
+        let unit = Unit::of(&column.data_type);
+        match &keys {
+            Keys::Line => {
+                width = ends_of(plans, key, &unit).await?.map_or(0.0, |(low, high)| unit.between(low, high));
+            }
+            Keys::Ranks(ranks) => {
+                let ends = ranks.values().first().zip(ranks.values().last());
+                width = ends.map_or(0.0, |(low, high)| unit.between_wide(*low, *high));
+            }
+            _ => distinct = count_rows(plans, key.aggregate(vec![ident("key")], vec![])?).await?,
+        }
+    }
+    Ok(Measured::new(&column.name, width, distinct, table, ranks))
+}
+
+/// The ranks of a column's published values, when these may have more digits than a key.
+async fn ranks_of(plans: &dyn PlanExecutor, rows: &DataFrame, column: &SensitiveColumn) -> Result<Option<Arc<Ranks>>> {
+    if !is_wide(&column.data_type) || column.hierarchy.is_some() {
+        return Ok(None);
+    }
+    let distinct = rows.clone().aggregate(vec![ident(&column.name)], vec![])?.limit(0, Some(MAX_RANKS + 1))?;
+    let mut digits = Vec::new();
+    for batch in collect(plans, distinct).await? {
+        digits.extend(wide_digits(batch.column(0))?.into_iter().flatten());
+    }
+    if digits.len() > MAX_RANKS {
+        return Err(Error::Resources(format!(
+            "column `{}`: it holds more than {MAX_RANKS} different decimals of a type of more than 38 digits, too many to \
+             rank; give it a type of 38 digits in the source, or round its values there",
+            column.name
+        )));
+    }
+    Ok(Some(Arc::new(Ranks::new(digits))))
+}
+
+/// How often every value is published; none when there are too many different ones and no rule needs to know.
+async fn table_of(
+    plans: &dyn PlanExecutor,
+    rows: &DataFrame,
+    column: &SensitiveColumn,
+    keys: &Keys,
+    needed: bool,
+) -> Result<Option<BTreeMap<i128, u64>>> {
+    let keys = vec![keys.call(&column.name).alias("key")];
+    let counted = rows.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
+    // One more than may be tells that there are too many.
+    let counted = counted.limit(0, Some(MAX_VALUES + 1))?;
+    let mut counts = BTreeMap::new();
+    for batch in collect(plans, counted).await? {
+        let (keys, sizes) =
+            (batch.column(0).as_primitive::<Decimal128Type>(), batch.column(1).as_primitive::<Int64Type>());
+        counts.extend((0..batch.num_rows()).map(|row| (keys.value(row), sizes.value(row) as u64)));
+    }
+    if counts.len() > MAX_VALUES && !needed {
+        return Ok(None);
+    }
+    if counts.len() > MAX_VALUES {
+        return Err(Error::Input(format!(
+            "column `{}`: it holds more than {MAX_VALUES} different values, too many to compare groups with the \
+             distribution of the whole table; guard it by l-diversity, k-e or range-diversity, or round its values in \
+             the source",
+            column.name
+        )));
+    }
+    Ok(Some(counts))
+}
+
+/// The smallest and the largest number among some keys; none without any.
+pub(crate) async fn ends_of(plans: &dyn PlanExecutor, keys: DataFrame, unit: &Unit) -> Result<Option<(i128, i128)>> {
+    let literal = |key: i128| lit(ScalarValue::Decimal128(Some(key), 38, 0));
+    let mut numbers = keys.filter(ident("key").not_eq(literal(NULL)))?;
+    if *unit == Unit::Float {
+        numbers = numbers.filter(ident("key").not_eq(literal(i128::from(ordered(f64::NAN)))))?;
+    }
+    let ends = numbers.aggregate(vec![], vec![min(ident("key")), max(ident("key"))])?;
+    let ends = collect(plans, ends).await?;
+    let end = |index: usize| {
+        let row = ends.iter().find(|batch| batch.num_rows() > 0)?;
+        row.column(index).as_primitive::<Decimal128Type>().iter().next().flatten()
+    };
+    Ok(end(0).zip(end(1)))
+}

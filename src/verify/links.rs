@@ -1,0 +1,96 @@
+//! The two tables of a release that has two: whether they fit together, and whether they are made of the source's rows.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::JoinType;
+use datafusion::functions_aggregate::expr_fn::{count, sum};
+use datafusion::logical_expr::{Expr, cast, ident, lit, when};
+use datafusion::prelude::DataFrame;
+
+use super::finding::Finding;
+use super::plans::{PlanExecutor, collect_numbers, count_rows};
+use super::source::compare;
+use crate::error::Result;
+use crate::policy::{COUNT, GROUP, Role};
+use crate::published::content;
+use crate::published::exact::{Floats, alike};
+use crate::treatment::Treatment;
+
+/// Groups that are not equally large in both tables, and rows of the sensitive table that say nothing or the same twice.
+pub(crate) async fn check_links(plans: &dyn PlanExecutor, qit: &DataFrame, st: &DataFrame) -> Result<Vec<Finding>> {
+    let left = qit.clone().aggregate(vec![ident(GROUP)], vec![count(lit(1)).alias("left_rows")])?;
+    let right = st.clone().aggregate(vec![ident(GROUP).alias("other")], vec![sum(ident(COUNT)).alias("right_rows")])?;
+    let pairs = left.join(right, JoinType::Full, &[GROUP], &["other"], None)?;
+    let same = cast(ident("left_rows"), DataType::UInt64).eq(ident("right_rows"));
+    let off = count_rows(plans, pairs.filter(same.is_not_true())?).await?;
+    let counted = ident(COUNT).gt(lit(0_u64));
+    let empty = count_rows(plans, st.clone().filter(counted.is_not_true())?).await?;
+    let columns: Vec<String> = st.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let values: Vec<String> = columns.into_iter().filter(|name| name != COUNT).collect();
+    let times = st.clone().aggregate(alike(st, &values, Floats::Read)?, vec![count(lit(1)).alias("times")])?;
+    let twice = count_rows(plans, times.filter(ident("times").gt(lit(1)))?).await?;
+    let mut findings = Vec::new();
+    findings.extend(Finding::some("groups", off, |off| {
+        format!("{off} groups do not hold as many sensitive values as rows")
+    }));
+    findings.extend(Finding::some("groups", empty, |empty| format!("{empty} sensitive values are counted as nothing")));
+    findings.extend(Finding::some("groups", twice, |twice| {
+        format!("{twice} sensitive values are told more than once of a group")
+    }));
+    Ok(findings)
+}
+
+/// Compares both tables with the rows they were made from: nothing has changed, nothing was lost or added, and the
+/// sensitive values of a group are those of its rows. `rows` is the sensitive table with a row for every published row.
+pub(crate) async fn check_tables(
+    plans: &dyn PlanExecutor,
+    qit: &DataFrame,
+    rows: &DataFrame,
+    source: &DataFrame,
+    treatment: &Treatment,
+    suppressed: u64,
+) -> Result<Vec<Finding>> {
+    let names = |roles: &[Role]| -> Vec<String> {
+        let fields = treatment.input.fields().iter().zip(&treatment.roles);
+        fields.filter(|(_, role)| roles.contains(role)).map(|(field, _)| field.name().clone()).collect()
+    };
+    let (left, right) = (names(&[Role::Quasi, Role::Kept]), names(&[Role::Sensitive]));
+    let mut findings = compare(plans, source, qit, &left, suppressed).await?;
+    findings.extend(compare(plans, source, rows, &right, suppressed).await?);
+    findings.extend(strangers(plans, qit, rows, source, (&left, &right)).await?);
+    Ok(findings)
+}
+
+/// Sensitive values of a group that fewer source rows have which are in the group: those whose other columns are.
+async fn strangers(
+    plans: &dyn PlanExecutor,
+    qit: &DataFrame,
+    rows: &DataFrame,
+    source: &DataFrame,
+    (left, right): (&[String], &[String]),
+) -> Result<Option<Finding>> {
+    let size = || vec![count(lit(1)).alias("size")];
+    let keyed = |rows: &DataFrame, keys: Vec<Expr>| -> Result<DataFrame> { Ok(spilling(rows).select(keys)?) };
+    let people = keyed(source, vec![content(left).alias("left"), content(right).alias("right")])?
+        .aggregate(vec![ident("left"), ident("right")], size())?;
+    let members = keyed(qit, vec![ident(GROUP).alias("member_group"), content(left).alias("member")])?.distinct()?;
+    let possible = members
+        .join(people, JoinType::Inner, &["member"], &["left"], None)?
+        .aggregate(vec![ident("member_group"), ident("right")], vec![sum(ident("size")).alias("possible")])?;
+    let told = keyed(rows, vec![ident(GROUP).alias("told_group"), content(right).alias("told")])?
+        .aggregate(vec![ident("told_group"), ident("told")], size())?;
+    let pairs = told.join(possible, JoinType::Left, &["told_group", "told"], &["member_group", "right"], None)?;
+    let beyond = when(ident("possible").is_null(), ident("size")).otherwise(ident("size") - ident("possible"))?;
+    let beyond = pairs.select(vec![beyond.alias("beyond")])?.filter(ident("beyond").gt(lit(0)))?;
+    let beyond = beyond.aggregate(vec![], vec![sum(ident("beyond"))])?;
+    let strange = collect_numbers(plans, beyond).await?.first().copied().unwrap_or(0);
+    Ok(Finding::some("truthful", strange, |count| {
+        format!("{count} sensitive values are told of groups whose rows do not have them")
+    }))
+}
+
+/// The rows with joins that spill.
+pub(super) fn spilling(rows: &DataFrame) -> DataFrame {
+    let (mut state, plan) = rows.clone().into_parts();
+    state.config_mut().options_mut().optimizer.prefer_hash_join = false;
+    DataFrame::new(state, plan)
+}

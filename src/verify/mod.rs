@@ -1,0 +1,56 @@
+//! Does a release hold what it promises? Told from the published files alone, by a way of their own from Parquet to
+//! verdict: nothing here is shared with the code that surveys, encodes, groups and recodes.
+//!
+//! 1. `read` opens the files of a release as a table, without their statistics, once `columns` has found their columns to be
+//!    what they should be.
+//! 2. `exact` makes columns that DataFusion groups by their exact values, and `tally` counts the values of a class, so
+//!    that one `GROUP BY` over the published columns gives every class with the histogram of each sensitive column.
+//! 3. `judge` asks the `rules` of every class (`questions`, on the spot by `fold`); their arithmetic is in whole numbers up
+//!    to the last comparison. `loss` asks every row what its values lose.
+//! 4. `order` checks that rows stand in the order of what is published (`order_exec`).
+//! 5. `links` compares the two tables of a release, `people` the classes in which people were counted (`digest`).
+//! 6. `source` compares a release with the rows that it was made from, and asks `cover` whether published values hold
+//!    the original ones; `boxes` finds those that may, and `left_over` holds rows that none has covered so far. `permuted`
+//!    asks whether values that should have changed places have.
+//!
+//! All but the covers of 6 are plans whose results are a few rows. `plans` says where they run, and `wire` sends their
+//! functions and nodes to executors; the verdict stays with whoever asks.
+
+mod classes;
+mod columns;
+mod digest;
+mod figures;
+pub(crate) mod finding;
+mod fold;
+mod judge;
+mod left_over;
+mod links;
+mod loss;
+mod order;
+mod order_exec;
+mod people;
+mod permuted;
+mod plans;
+mod questions;
+mod read;
+mod rules;
+mod source;
+mod tally;
+#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only clusters send plans"))]
+mod wire;
+
+pub(crate) use classes::class_sizes;
+pub(crate) use columns::{ColumnCheck, PromisedType, check_columns};
+pub use finding::Finding;
+pub(crate) use judge::{Found, Look, classes_beside, row_count, small_classes, verify_rows};
+pub(crate) use links::{check_links, check_tables};
+pub(crate) use loss::check_max_loss;
+pub(crate) use order::check_order;
+pub(crate) use people::verify_people;
+pub(crate) use permuted::check_permuted;
+pub use plans::Watch;
+pub(crate) use plans::{InProcess, PlanExecutor};
+pub(crate) use read::{Footer, PublishedFile, PublishedFiles, checksum, file_schemas, folders, footers, open};
+pub(crate) use source::{compare, verify_against_source};
+#[cfg(feature = "cluster")]
+pub(crate) use wire::{Sent, is_function, receive_aggregate, receive_function, receive_node, send_function, send_node};

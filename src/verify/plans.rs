@@ -1,0 +1,64 @@
+//! Where the plans of a verification run: in this process, or on the executors of a cluster.
+//!
+//! Every check that reads whole tables is a plan whose result is a few rows, so that whoever asks holds a verdict and never
+//! a class. A plan must therefore not depend on anything that only this process knows: its functions and nodes can be
+//! sent (see `wire`).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::execution::SessionState;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::lit;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::DataFrame;
+
+use crate::error::Result;
+
+/// Called with a plan before it runs; its metrics report progress.
+pub type Watch<'a> = dyn Fn(&Arc<dyn ExecutionPlan>) + Send + Sync + 'a;
+
+/// Executes the plans of a verification.
+#[async_trait]
+pub(crate) trait PlanExecutor: Send + Sync {
+    /// Executes a plan that was made with the settings of a session, and returns its rows, which are few.
+    async fn execute(&self, plan: Arc<dyn ExecutionPlan>, state: SessionState) -> Result<Vec<RecordBatch>>;
+}
+
+/// Executes plans in this process.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct InProcess;
+
+#[async_trait]
+impl PlanExecutor for InProcess {
+    async fn execute(&self, plan: Arc<dyn ExecutionPlan>, state: SessionState) -> Result<Vec<RecordBatch>> {
+        Ok(datafusion::physical_plan::collect(plan, state.task_ctx()).await?)
+    }
+}
+
+/// Executes a query that yields a few rows.
+pub(crate) async fn collect(plans: &dyn PlanExecutor, query: DataFrame) -> Result<Vec<RecordBatch>> {
+    let (state, plan) = query.into_parts();
+    let plan = state.create_physical_plan(&plan).await?;
+    plans.execute(plan, state).await
+}
+
+/// Executes a query that yields one row of whole numbers; null counts as 0.
+pub(crate) async fn collect_numbers(plans: &dyn PlanExecutor, query: DataFrame) -> Result<Vec<u64>> {
+    let width = query.schema().fields().len();
+    let found = collect(plans, query).await?;
+    let row = found.iter().find(|batch| batch.num_rows() > 0);
+    let number = |column: usize| {
+        let number = row.and_then(|row| row.column(column).as_primitive_opt::<Int64Type>()?.iter().next().flatten());
+        number.unwrap_or(0) as u64
+    };
+    Ok((0..width).map(number).collect())
+}
+
+/// Counts the rows of a query.
+pub(crate) async fn count_rows(plans: &dyn PlanExecutor, query: DataFrame) -> Result<u64> {
+    let counted = query.aggregate(vec![], vec![count(lit(1_i64))])?;
+    Ok(collect_numbers(plans, counted).await?.first().copied().unwrap_or(0))
+}

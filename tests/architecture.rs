@@ -1,0 +1,396 @@
+//! The rooms of `src/` and `core/src/`, and what each may use.
+//!
+//! A room may use the rooms above it in [`ORDER`], and no other. So the order can be read from top to bottom: whatever a
+//! room needs has been read before. Only production code counts: tests may look anywhere.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests, outside of any #[test] function, may fail as tests do"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every room, those that may be used by all of the others first.
+const ORDER: &[&str] = &[
+    // Used everywhere.
+    "error",
+    "secret",
+    "simd",
+    "plan",
+    // The mathematics: tables as codes, and everything that can be said of them without reading a file.
+    "model",
+    "hierarchy",
+    "attack",
+    "privacy",
+    "dependency",
+    "measure",
+    "grouping",
+    "permutation",
+    "auto",
+    "bound",
+    "methods",
+    // What to do, and with which data.
+    "storage",
+    "policy",
+    "treatment",
+    "source",
+    // The operator and its two passes.
+    "encode",
+    "survey",
+    "recode",
+    "operator",
+    "codec",
+    // From rows to a release.
+    "write",
+    "published",
+    "verify",
+    "audit",
+    "release",
+    // Around releases.
+    "explore",
+    "report",
+    "generate",
+    "cluster",
+    "telemetry",
+    "cli",
+    "guide",
+    "lib",
+    "main",
+];
+
+/// Rooms that can be read beside a paper: no engine, no file, no thread.
+const PURE: &[&str] = &[
+    "model",
+    "hierarchy",
+    "attack",
+    "privacy",
+    "dependency",
+    "measure",
+    "grouping",
+    "permutation",
+    "auto",
+    "bound",
+    "methods",
+];
+
+/// What pure rooms know nothing of.
+const IMPURE: &[&str] =
+    &["datafusion", "arrow", "parquet", "tokio", "futures", "serde_json", "object_store", "std::fs", "async"];
+
+/// What makes a release shares nothing with what judges it.
+const JUDGED: &[&str] =
+    &["model", "grouping", "auto", "methods", "encode", "survey", "recode", "operator", "codec", "write", "release"];
+
+/// Where the rooms are: the mathematics is a crate of its own.
+const ROOTS: &[&str] = &["src", "core/src"];
+
+/// A file of a room.
+struct File {
+    root: &'static str,
+    path: String,
+    /// Production code without comments and strings.
+    code: String,
+}
+
+impl File {
+    /// The first folder, or the name of a file that stands alone.
+    fn room(&self) -> &str {
+        self.path.split(['/', '.']).next().unwrap_or_default()
+    }
+
+    /// How many modules lie between the file and the root of the crate.
+    fn depth(&self) -> usize {
+        let steps = self.path.split('/').count();
+        if self.path.ends_with("/mod.rs") || ["lib.rs", "main.rs"].contains(&self.path.as_str()) {
+            steps - 1
+        } else {
+            steps
+        }
+    }
+
+    /// The rooms that the file names, its own left out, each with the line of the first mention.
+    fn uses(&self) -> BTreeMap<String, usize> {
+        let mut found = BTreeMap::new();
+        let own = self.room();
+        for (name, at) in rooms_named(&self.code, self.depth()) {
+            if name != own && ORDER.contains(&name.as_str()) {
+                found.entry(name).or_insert(1 + self.code[..at].matches('\n').count());
+            }
+        }
+        found
+    }
+}
+
+/// All production files.
+fn files() -> Vec<File> {
+    ROOTS.iter().flat_map(|root| files_of(root)).collect()
+}
+
+fn files_of(name: &'static str) -> Vec<File> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let mut paths = Vec::new();
+    let mut open = vec![root.clone()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                paths.push(path);
+            }
+        }
+    }
+    paths.sort();
+    let mut tests = BTreeSet::new();
+    let mut files = Vec::new();
+    for path in paths {
+        let code = without_text(&fs::read_to_string(&path).unwrap());
+        for module in test_modules(&code) {
+            let folder = match path.file_stem().and_then(|stem| stem.to_str()) {
+                Some("mod" | "lib" | "main") => path.parent().map(Path::to_path_buf).unwrap_or_default(),
+                _ => path.with_extension(""),
+            };
+            tests.insert(folder.join(module));
+        }
+        files.push((path, code));
+    }
+    let is_test = |path: &PathBuf| tests.iter().any(|test| path.with_extension("") == *test || path.starts_with(test));
+    let kept = files.into_iter().filter(|(path, _)| !is_test(path));
+    let named = |path: &Path| path.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/");
+    kept.map(|(path, code)| File { root: name, path: named(&path), code: without_tests(&code) }).collect()
+}
+
+/// The source with blanks in the place of comments, strings and characters.
+fn without_text(source: &str) -> String {
+    let bytes = source.as_bytes();
+    let mut code = bytes.to_vec();
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &source.as_bytes()[at..];
+        let length = if rest.starts_with(b"//") {
+            rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len())
+        } else if rest.starts_with(b"/*") {
+            source[at..].find("*/").map_or(rest.len(), |end| end + 2)
+        } else if rest[0] == b'r' && (rest.starts_with(b"r\"") || rest.starts_with(b"r#")) && !in_word(bytes, at) {
+            let hashes = rest[1..].iter().take_while(|byte| **byte == b'#').count();
+            if rest.get(1 + hashes) == Some(&b'"') {
+                let end = format!("\"{}", "#".repeat(hashes));
+                source[at + 2 + hashes..].find(&end).map_or(rest.len(), |found| 2 + hashes + found + end.len())
+            } else {
+                0
+            }
+        } else if rest[0] == b'"' {
+            let mut end = 1;
+            while end < rest.len() && rest[end] != b'"' {
+                end += if rest[end] == b'\\' { 2 } else { 1 };
+            }
+            (end + 1).min(rest.len())
+        } else if rest[0] == b'\'' && rest.get(1) == Some(&b'\\') {
+            rest.iter().skip(3).position(|byte| *byte == b'\'').map_or(1, |end| end + 4)
+        } else if rest[0] == b'\'' && source[at + 1..].chars().nth(1) == Some('\'') {
+            2 + source[at + 1..].chars().next().map_or(0, char::len_utf8)
+        } else {
+            0
+        };
+        code[at..at + length].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+        at += length.max(1);
+    }
+    String::from_utf8(code).unwrap()
+}
+
+/// Whether the byte before stands in a word too.
+fn in_word(bytes: &[u8], at: usize) -> bool {
+    at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_')
+}
+
+const TEST: &str = "#[cfg(test)]";
+
+/// The names of test modules that are files of their own.
+fn test_modules(code: &str) -> Vec<String> {
+    let behind = code.split(TEST).skip(1).map(str::trim_start);
+    let modules = behind.filter_map(|item| {
+        let item = item.split(';').next()?;
+        let (visibility, name) = item.split_once("mod ")?;
+        (visibility.is_empty() || visibility.starts_with("pub")).then(|| name.trim().to_owned())
+    });
+    modules.filter(|name| name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')).collect()
+}
+
+/// The code without items that are there for tests only.
+fn without_tests(code: &str) -> String {
+    let mut kept = code.to_owned();
+    while let Some(start) = kept.find(TEST) {
+        let item = &kept[start + TEST.len()..];
+        let (brace, semicolon) = (item.find('{'), item.find(';'));
+        let length = match (brace, semicolon) {
+            (Some(brace), semicolon) if semicolon.is_none_or(|end| brace < end) => {
+                let mut depth = 0;
+                let closed = item[brace..].bytes().position(|byte| {
+                    depth += i32::from(byte == b'{') - i32::from(byte == b'}');
+                    depth == 0
+                });
+                closed.map_or(item.len(), |end| brace + end + 1)
+            }
+            (_, Some(end)) => end + 1,
+            _ => item.len(),
+        };
+        let gone: String = kept[start..start + TEST.len() + length]
+            .chars()
+            .map(|letter| if letter == '\n' { '\n' } else { ' ' })
+            .collect();
+        kept.replace_range(start..start + TEST.len() + length, &gone);
+    }
+    kept
+}
+
+/// What follows `crate::`, `throng_core::`, or as many `super::` as lead out of the room, and where.
+fn rooms_named(code: &str, depth: usize) -> Vec<(String, usize)> {
+    let mut named = Vec::new();
+    let mut roots = Vec::new();
+    for root in ["crate::", "throng_core::"] {
+        roots.extend(code.match_indices(root).map(|(at, word)| at + word.len()));
+    }
+    let up = "super::".repeat(depth.max(1));
+    roots.extend(code.match_indices(&up).map(|(at, word)| at + word.len()).filter(|_| depth > 0));
+    for root in roots {
+        match code[root..].strip_prefix('{') {
+            None => named.extend(word(&code[root..]).map(|name| (name, root))),
+            Some(group) => {
+                let mut depth = 0;
+                let mut fresh = true;
+                for (at, letter) in group.char_indices() {
+                    match letter {
+                        '{' => depth += 1,
+                        '}' if depth == 0 => break,
+                        '}' => depth -= 1,
+                        ',' if depth == 0 => fresh = true,
+                        letter if fresh && !letter.is_whitespace() => {
+                            named.extend(word(&group[at..]).map(|name| (name, root)));
+                            fresh = false;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    named
+}
+
+/// The word that a text begins with.
+fn word(text: &str) -> Option<String> {
+    let word: String = text.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect();
+    (!word.is_empty()).then_some(word)
+}
+
+/// Which room uses which, and where.
+fn edges() -> BTreeMap<(String, String), String> {
+    let mut edges = BTreeMap::new();
+    for file in files() {
+        for (room, line) in file.uses() {
+            edges
+                .entry((file.room().to_owned(), room))
+                .or_insert_with(|| format!("{}/{}:{line}", file.root, file.path));
+        }
+    }
+    edges
+}
+
+fn place(room: &str) -> usize {
+    ORDER
+        .iter()
+        .position(|known| *known == room)
+        .unwrap_or_else(|| panic!("`{room}` has no place in ORDER: give it one"))
+}
+
+#[test]
+fn every_room_has_its_place() {
+    let rooms: BTreeSet<String> = files().iter().map(|file| file.room().to_owned()).collect();
+    let known: BTreeSet<String> = ORDER.iter().map(|room| (*room).to_owned()).collect();
+    assert_eq!(rooms, known, "rooms of src/ and ORDER differ");
+}
+
+#[test]
+fn rooms_use_only_those_above_them() {
+    let against: Vec<String> = edges()
+        .into_iter()
+        .filter(|((user, used), _)| place(used) > place(user))
+        .map(|((user, used), at)| format!("{user} uses {used} at {at}"))
+        .collect();
+    assert!(against.is_empty(), "against the order:\n{}", against.join("\n"));
+}
+
+#[test]
+fn no_room_uses_itself_by_way_of_others() {
+    let mut edges = edges();
+    loop {
+        // Rooms that use nobody any more, and rooms that nobody uses, are in no circle.
+        let users: BTreeSet<String> = edges.keys().map(|(user, _)| user.clone()).collect();
+        let used: BTreeSet<String> = edges.keys().map(|(_, used)| used.clone()).collect();
+        let before = edges.len();
+        edges.retain(|(from, to), _| users.contains(to) && used.contains(from));
+        if edges.len() == before {
+            break;
+        }
+    }
+    assert!(edges.is_empty(), "in a circle: {edges:#?}");
+}
+
+#[test]
+fn pure_rooms_know_nothing_of_engines_and_files() {
+    let mut found = Vec::new();
+    for file in files().iter().filter(|file| PURE.contains(&file.room())) {
+        for (line, code) in file.code.lines().enumerate() {
+            for impure in IMPURE.iter().filter(|impure| names(code, impure)) {
+                found.push(format!("{}/{}:{}: {impure}", file.root, file.path, line + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Whether a line of code holds a word by itself.
+fn names(code: &str, wanted: &str) -> bool {
+    let in_word = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+    code.match_indices(wanted)
+        .any(|(at, _)| !in_word(code[..at].chars().next_back()) && !in_word(code[at + wanted.len()..].chars().next()))
+}
+
+/// A check must not share code with what it checks.
+#[test]
+fn verification_shares_nothing_with_what_it_judges() {
+    let files: Vec<File> = files().into_iter().filter(|file| ["published", "verify"].contains(&file.room())).collect();
+    assert!(files.len() > 10);
+    for file in files {
+        for (room, line) in file.uses() {
+            assert!(!JUDGED.contains(&room.as_str()), "{}/{}:{line} uses {room}", file.root, file.path);
+        }
+    }
+}
+
+/// The reader of this file sees what it should.
+#[test]
+fn uses_are_found_in_production_code_alone() {
+    let source = r##"
+        //! crate::cli::a
+        use crate::{error::{Error, Result}, model, policy::{self, Job}};
+        use super::super::write::Written;
+        fn a() -> crate::measure::Loss { "crate::attack::b"; 'c'; r#"crate::cluster"#; todo() }
+        #[cfg(test)]
+        mod tests { use crate::audit::X; fn b() { let _ = '{'; } }
+        #[cfg(test)]
+        pub(crate) mod fixtures;
+        fn c(x: &'static str) { crate::source::open(x) }
+    "##;
+    let code = without_text(source);
+    assert_eq!(test_modules(&code), ["fixtures"]);
+    let file = File { root: "src", path: "release/run.rs".into(), code: without_tests(&code) };
+    let found: Vec<String> = file.uses().into_keys().collect();
+    assert_eq!(found, ["error", "measure", "model", "policy", "source", "write"]);
+    assert!(
+        names("use std::fs::read;", "std::fs") && !names("use std::fsx;", "std::fs") && !names("asynchronous", "async")
+    );
+}
