@@ -1,6 +1,6 @@
 //! The parts of a run beside grouping, each on one core against something everybody knows the cost of.
 //!
-//! `cargo bench --bench components -- [ROWS]`. Encoding and the assignment of cells are compared with hashing the same
+//! `cargo bench --features cli --bench components -- [ROWS]`. Encoding and the assignment of cells are compared with hashing the same
 //! columns, splits with sorting the codes, recoding with taking the original columns in the same order. Each figure is
 //! the best of three.
 
@@ -24,26 +24,26 @@ use datafusion::arrow::compute::{concat_batches, take};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use support::{census, timed};
-use throng::domain::{Code, Grouping, Table};
 use throng::encode::row_hashes;
-use throng::job::Policy;
-use throng::method::auto::{Auto, Effort};
-use throng::method::{Method, settle};
 use throng::operator::{Anonymize, AnonymizeExt, Blueprint, register};
-use throng::partition::{Gain, Split, Widest, subspaces};
-use throng::privacy::Rules;
+use throng::policy::Policy;
 use throng::recode::{Groups, publish};
+use throng_core::auto::{Auto, Effort};
+use throng_core::grouping::split::{Gain, Split, Widest, subspaces};
+use throng_core::grouping::{Method, settle};
+use throng_core::model::{Code, Grouping, Table};
+use throng_core::privacy::Rules;
 
 /// Rows of a subspace.
 const SUBSPACE: usize = 1000;
 
 fn main() {
-    throng::cli::allocator::set_up();
+    throng::telemetry::allocator::set_up();
     let rows = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let (blueprint, batch) = runtime.block_on(open(rows));
     let quasi: Vec<ArrayRef> =
-        blueprint.treatment.quasi.iter().map(|column| Arc::clone(batch.column(column.index))).collect();
+        blueprint.coders.iter().map(|coder| Arc::clone(batch.column(coder.column().index))).collect();
     println!("{rows} rows, {} quasi-identifiers, {} cells", quasi.len(), blueprint.survey.tree.cells());
     println!("{:<34} {:>10} {:>7}", "", "rows/us", "x");
 

@@ -1,7 +1,7 @@
 //! A whole run, Parquet to verified Parquet, against the yardstick: a sorted copy of the same file by the same
 //! DataFusion with the same limits, in the same process.
 //!
-//! `cargo bench --bench end_to_end -- [ROWS] [MEMORY] [METHOD...]`, for example `-- 10000000 4GB balanced fast
+//! `cargo bench --features cli --bench end_to_end -- [ROWS] [MEMORY] [METHOD...]`, for example `-- 10000000 4GB balanced fast
 //! mondrian`. Every round begins with a yardstick of its own; the last lines are the medians of all rounds. Data is
 //! generated once and kept under the system's temporary folder.
 
@@ -21,7 +21,7 @@ use throng::release::{RunOptions, SessionOptions};
 const ROUNDS: usize = 3;
 
 fn main() {
-    throng::cli::allocator::set_up();
+    throng::telemetry::allocator::set_up();
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let rows: u64 = arguments.first().map_or(1_000_000, |rows| rows.parse().expect("ROWS is a number"));
     let memory: ByteSize = arguments.get(1).map_or(ByteSize::gib(4), |size| size.parse().expect("MEMORY is a size"));
@@ -94,7 +94,7 @@ async fn sorted_copy(session: &SessionOptions, data: &Path, copy: &Path) {
 
 async fn anonymise(session: &SessionOptions, data: &Path, sink: &Path, method: &str) -> Option<f64> {
     let method = match method {
-        "fast" | "balanced" | "thorough" => format!("method.effort = \"{method}\"\n"),
+        "fast" | "balanced" | "thorough" | "best" => format!("method.effort = \"{method}\"\n"),
         name => format!("method.name = \"{name}\"\n"),
     };
     let options = RunOptions { session: session.clone(), ..RunOptions::default() };

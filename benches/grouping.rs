@@ -1,6 +1,6 @@
 //! How fast the grouping methods are, on one core and in memory, and what they lose.
 //!
-//! One million rows with eight quasi-identifiers, correlated and skewed, are grouped at k = 10 by `auto` at its three
+//! One million rows with eight quasi-identifiers, correlated and skewed, are grouped at k = 10 by `auto` at its four
 //! efforts, by strict Mondrian, the usual yardstick, and by methods of the literature that compare rows with each other
 //! in subspaces; those also on a quarter of the rows, to see that their cost grows with the rows and not with their
 //! square. Each line is the best of three runs: rows per second of
@@ -11,14 +11,14 @@
 mod support;
 
 use support::{cpu_time, peak_memory};
-use throng::domain::{Axis, Code, Grouping, Sensitive, SensitiveShape, Shape, Table, Tree};
-use throng::method::Method;
-use throng::method::auto::{Auto, Effort};
-use throng::method::buckets::Draw;
-use throng::method::density::Density;
-use throng::method::kl_redinfo::KlRedInfo;
-use throng::method::mondrian::Mondrian;
-use throng::privacy::Rules;
+use throng_core::auto::{Auto, Effort};
+use throng_core::grouping::Method;
+use throng_core::grouping::buckets::Draw;
+use throng_core::grouping::mondrian::Mondrian;
+use throng_core::methods::density::Density;
+use throng_core::methods::kl_redinfo::KlRedInfo;
+use throng_core::model::{Axis, Code, Grouping, Sensitive, SensitiveShape, Shape, Table, Tree};
+use throng_core::privacy::Rules;
 
 const ROWS: usize = 1_000_000;
 const K: usize = 10;

@@ -1,7 +1,7 @@
 //! Hiding who is in the data: `mpalm` over a public table and a source that is a part of it, and the attack on what it
 //! publishes, against the yardstick: strict Mondrian of the public table alone, in the same process.
 //!
-//! `cargo bench --bench membership -- [PUBLIC] [SOURCE] [MEMORY]`, for example `-- 10000000 1000000 2GB`. Data is generated
+//! `cargo bench --features cli --bench membership -- [PUBLIC] [SOURCE] [MEMORY]`, for example `-- 10000000 1000000 2GB`. Data is generated
 //! once and kept under the system's temporary folder.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a bench")]
@@ -17,7 +17,7 @@ use support::{census, peak_memory, timed};
 use throng::release::{Run, RunOptions, SessionOptions};
 
 fn main() {
-    throng::cli::allocator::set_up();
+    throng::telemetry::allocator::set_up();
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let number = |at: usize, default: u64| arguments.get(at).map_or(default, |rows| rows.parse().expect("a number"));
     let (people, members) = (number(0, 1_000_000), number(1, 100_000));

@@ -1,6 +1,6 @@
 //! The loss of releases by the measure that other tools were measured with, beside their figures.
 //!
-//! `cargo bench --bench peers -- [ROWS...]`, for example `-- 300000 1000000`. Every release is read back and joined with
+//! `cargo bench --features cli --bench peers -- [ROWS...]`, for example `-- 300000 1000000`. Every release is read back and joined with
 //! its source by a kept number of the row; what it lost is computed from these pairs alone:
 //!
 //! - *published*: of the original values that share a published value, for numbers the span against that of the column,
@@ -35,7 +35,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use support::{forget_peak, peak_memory, timed};
-use throng::job::Job;
+use throng::policy::Job;
 use throng::release::{Manifest, Outcome, Run, RunOptions};
 
 /// The quasi-identifiers of Adult; the first is a number.
@@ -61,10 +61,10 @@ const ON_SCALED: [(usize, &str, &str, &str, &str); 4] = [
     (1_000_000, "ARX local, 1/100 (its file)", "36411", "2.4", "1.8"),
 ];
 
-const EFFORTS: [&str; 3] = ["fast", "balanced", "thorough"];
+const EFFORTS: [&str; 4] = ["fast", "balanced", "thorough", "best"];
 
 fn main() {
-    throng::cli::allocator::set_up();
+    throng::telemetry::allocator::set_up();
     let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let sizes: Vec<usize> = arguments.map(|rows| rows.parse().expect("ROWS are numbers")).collect();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

@@ -1,7 +1,7 @@
 //! `throng profile` against its yardstick: two scans of the same columns by DataFusion as it comes, in the same process.
 //! Two scans that share their work out as those of a profile do are shown beside it.
 //!
-//! `cargo bench --bench profile -- [ROWS]`. Data is generated once and kept under the system's temporary folder.
+//! `cargo bench --features cli --bench profile -- [ROWS]`. Data is generated once and kept under the system's temporary folder.
 
 #![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a bench")]
 
@@ -12,11 +12,13 @@ use std::process::Command;
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use support::timed;
-use throng::profile::profile;
-use throng::release::{SessionOptions, Source, Stores};
+use throng::explore::profile::profile;
+use throng::release::SessionOptions;
+use throng::source::Source;
+use throng::storage::Stores;
 
 fn main() {
-    throng::cli::allocator::set_up();
+    throng::telemetry::allocator::set_up();
     let rows = std::env::args().skip(1).find(|argument| argument != "--bench").unwrap_or("1000000".into());
     let folder = std::env::temp_dir().join("throng-bench");
     let data = folder.join(format!("census-{rows}"));

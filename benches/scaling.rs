@@ -1,6 +1,6 @@
 //! How the cost of a run grows: over rows, k, columns, partitions and cells; and how alike cells are.
 //!
-//! `cargo bench --bench scaling -- [ROWS...]`, for example `-- 1000000 10000000`; all but rows is varied on the first of
+//! `cargo bench --features cli --bench scaling -- [ROWS...]`, for example `-- 1000000 10000000`; all but rows is varied on the first of
 //! them. Every line shows CPU and wall time, the CPU time of a row and the loss against those of the first line of its
 //! table, and rows of the smallest and of the largest cell. The last table is of skewed rows, which are hard to cut into
 //! cells of one size.
@@ -14,7 +14,7 @@ use std::path::Path;
 use bytesize::ByteSize;
 use support::skew::{self, Skew};
 use support::{census, timed};
-use throng::job::Job;
+use throng::policy::Job;
 use throng::release::{RunOptions, SessionOptions};
 
 /// Skewed rows, by the name of their table.
@@ -35,7 +35,7 @@ struct Case {
 }
 
 fn main() {
-    throng::cli::allocator::set_up();
+    throng::telemetry::allocator::set_up();
     let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let mut rows: Vec<u64> = arguments.map(|rows| rows.parse().expect("ROWS are numbers")).collect();
     if rows.is_empty() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use throng::job::Job;
+use throng::policy::Job;
 use throng::release::{Manifest, Outcome, Phase, Run, RunOptions};
 
 /// The quasi-identifiers, and how each is written in a job.
