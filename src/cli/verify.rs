@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{JobArguments, Limits, print, print_json};
 use crate::error::Result;
-use crate::release::{Run, RunOptions, Verified, find_release, verify_release};
+use crate::release::{ReleaseCheck, Run, RunOptions, find_release, verify_release};
 use crate::telemetry::progress::waiting;
 use crate::verify::Finding;
 
@@ -38,7 +38,7 @@ pub struct Arguments {
 pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let run_id = arguments.run_id.as_deref();
     let is_job = arguments.job.job.extension().is_some_and(|extension| extension == "toml");
-    let Verified { manifest, classes, findings, attained } = if is_job {
+    let ReleaseCheck { manifest, classes, findings, attained } = if is_job {
         let (job, base) = arguments.job.read()?;
         let options = RunOptions {
             session: arguments.limits.options(),
@@ -56,7 +56,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         let (context, _spill) = arguments.limits.options().open()?;
         let verifying = verify_release(&context, &sink, &manifest);
         let (classes, findings) = waiting("release", quiet, verifying).await?;
-        Verified { manifest, classes, findings, attained: BTreeMap::new() }
+        ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() }
     };
     if arguments.json {
         let people = manifest.verification.people.as_ref().map(|people| people.classes.smallest);

@@ -38,7 +38,7 @@ pub use manifest::{CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, Qu
 pub(crate) use phase::known_rows;
 pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
 pub(crate) use run::find_release;
-pub use run::{Observer, Outcome, Run, RunOptions, SeriesKnowledge, Verified, plan};
+pub use run::{Observer, Outcome, ReleaseCheck, Run, RunOptions, SeriesKnowledge, plan};
 pub use session::{SessionOptions, SpillFolder};
 pub use verify::verify_release;
 pub(crate) use verify::{count_classes, readable};

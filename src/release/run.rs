@@ -1,47 +1,45 @@
-//! A run from start to end: open, survey, group and write, verify, commit.
+//! A run from start to end: prepared, surveyed, staged, verified, committed. Each stage is a type that only the one before
+//! it makes, so that nothing is committed that was not verified.
 
+mod committed;
 mod passes;
-mod proof;
+mod prepared;
 mod revisit;
+mod staged;
 mod together;
+mod verified;
 
 use std::path::{Path as LocalPath, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
 use object_store::path::Path;
 
+use committed::Committed;
 pub(crate) use passes::measures;
 pub use passes::plan;
-pub use revisit::Verified;
+use prepared::{Opened, Work};
+pub use revisit::ReleaseCheck;
 pub(crate) use revisit::find_release;
+use staged::Folder;
 pub use together::SeriesKnowledge;
 
-use super::anatomy::Tables;
 use super::commit::{self, Commit};
 use super::engine::{Engine, Local, Place};
-use super::guard;
-use super::lease::Lease;
-use super::ledger::Ledger;
-use super::manifest::{Manifest, QueryScores};
+use super::manifest::Manifest;
 use super::phase::{Begun, Phase};
 use super::session::{SessionOptions, SpillFolder};
-use super::verify;
-use crate::audit::inference::{self, Verdict};
-use crate::audit::{dependencies, queries};
 use crate::error::{Error, Result};
-use crate::operator::{Blueprint, cell_rows};
+use crate::operator::cell_rows;
 use crate::policy::{Job, Policy, check, check_layout};
 use crate::recode::treat;
+use crate::source::Source;
 use crate::source::public::Public;
-use crate::source::{InputTable, Source};
 use crate::storage::upload::Uploads;
 use crate::storage::{Location, Stores};
 use crate::treatment::Treatment;
-use crate::write::unique_name;
 
 /// How to run a job.
 #[derive(Debug, Clone, Default)]
@@ -109,121 +107,34 @@ impl Run {
         }
     }
 
+    /// From stage to stage: each takes what the one before it has made.
     async fn release(&self, source: &Source, phase: Begun, observer: &Observer<'_>) -> Result<Outcome> {
-        let Opened { input, treatment, public, rows, scanned } = self.open(source).await?;
-        let sink = self.sink()?;
-        let run = self.run_id(source, public.as_ref(), &treatment);
-        let ledger = Ledger::of(&self.job, &treatment)?;
-        if let Some(done) = ledger.committed(&sink, &run).await? {
-            let outcome = self.already(done, source, public.as_ref())?;
-            if let Outcome::AlreadyDone(manifest) = &outcome {
-                ledger.settle(&sink, manifest).await?;
-            }
+        let work = Work::open(self, source, observer).await?;
+        if let Some(outcome) = work.released_before().await? {
             phase.done();
             return Ok(outcome);
         }
-        ledger.refuse_foreign(&sink).await?;
-        guard::ensure_first_release(&ledger, &sink, &self.job.sink).await?;
-        if let (Some(public), Some(rule)) = (&public, &self.policy.privacy.presence) {
-            public.hold_everybody(&DataFrame::new(self.context.state(), scanned), rule).await?;
-        }
-        self.foresee(&rows, &treatment).await?;
-        let public_files = public.as_ref().map_or(0, |public| public.source.file_count());
-        phase.count("files", (source.file_count() + public_files) as u64);
-        let mut times = vec![phase.done()];
-
-        let phase = Phase::Survey.begin();
-        let source_rows = DataFrame::new(self.context.state(), input.clone());
-        let held = dependencies::check(&source_rows, &treatment).await?;
-        let blueprint = self.survey(&input, treatment, observer).await?;
-        phase.count("rows", blueprint.rows_told());
-        phase.count("cells", blueprint.survey.tree.cells() as u64);
-        times.push(phase.done());
-        let folder_name = format!("data/run={run}.{}", unique_name());
-        let folder = sink.at(&folder_name);
-        self.stage(Some((sink.clone(), folder.clone())));
-        let lease = Lease::take(&sink, &folder).await?;
-        let staged = async {
-            let mut blueprint = blueprint;
-            let phase = Phase::Group.begin();
-            let (files, measures, cells, inferred) = loop {
-                let target = self.target(&sink, &folder, &run, &blueprint.treatment);
-                let (files, measures, cells) = self.group(input.clone(), &blueprint, target, observer, &phase).await?;
-                if self.policy.dependencies.is_empty() {
-                    break (files, measures, cells, None);
-                }
-                let written =
-                    verify::open_written(&self.context, &sink, &folder_name, &files, &blueprint.treatment).await?;
-                let original = DataFrame::new(self.context.state(), rows.clone());
-                match inference::weigh(&written, &original, &blueprint.treatment).await? {
-                    Verdict::Publish(inferred) => break (files, measures, cells, inferred),
-                    Verdict::Withhold(treatment) => {
-                        commit::discard_untold(&sink, &folder, &[]).await?;
-                        blueprint = Arc::new(Blueprint::new(Arc::new(*treatment), blueprint.survey.clone())?);
-                    }
-                }
-            };
-            if self.engine.is_remote() {
-                commit::discard_untold(&sink, &folder, &files).await?;
+        let surveyed = work.prepare(phase).await?.survey().await?;
+        let public = surveyed.work.public_identity();
+        let folder = Folder::open(&surveyed.work).await?;
+        let committed = async { surveyed.stage(&folder).await?.verify().await?.commit().await }.await;
+        match committed {
+            Ok(Committed { commit: Commit::Won, manifest, times }) => {
+                folder.keep().await;
+                Ok(Outcome::Released(Box::new(manifest), times))
             }
-            times.push(phase.done());
-            let phase = Phase::Verify.begin();
-            observer(Phase::Verify, None, blueprint.rows_told());
-            let read = (source, public.as_ref());
-            let mut manifest = self
-                .verify(&sink, &run, folder_name, read, &input, &blueprint, files, &measures, cells, observer)
-                .await?;
-            manifest.dependencies = dependencies::score(held, &measures.dependencies);
-            manifest.verification.inference = inferred;
-            // Queries that the job asks for are answered from the files; the usual few have been, cell by cell.
-            // They are drawn over the domain of the source, which not even a log may tell when rows of it were left out.
-            if self.policy.measures.queries.is_some() && measures.is_whole() {
-                // Of two tables, the one with the quasi-identifiers.
-                let published = match Tables::of(&self.context, &sink, &manifest.files, manifest.form()).await? {
-                    Some(tables) => tables.quasi().clone(),
-                    None => {
-                        let output = Some(blueprint.treatment.output.as_ref());
-                        verify::open(&self.context, &sink, &manifest.files, output).await?
-                    }
-                };
-                let source = DataFrame::new(self.context.state(), rows);
-                let error = queries::answer(&source, &published, &blueprint).await?;
-                manifest.scores.queries = error.map(QueryScores::from);
+            Ok(Committed { commit: Commit::Unsettled(error), .. }) => {
+                folder.leave_unsettled();
+                Err(error)
             }
-            phase.count("rows", manifest.rows);
-            phase.count("classes", manifest.verification.classes.count);
-            phase.count("smallest_class", manifest.verification.classes.smallest);
-            times.push(phase.done());
-            let phase = Phase::Commit.begin();
-            source.confirm().await?;
-            if let Some(public) = &public {
-                public.source.confirm().await?;
-            }
-            observer(Phase::Commit, None, 0);
-            guard::record_earlier(&ledger, &sink, &self.job.sink, &mut manifest).await?;
-            self.stage(None);
-            let manifest = manifest.released()?;
-            let commit = ledger.commit(&sink, &manifest).await?;
-            times.push(phase.done());
-            Ok((commit, manifest))
-        };
-        let staged = staged.await;
-        // One that is unsettled keeps it: the next run sees from it that something is left to do.
-        match staged {
-            Ok((Commit::Unsettled(_), _)) => drop(lease),
-            _ => lease.release().await,
-        }
-        match staged {
-            Ok((Commit::Won, manifest)) => Ok(Outcome::Released(Box::new(manifest), times)),
-            Ok((Commit::Unsettled(error), _)) => Err(error),
-            Ok((Commit::Lost(other), _)) => {
-                commit::discard(&sink, &folder).await;
-                self.already(*other, source, public.as_ref())
+            Ok(Committed { commit: Commit::Lost(other), .. }) => {
+                folder.discard().await;
+                self.already(*other, source, public)
             }
             Err(error) => {
                 self.engine.settle().await;
                 self.uploads.settle().await;
-                commit::discard(&sink, &folder).await;
+                folder.discard().await;
                 Err(error)
             }
         }
@@ -317,7 +228,7 @@ impl Run {
     }
 
     /// A committed manifest of this run id: the same work, or another's.
-    fn already(&self, done: Manifest, source: &Source, public: Option<&Public>) -> Result<Outcome> {
+    fn already(&self, done: Manifest, source: &Source, public: Option<String>) -> Result<Outcome> {
         if done.policy != self.policy.hash {
             return Err(Error::Conflict(format!(
                 "run `{}` has been released under another policy; choose another --run-id",
@@ -332,8 +243,7 @@ impl Run {
                 env!("CARGO_PKG_VERSION")
             )));
         }
-        let public = public.map(|public| self.identity(&public.source)).unwrap_or_default();
-        if !self.reads(&done, source) || done.public_snapshot != public {
+        if !self.reads(&done, source) || done.public_snapshot != public.unwrap_or_default() {
             return Err(Error::Conflict(format!(
                 "run `{}` has been released from another input; choose another --run-id",
                 done.run
@@ -341,22 +251,6 @@ impl Run {
         }
         Ok(Outcome::AlreadyDone(Box::new(done)))
     }
-}
-
-/// What a run reads.
-struct Opened {
-    /// Rows to anonymise: those of the source, beside those of the public table if there is one.
-    input: LogicalPlan,
-    treatment: Arc<Treatment>,
-    public: Option<Public>,
-    /// Rows of the source alone, with their identifiers replaced.
-    rows: LogicalPlan,
-    /// Rows of the source as they are.
-    scanned: LogicalPlan,
-}
-
-fn public_input(public: Option<&Public>) -> &[InputTable] {
-    public.map_or(&[], |public| public.source.input())
 }
 
 fn refuse<'a>(problems: impl Iterator<Item = &'a crate::error::Problem>) -> Result<()> {

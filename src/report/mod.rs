@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::explore::Trial;
 use crate::measure::{Classes, risk};
 use crate::policy::{Job, Role};
-use crate::release::{Manifest, Run, RunOptions, SessionOptions, Verified, find_release, readable, verify_release};
+use crate::release::{Manifest, ReleaseCheck, Run, RunOptions, SessionOptions, find_release, readable, verify_release};
 use crate::storage::Location;
 use crate::treatment::published_fields;
 use crate::verify::{Finding, InProcess};
@@ -152,7 +152,7 @@ impl Report {
     pub async fn of_job(job: &Job, base: &Path, options: Options) -> Result<Self> {
         let run =
             Run::new(job.clone(), base, RunOptions { session: options.session.clone(), ..RunOptions::default() })?;
-        let Verified { manifest, classes, findings, .. } = run.verify_latest(options.run.as_deref()).await?;
+        let ReleaseCheck { manifest, classes, findings, .. } = run.verify_latest(options.run.as_deref()).await?;
         let foreign = findings.iter().find(|finding| finding.rule == "policy" || finding.rule == "source");
         if let Some(finding) = foreign {
             return Err(Error::Input(format!("{}; report on the sink alone instead", finding.message)));

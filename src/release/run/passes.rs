@@ -81,7 +81,7 @@ impl Run {
         target: Target,
         observer: &Observer<'_>,
         phase: &Begun,
-    ) -> Result<(Vec<Written>, Groups, usize)> {
+    ) -> Result<(Vec<Written>, Groups)> {
         let (grouped, plan) = self.group_plan(input, blueprint, target).await?;
         let rows = blueprint.survey.rows;
         let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Group, Some(plan), blueprint.rows_told());
@@ -103,7 +103,7 @@ impl Run {
         if let Some(suppressed) = measures.suppressed_told() {
             phase.count("suppressed", suppressed);
         }
-        Ok((files, measures, blueprint.survey.tree.cells()))
+        Ok((files, measures))
     }
 
     /// The plan of pass 2, and its anonymising part alone.

@@ -29,7 +29,7 @@ use crate::verify::{
 
 impl Run {
     /// The newest release of the job's sink, checked against its manifest, the policy and the source.
-    pub async fn verify_latest(&self, release: Option<&str>) -> Result<Verified> {
+    pub async fn verify_latest(&self, release: Option<&str>) -> Result<ReleaseCheck> {
         let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
         let plans = Verifier { engine: self.engine.as_ref(), rows: manifest.rows, watch: &|_| {} };
@@ -41,12 +41,12 @@ impl Run {
         let present = existing(&sink, &manifest.files).await?;
         // Files that are gone or cannot be read have been found to be.
         if present.is_empty() || classes.rows() == 0 && !findings.is_empty() {
-            return Ok(Verified { manifest, classes, findings, attained: BTreeMap::new() });
+            return Ok(ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() });
         }
         let columns = verify::check_types(&self.context, &sink, &present, &treatment).await?;
         add_new(&mut findings, columns.findings);
         if !columns.readable || manifest.form() != treatment.form() {
-            return Ok(Verified { manifest, classes, findings, attained: BTreeMap::new() });
+            return Ok(ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() });
         }
         // What the files do not hold any more has been found missing.
         let (form, output) = (manifest.form(), Some(treatment.output.as_ref()));
@@ -106,7 +106,7 @@ impl Run {
                 message: "the source has changed since the release, so its rows cannot be compared".into(),
             });
         }
-        Ok(Verified { manifest, classes, findings, attained: found.figures })
+        Ok(ReleaseCheck { manifest, classes, findings, attained: found.figures })
     }
 
     /// What an adversary learns from a release of the job's sink, with a public table (the job's when none is given) and
@@ -183,7 +183,7 @@ impl Run {
 
 /// What `verify` has found of a release.
 #[derive(Debug, Clone)]
-pub struct Verified {
+pub struct ReleaseCheck {
     /// The manifest of the release.
     pub manifest: Manifest,
     /// Its classes, counted in the files.

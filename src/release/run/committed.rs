@@ -1,0 +1,43 @@
+//! Committed: readers see the release, or that of another run that was faster.
+
+use std::time::Duration;
+
+use super::prepared::Work;
+use crate::error::Result;
+use crate::release::commit::Commit;
+use crate::release::guard;
+use crate::release::manifest::Manifest;
+use crate::release::phase::Phase;
+
+/// A run whose files were read back and keep every promise.
+pub(super) struct Verified<'a> {
+    pub work: Work<'a>,
+    pub manifest: Manifest,
+}
+
+/// A run that readers see, if it won.
+pub(super) struct Committed {
+    pub commit: Commit,
+    pub manifest: Manifest,
+    /// How long each phase took.
+    pub times: Vec<(Phase, Duration)>,
+}
+
+impl Verified<'_> {
+    /// Makes the release visible, if what was read is still there unchanged.
+    pub(super) async fn commit(self) -> Result<Committed> {
+        let Self { work: Work { run, source, opened, sink, ledger, observer, mut times, .. }, mut manifest } = self;
+        let phase = Phase::Commit.begin();
+        source.confirm().await?;
+        if let Some(public) = &opened.public {
+            public.source.confirm().await?;
+        }
+        observer(Phase::Commit, None, 0);
+        guard::record_earlier(&ledger, &sink, &run.job.sink, &mut manifest).await?;
+        run.stage(None);
+        let manifest = manifest.released()?;
+        let commit = ledger.commit(&sink, &manifest).await?;
+        times.push(phase.done());
+        Ok(Committed { commit, manifest, times })
+    }
+}

@@ -1,0 +1,121 @@
+//! Prepared, then surveyed: source, sink and policy fit each other, and pass 1 has found the cells.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::DataFrame;
+
+use super::{Observer, Outcome, Run};
+use crate::audit::dependencies::{self, DependencyScore};
+use crate::error::Result;
+use crate::operator::Blueprint;
+use crate::release::guard;
+use crate::release::ledger::Ledger;
+use crate::release::phase::{Begun, Phase};
+use crate::source::Source;
+use crate::source::public::Public;
+use crate::storage::Location;
+use crate::treatment::Treatment;
+
+/// What a run reads.
+pub(super) struct Opened {
+    /// Rows to anonymise: those of the source, beside those of the public table if there is one.
+    pub input: LogicalPlan,
+    /// What happens to the columns.
+    pub treatment: Arc<Treatment>,
+    /// The public table of the presence rule.
+    pub public: Option<Public>,
+    /// Rows of the source alone, with their identifiers replaced.
+    pub rows: LogicalPlan,
+    /// Rows of the source as they are.
+    pub scanned: LogicalPlan,
+}
+
+/// What every stage of a run works with.
+pub(super) struct Work<'a> {
+    pub run: &'a Run,
+    pub source: &'a Source,
+    pub opened: Opened,
+    pub sink: Location,
+    pub ledger: Ledger,
+    /// Identity of the run.
+    pub id: String,
+    pub observer: &'a Observer<'a>,
+    /// The phases that are over.
+    pub times: Vec<(Phase, Duration)>,
+}
+
+impl<'a> Work<'a> {
+    /// Opens source and sink.
+    pub(super) async fn open(run: &'a Run, source: &'a Source, observer: &'a Observer<'a>) -> Result<Self> {
+        let opened = run.open(source).await?;
+        let sink = run.sink()?;
+        let id = run.run_id(source, opened.public.as_ref(), &opened.treatment);
+        let ledger = Ledger::of(&run.job, &opened.treatment)?;
+        Ok(Self { run, source, opened, sink, ledger, id, observer, times: Vec::new() })
+    }
+
+    /// The release of the same run, if it has been made before.
+    pub(super) async fn released_before(&self) -> Result<Option<Outcome>> {
+        let Some(done) = self.ledger.committed(&self.sink, &self.id).await? else { return Ok(None) };
+        let outcome = self.run.already(done, self.source, self.public_identity())?;
+        if let Outcome::AlreadyDone(manifest) = &outcome {
+            self.ledger.settle(&self.sink, manifest).await?;
+        }
+        Ok(Some(outcome))
+    }
+
+    /// Sees to it that nothing stands in the way of the run.
+    pub(super) async fn prepare(mut self, phase: Begun) -> Result<Prepared<'a>> {
+        let Opened { treatment, public, rows, scanned, .. } = &self.opened;
+        self.ledger.refuse_foreign(&self.sink).await?;
+        guard::ensure_first_release(&self.ledger, &self.sink, &self.run.job.sink).await?;
+        if let (Some(public), Some(rule)) = (public, &self.run.policy.privacy.presence) {
+            public.hold_everybody(&self.frame(scanned), rule).await?;
+        }
+        self.run.foresee(rows, treatment).await?;
+        let public_files = public.as_ref().map_or(0, |public| public.source.file_count());
+        phase.count("files", (self.source.file_count() + public_files) as u64);
+        self.times.push(phase.done());
+        Ok(Prepared { work: self })
+    }
+
+    /// Identity of the public table as it is now.
+    pub(super) fn public_identity(&self) -> Option<String> {
+        self.opened.public.as_ref().map(|public| self.run.identity(&public.source))
+    }
+
+    /// A plan of this run as a data frame of its session.
+    pub(super) fn frame(&self, plan: &LogicalPlan) -> DataFrame {
+        DataFrame::new(self.run.context.state(), plan.clone())
+    }
+}
+
+/// A run that may begin.
+pub(super) struct Prepared<'a> {
+    work: Work<'a>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Pass 1.
+    pub(super) async fn survey(self) -> Result<Surveyed<'a>> {
+        let mut work = self.work;
+        let phase = Phase::Survey.begin();
+        let Opened { input, treatment, .. } = &work.opened;
+        let held = dependencies::check(&work.frame(input), treatment).await?;
+        let blueprint = work.run.survey(input, Arc::clone(treatment), work.observer).await?;
+        phase.count("rows", blueprint.rows_told());
+        phase.count("cells", blueprint.survey.tree.cells() as u64);
+        work.times.push(phase.done());
+        Ok(Surveyed { work, blueprint, held })
+    }
+}
+
+/// A run that knows its cells.
+pub(super) struct Surveyed<'a> {
+    pub work: Work<'a>,
+    pub blueprint: Arc<Blueprint>,
+    /// How far the dependencies hold in the source.
+    pub held: Vec<DependencyScore>,
+}

@@ -1,0 +1,107 @@
+//! Staged: pass 2 has grouped and written the rows, and nobody sees them yet.
+
+use std::sync::Arc;
+
+use object_store::path::Path;
+
+use super::prepared::{Surveyed, Work};
+use crate::audit::Inferred;
+use crate::audit::dependencies::DependencyScore;
+use crate::audit::inference::{self, Verdict};
+use crate::error::Result;
+use crate::measure::Groups;
+use crate::operator::Blueprint;
+use crate::release::lease::Lease;
+use crate::release::phase::Phase;
+use crate::release::{commit, verify};
+use crate::storage::Location;
+use crate::write::{Written, unique_name};
+
+/// The folder of a run below its sink, kept from `gc` by a lease.
+pub(super) struct Folder {
+    sink: Location,
+    name: String,
+    lease: Lease,
+}
+
+impl Folder {
+    /// Makes a folder for what a run is about to write.
+    pub(super) async fn open(work: &Work<'_>) -> Result<Self> {
+        let (sink, name) = (work.sink.clone(), format!("data/run={}.{}", work.id, unique_name()));
+        work.run.stage(Some((sink.clone(), sink.at(&name))));
+        let lease = Lease::take(&sink, &sink.at(&name)).await?;
+        Ok(Self { sink, name, lease })
+    }
+
+    /// Name below the sink.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn path(&self) -> Path {
+        self.sink.at(&self.name)
+    }
+
+    /// Gives the lease back; what was written stays.
+    pub(super) async fn keep(self) {
+        self.lease.release().await;
+    }
+
+    /// Leaves the lease where it is: the next run sees from it that something is left to do.
+    pub(super) fn leave_unsettled(self) {
+        drop(self.lease);
+    }
+
+    /// Gives the lease back, and removes what was written.
+    pub(super) async fn discard(self) {
+        let (sink, path) = (self.sink.clone(), self.path());
+        self.lease.release().await;
+        commit::discard(&sink, &path).await;
+    }
+}
+
+impl<'a> Surveyed<'a> {
+    /// Pass 2, into a folder. Where a reader could infer too much by the dependencies of the policy, less is published, and
+    /// the pass begins again.
+    pub(super) async fn stage(self, folder: &'a Folder) -> Result<Staged<'a>> {
+        let Self { mut work, mut blueprint, held } = self;
+        let (run, path) = (work.run, folder.path());
+        let phase = Phase::Group.begin();
+        let (files, measures, inferred) = loop {
+            let target = run.target(&work.sink, &path, &work.id, &blueprint.treatment);
+            let (files, measures) =
+                run.group(work.opened.input.clone(), &blueprint, target, work.observer, &phase).await?;
+            if run.policy.dependencies.is_empty() {
+                break (files, measures, None);
+            }
+            let treatment = &blueprint.treatment;
+            let written = verify::open_written(&run.context, &work.sink, folder.name(), &files, treatment).await?;
+            match inference::weigh(&written, &work.frame(&work.opened.rows), treatment).await? {
+                Verdict::Publish(inferred) => break (files, measures, inferred),
+                Verdict::Withhold(treatment) => {
+                    commit::discard_untold(&work.sink, &path, &[]).await?;
+                    blueprint = Arc::new(Blueprint::new(Arc::new(*treatment), blueprint.survey.clone())?);
+                }
+            }
+        };
+        if run.engine.is_remote() {
+            commit::discard_untold(&work.sink, &path, &files).await?;
+        }
+        work.times.push(phase.done());
+        Ok(Staged { work, blueprint, held, folder, files, measures, inferred })
+    }
+}
+
+/// A run whose files are written.
+pub(super) struct Staged<'a> {
+    pub work: Work<'a>,
+    /// What the rows were made by.
+    pub blueprint: Arc<Blueprint>,
+    pub held: Vec<DependencyScore>,
+    pub folder: &'a Folder,
+    pub files: Vec<Written>,
+    /// What pass 2 has measured.
+    pub measures: Groups,
+    /// What the dependencies tell a reader.
+    pub inferred: Option<Inferred>,
+}

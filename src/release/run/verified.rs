@@ -1,0 +1,220 @@
+//! Verified: what was staged has been read back and checked, and a manifest tells of it.
+
+use std::sync::Arc;
+
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::DataFrame;
+
+use super::committed::Verified;
+use super::prepared::Work;
+use super::staged::Staged;
+use crate::audit::judge::classification;
+use crate::audit::{PopulationRisk, dependencies, presence, queries};
+use crate::error::{Error, Result};
+use crate::operator::Blueprint;
+use crate::release::agreement::{REENACTABLE, roles, rule_names};
+use crate::release::anatomy::Tables;
+use crate::release::engine::Verifier;
+use crate::release::manifest::{
+    CellRows, FORMAT, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification,
+};
+use crate::release::phase::Phase;
+use crate::release::verify;
+use crate::treatment::Treatment;
+use crate::verify::{Finding, Found, Look, check_max_loss, check_order, verify_people, verify_rows};
+use crate::write::stored_schema;
+
+impl<'a> Staged<'a> {
+    /// Reads back what was written; what breaks a promise is an error.
+    pub(super) async fn verify(self) -> Result<Verified<'a>> {
+        let phase = Phase::Verify.begin();
+        (self.work.observer)(Phase::Verify, None, self.blueprint.rows_told());
+        let files = self.output_files().await?;
+        let Checked { found, table, population } = self.check(&files).await?;
+        let treatment = &self.blueprint.treatment;
+        let cm = match &treatment.policy.measures.class {
+            Some(label) => {
+                classification(&table, treatment, label, self.measures.suppressed_told().unwrap_or(0)).await?
+            }
+            None => None,
+        };
+        let population = self.estimate_population(population, &found).await?;
+        let mut manifest = self.manifest(files, found);
+        manifest.scores.cm = cm;
+        manifest.population = population.known();
+        if treatment.policy.privacy.presence.is_some() {
+            manifest.round_unpublished();
+        }
+        manifest.scores.queries = self.answer_queries(&manifest).await?;
+        let Self { mut work, held, measures, inferred, .. } = self;
+        manifest.dependencies = dependencies::score(held, &measures.dependencies);
+        manifest.verification.inference = inferred;
+        phase.count("rows", manifest.rows);
+        phase.count("classes", manifest.verification.classes.count);
+        phase.count("smallest_class", manifest.verification.classes.smallest);
+        work.times.push(phase.done());
+        Ok(Verified { work, manifest })
+    }
+
+    /// The files with their checksums, as they are in the sink.
+    async fn output_files(&self) -> Result<Vec<OutputFile>> {
+        let mut files = Vec::new();
+        for file in &self.files {
+            let path = verify::released_path(&self.work.sink, self.folder.name(), file);
+            let blake3 = verify::checksum(&self.work.sink, &path).await?;
+            let blake3 = blake3.ok_or_else(|| Error::Retry(format!("`{path}` was written but is not there")))?;
+            files.push(OutputFile { path, rows: file.rows, size: file.size, blake3 });
+        }
+        Ok(files)
+    }
+
+    /// Checks the files against every promise.
+    async fn check(&self, files: &[OutputFile]) -> Result<Checked> {
+        let Self { work, blueprint, measures, .. } = self;
+        let (context, sink) = (&work.run.context, &work.sink);
+        let treatment = &blueprint.treatment;
+        let rows = blueprint.survey.source_rows().saturating_sub(measures.loss.suppressed());
+        let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Verify, Some(plan), rows);
+        let plans = Verifier { engine: work.run.engine.as_ref(), rows, watch: &watch };
+        let (form, output) = (treatment.form(), Some(treatment.output.as_ref()));
+        let columns = verify::check_types(context, sink, files, treatment).await?;
+        Finding::refuse(&columns.findings)?;
+        let (table, links) = verify::readable(&plans, context, sink, files, form, output).await?;
+        let mut found = verify_rows(&plans, &table, treatment, &blueprint.slices, rows, Look::Guarded).await?;
+        found.findings.extend(links);
+        let published = verify::published_files(sink, files);
+        found.findings.extend(check_order(&plans, context, &published, &treatment.class_columns()).await?);
+        let input = work.frame(&work.opened.input);
+        found.findings.extend(check_max_loss(&plans, &table, &input, treatment).await?);
+        let mut population = PopulationRisk::default();
+        if let Some(public) = &work.opened.public {
+            let (findings, linkage) = presence::verify(&table, public, context, treatment).await?;
+            found.findings.extend(findings);
+            population.link(&linkage);
+        }
+        found.findings.extend(self.check_people(&plans, &table).await?);
+        if let Some(suppressed) = measures.suppressed_told().filter(|rows| *rows > 0) {
+            found.findings.iter_mut().for_each(|finding| explain_shift(treatment, suppressed, finding));
+        }
+        Finding::refuse(&found.findings)?;
+        Ok(Checked { found, table, population })
+    }
+
+    /// Checks that classes hold enough people, where a row is not a person.
+    async fn check_people(&self, plans: &Verifier<'_>, table: &DataFrame) -> Result<Vec<Finding>> {
+        let treatment = &self.blueprint.treatment;
+        let Some(people) = &self.measures.people else {
+            let message = "the people of the published classes were not counted".to_owned();
+            let uncounted = treatment.person.is_some().then(|| Finding { rule: "person".into(), count: 1, message });
+            return Ok(uncounted.into_iter().collect());
+        };
+        let counts = PeopleCounts::from(people);
+        let (columns, k) = (treatment.class_columns(), treatment.policy.privacy.k);
+        let found = verify_people(plans, table, &columns, &counts.classes.by_size, &counts.digest, k).await?;
+        Ok(found.into_iter().collect())
+    }
+
+    /// Estimates the risk in a population of which the source is a sample, if the job tells how many people it has.
+    async fn estimate_population(&self, mut population: PopulationRisk, found: &Found) -> Result<PopulationRisk> {
+        let treatment = &self.blueprint.treatment;
+        if let Some(people) = treatment.policy.measures.population {
+            let source = self.work.frame(&self.work.opened.scanned);
+            let before = verify::count_classes(&source, &treatment.quasi_names()).await?;
+            population.estimate(people, &before, &found.classes);
+        }
+        Ok(population)
+    }
+
+    /// Answers the queries that the job asks for from the files; the usual few have been answered cell by cell. They are
+    /// drawn over the domain of the source, which not even a log may tell when rows of it were left out.
+    async fn answer_queries(&self, manifest: &Manifest) -> Result<Option<QueryScores>> {
+        let Work { run, sink, opened, .. } = &self.work;
+        if run.policy.measures.queries.is_none() || !self.measures.is_whole() {
+            return Ok(manifest.scores.queries.clone());
+        }
+        // Of two tables, the one with the quasi-identifiers.
+        let published = match Tables::of(&run.context, sink, &manifest.files, manifest.form()).await? {
+            Some(tables) => tables.quasi().clone(),
+            None => {
+                let output = Some(self.blueprint.treatment.output.as_ref());
+                verify::open(&run.context, sink, &manifest.files, output).await?
+            }
+        };
+        let error = queries::answer(&self.work.frame(&opened.rows), &published, &self.blueprint).await?;
+        Ok(error.map(QueryScores::from))
+    }
+
+    fn manifest(&self, files: Vec<OutputFile>, found: Found) -> Manifest {
+        let Work { run, source, opened, .. } = &self.work;
+        let (blueprint, measures, policy): (&Blueprint, _, _) = (&self.blueprint, &self.measures, &run.policy);
+        let treatment = &blueprint.treatment;
+        let public = opened.public.as_ref();
+        let tuned = &blueprint.survey.tuned;
+        let delta = tuned.delta.map(|delta| ("delta".to_owned(), delta));
+        let s = tuned.s.map(|s| ("s".to_owned(), s as f64));
+        let columns: Vec<String> = treatment.quasi.iter().map(|column| column.name.clone()).collect();
+        let k = policy.privacy.k;
+        let classes = &found.classes;
+        let schema = stored_schema(&treatment.output);
+        Manifest {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            run: self.work.id.clone(),
+            committed: jiff::Timestamp::now().to_string(),
+            policy: policy.hash.clone(),
+            k,
+            method: policy.method.name.as_str().to_owned(),
+            seed: policy.method.seed,
+            warnings: policy.method.seed.map(|_| REENACTABLE.to_owned()).into_iter().collect(),
+            earlier_releases: None,
+            form: Some(treatment.form()).filter(|form| form.is_numbered()),
+            slices: if treatment.form().is_numbered() { treatment.named(&blueprint.slices) } else { Vec::new() },
+            tuned: delta.into_iter().chain(s).collect(),
+            input: source.input().to_vec(),
+            snapshot: run.identity(source),
+            public: public.map(|public| public.source.input().to_vec()).unwrap_or_default(),
+            public_snapshot: self.work.public_identity().unwrap_or_default(),
+            data: self.folder.name().to_owned(),
+            files,
+            schema: schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect(),
+            class_columns: treatment.class_columns(),
+            roles: roles(treatment),
+            rows_read: blueprint.survey.source_rows(),
+            rows: measures.loss.rows(),
+            suppressed: measures.loss.suppressed(),
+            dropped: blueprint.survey.dropped,
+            rounded: false,
+            cells: blueprint.survey.tree.cells(),
+            cell_rows: CellRows::of(measures.cells),
+            scores: Scores::new(measures, classes, k, &columns),
+            dependencies: Vec::new(),
+            population: None,
+            verification: Verification {
+                rules: rule_names(treatment, &blueprint.rules),
+                classes: classes.into(),
+                inference: None,
+                people: measures.people.as_ref().map(PeopleCounts::from),
+                attained: found.figures,
+            },
+        }
+    }
+}
+
+/// What was found in the files.
+struct Checked {
+    found: Found,
+    /// The published rows.
+    table: DataFrame,
+    population: PopulationRisk,
+}
+
+/// Suppressed rows are part of the table that groups were compared with, and not of the one that is published.
+fn explain_shift(treatment: &Treatment, suppressed: u64, finding: &mut Finding) {
+    let rules = treatment.policy.privacy.rules();
+    if rules.iter().any(|listed| listed.name == finding.rule && listed.rule.needs().table) {
+        finding.message += &format!(
+            "; {suppressed} rows were suppressed, which changes the table that groups are compared with: allow none \
+             (privacy.max-suppression = 0), or a wider bound"
+        );
+    }
+}
