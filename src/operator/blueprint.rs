@@ -21,6 +21,7 @@ use crate::permutation::Slices;
 use crate::policy::{Form, Inference, presence_rule};
 use crate::privacy::inference::HiddenFromReaders;
 use crate::privacy::{Rules, within};
+use crate::secret::Purpose;
 use crate::survey::{Survey, method, rules, survey};
 use crate::treatment::Treatment;
 
@@ -120,7 +121,7 @@ impl Blueprint {
         } else {
             Vec::new()
         };
-        let labels = Labels::new(survey.tree.cells())?;
+        let labels = Labels::new(survey.tree.cells(), &mut treatment.key.rng(Purpose::CellOrder, 0))?;
         Ok(Self {
             treatment,
             survey,

@@ -1,13 +1,14 @@
 //! One cell, from its rows to its published rows: encode, group, settle, recode, measure.
 //!
 //! The result depends on the content of the cell and on the secret key of the run alone. Rows are first put into an order
-//! by a keyed hash of what is read of them, so it does not matter how they arrived. They leave group by group; whoever
-//! publishes them brings them into an order that follows from what is published.
+//! by a keyed hash of what is read of them, so it does not matter how they arrived. They leave class by class, in an order
+//! that follows from what is published of them and from the key: how groups were made, and how they grew, does not show.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
 use datafusion::arrow::compute::{filter, take};
 
 use super::measure::measure;
@@ -73,18 +74,18 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     let grouped = Instant::now();
     let mut groups = Groups::new(&table, &grouping, &order);
     let raised = blueprint.combined.as_ref().map(|combined| combined.raise(&table, &grouping));
-    let (mut published, mut losses) = publish(blueprint, cell, rows, &groups, raised.as_ref())?;
-    let safe = without_clashes(blueprint, &groups, &published)?;
+    let mut published = publish(blueprint, cell, rows, &mut groups, raised.as_ref())?;
+    let safe = without_clashes(blueprint, &groups, &published.classes)?;
     if let Some(safe) = &safe {
         groups = Groups::new(&table, safe, &order);
-        (published, losses) = publish(blueprint, cell, rows, &groups, None)?;
+        published = publish(blueprint, cell, rows, &mut groups, None)?;
     }
-    let mut measures = measure(blueprint, rows, &table, &groups, &losses, raised.as_ref())?;
+    let mut measures = measure(blueprint, rows, &table, &groups, &published.losses, raised.as_ref())?;
     measures.loss.add_suppressed(dropped);
-    measures.people = people(blueprint, rows, &groups, &published)?;
+    measures.people = people(blueprint, rows, &groups, &published.classes)?;
     measures.cells = Cells::one(measures.loss.rows());
     Ok(Cell {
-        rows: published,
+        rows: published.rows,
         measures,
         encoding: encoded - started,
         grouping: grouped - encoded,
@@ -175,74 +176,96 @@ fn people(
     blueprint: &Blueprint,
     rows: &RecordBatch,
     groups: &Groups<'_>,
-    published: &RecordBatch,
+    classes: &[ArrayRef],
 ) -> Result<Option<People>> {
     let Some(persons) = person_hashes(blueprint, rows)? else { return Ok(None) };
-    let classes = class_hashes(&class_columns(blueprint, published), published.num_rows())?;
-    let persons = groups.rows().values().iter().map(|&row| persons[row as usize]).collect::<Vec<_>>();
-    Ok(Some(People::count(classes.into_iter().zip(persons))))
+    let classes = class_hashes(classes, groups.grouping.len())?;
+    let of_group = groups.grouping.iter().map(|rows| groups.table.members_of(rows));
+    let persons = classes.into_iter().zip(of_group).flat_map(|(class, rows)| {
+        rows.map(|row| (class, persons[groups.order[row as usize] as usize])).collect::<Vec<_>>()
+    });
+    Ok(Some(People::count(persons)))
 }
 
-/// The published columns that make up a class.
-fn class_columns(blueprint: &Blueprint, published: &RecordBatch) -> Vec<ArrayRef> {
-    let names = blueprint.treatment.class_columns();
-    names.iter().filter_map(|name| published.column_by_name(name)).cloned().collect()
+/// What the groups of a cell have become.
+struct Published {
+    /// The rows, with their columns in the order of the source.
+    rows: RecordBatch,
+    /// The loss of every group per quasi-identifier.
+    losses: Vec<Vec<f64>>,
+    /// The columns that make up a class, with a value for every group.
+    classes: Vec<ArrayRef>,
 }
 
-/// The published columns in the order of the source, and the loss of every group per quasi-identifier.
+/// Publishes the groups of a cell.
 fn publish(
     blueprint: &Blueprint,
     cell: u32,
     rows: &RecordBatch,
-    groups: &Groups<'_>,
+    groups: &mut Groups<'_>,
     raised: Option<&Raised>,
-) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
+) -> Result<Published> {
     let (treatment, slices) = (&blueprint.treatment, &blueprint.slices);
-    if treatment.form().is_two_tables() {
+    if !treatment.form().is_numbered() {
+        return generalise(blueprint, rows, groups);
+    }
+    let numbers = recode::permuted::group_numbers(treatment, cell, groups);
+    let (rows, losses) = if treatment.form().is_two_tables() {
         let losses = vec![vec![0.0; groups.grouping.len()]; blueprint.axes.len()];
-        return Ok((recode::anatomy::publish(treatment, slices, cell, rows, groups)?, losses));
+        (recode::anatomy::publish(treatment, slices, cell, rows, groups, &numbers)?, losses)
+    } else {
+        let raised = raised.map(|raised| (blueprint.coders.as_slice(), raised));
+        recode::permuted::publish(treatment, slices, cell, rows, groups, &numbers, raised)?
+    };
+    Ok(Published { rows, losses, classes: vec![Arc::new(UInt64Array::from(numbers))] })
+}
+
+/// Publishes groups by values that cover their rows.
+fn generalise(blueprint: &Blueprint, rows: &RecordBatch, groups: &mut Groups<'_>) -> Result<Published> {
+    let treatment = &blueprint.treatment;
+    let mut quasi = Vec::with_capacity(blueprint.coders.len());
+    for (axis, coder) in blueprint.coders.iter().enumerate() {
+        quasi.push(recode::publish(coder, axis, rows.column(coder.column().index), groups)?);
     }
-    if treatment.form().is_permuted() {
-        return recode::permuted::publish(treatment, &blueprint.coders, slices, cell, rows, groups, raised);
-    }
-    let kept = groups.rows();
-    let mut columns: Vec<ArrayRef> = Vec::new();
-    let mut losses = Vec::new();
-    let mut coders = blueprint.coders.iter().enumerate();
-    for (column, role) in rows.columns().iter().zip(&blueprint.treatment.roles) {
+    let classes: Vec<ArrayRef> = quasi.iter().flat_map(|published| &published.columns).cloned().collect();
+    let columns = || rows.columns().iter().zip(&treatment.roles);
+    let rest: Vec<ArrayRef> = columns()
+        .filter(|(_, role)| matches!(role, Role::Sensitive | Role::Kept))
+        .map(|(column, _)| Arc::clone(column))
+        .collect();
+    let key = treatment.key.number(Purpose::PublishedOrder, 0);
+    let class_of_group = row_hashes(&classes, groups.grouping.len(), key)?;
+    groups.order_by_content(&class_of_group, &row_hashes(&rest, rows.num_rows(), key)?);
+    let (mut published, mut of_quasi) = (Vec::with_capacity(treatment.output.fields().len()), quasi.iter());
+    for (column, role) in columns() {
         match role {
             Role::Identifier => {}
-            Role::Sensitive | Role::Kept => columns.push(take(column, &kept, None)?),
+            Role::Sensitive | Role::Kept => published.push(take(column, groups.rows(), None)?),
             Role::Quasi => {
-                if let Some((axis, coder)) = coders.next() {
-                    let published = recode::publish(coder, axis, column, groups)?;
-                    columns.extend(published.columns);
-                    losses.push(published.losses);
+                for column in of_quasi.next().into_iter().flat_map(|quasi| &quasi.columns) {
+                    published.push(groups.expand(column)?);
                 }
             }
         }
     }
-    let schema = std::sync::Arc::clone(&blueprint.treatment.output);
-    Ok((RecordBatch::try_new(schema, columns)?, losses))
+    let rows = RecordBatch::try_new(Arc::clone(&treatment.output), published)?;
+    let losses = quasi.into_iter().map(|published| published.losses).collect();
+    Ok(Published { rows, losses, classes })
 }
 
 /// Groups that publish the same values are one class to a reader, and range diversity of a class may be worse than that
 /// of each group in it. Where a class of this cell breaks a rule, its groups are given up, the last first, until it does
 /// not; none: every class is as good as its groups. Classes that reach beyond the cell are seen by the verification.
-fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, published: &RecordBatch) -> Result<Option<Grouping>> {
+fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, classes: &[ArrayRef]) -> Result<Option<Grouping>> {
     // Groups among public rows lie apart, so each is a class of its own.
     if blueprint.rules.others.is_empty() || groups.table.members.is_some() {
         return Ok(None);
     }
-    let hashes = row_hashes(&class_columns(blueprint, published), published.num_rows(), 0)?;
-    let mut classes: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-    let mut first = 0;
-    for (group, rows) in groups.grouping.iter().enumerate() {
-        classes.entry(hashes[first]).or_default().push(group);
-        first += rows.len();
-    }
+    let hashes = row_hashes(classes, groups.grouping.len(), 0)?;
+    let mut groups_of: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    hashes.into_iter().enumerate().for_each(|(group, class)| groups_of.entry(class).or_default().push(group));
     let mut given_up: BTreeSet<usize> = BTreeSet::new();
-    for mut members in classes.into_values() {
+    for mut members in groups_of.into_values() {
         while members.len() > 1 {
             let rows: Vec<u32> = members.iter().flat_map(|&group| groups.grouping.group(group)).copied().collect();
             if blueprint.rules.hold(&GroupView::new(groups.table, &rows)) {

@@ -4,6 +4,9 @@
 //! of partitions. Of a few dozen cells one partition would get half as many again as another, and the others would wait
 //! for it. So the key is not the number of a cell but a label, chosen so that the hashes of one label after the other
 //! leave 0, 1, 2 and so on: every partition gets as many cells as every other, or one more.
+//!
+//! Rows leave a partition cell by cell, sorted by label. Which cell has which label is drawn from the key of the run, so
+//! that this order does not show the tree of cuts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,6 +16,7 @@ use datafusion::common::hash_utils::create_hashes;
 use datafusion::physical_plan::repartition::REPARTITION_RANDOM_STATE;
 
 use crate::error::Result;
+use crate::secret::SecretRng;
 
 /// Divisible by every number of partitions up to ten, and by 12, 14, 15, 16, 18, 20, 24 and more.
 const REMAINDERS: usize = 5040;
@@ -28,8 +32,8 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Labels for so many cells: the same wherever they are made.
-    pub(super) fn new(cells: usize) -> Result<Self> {
+    /// Labels for so many cells: the same wherever they are made by the same random numbers.
+    pub(super) fn new(cells: usize, rng: &mut SecretRng) -> Result<Self> {
         let mut of_cells = vec![0; cells];
         // The next cell that wants a label whose hash leaves this remainder.
         let mut next: Vec<usize> = (0..REMAINDERS).collect();
@@ -48,6 +52,7 @@ impl Labels {
             }
             first += TOGETHER;
         }
+        rng.shuffle(&mut of_cells);
         let cells = (0..).zip(&of_cells).map(|(cell, label)| (*label, cell)).collect();
         Ok(Self { of_cells, cells })
     }
@@ -72,11 +77,16 @@ mod tests {
     use datafusion::physical_plan::repartition::BatchPartitioner;
 
     use super::*;
+    use crate::secret::{Purpose, RunKey};
+
+    fn labels(cells: usize, seed: u64) -> Labels {
+        Labels::new(cells, &mut RunKey::from_seed(seed).rng(Purpose::CellOrder, 0)).unwrap()
+    }
 
     #[test]
     fn an_exchange_deals_cells_out_evenly() {
         for cells in [1, 2, 7, 76, 764, 12_000] {
-            let labels = Labels::new(cells).unwrap();
+            let labels = labels(cells, 1);
             let keys: ArrayRef = Arc::new((0..cells as u32).map(|cell| labels.of(cell)).collect::<UInt32Array>());
             let rows = RecordBatch::try_from_iter([("cell", keys)]).unwrap();
             for partitions in [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 48] {
@@ -96,8 +106,18 @@ mod tests {
 
     #[test]
     fn every_label_leads_back_to_its_cell() {
-        let labels = Labels::new(6000).unwrap();
+        let labels = labels(6000, 1);
         assert!((0..6000).all(|cell| labels.cell(labels.of(cell)) == Some(cell)));
         assert_eq!(labels.cell(u32::MAX), None);
+    }
+
+    #[test]
+    fn the_order_of_cells_follows_the_key() {
+        let order = |seed| {
+            let labels = labels(100, seed);
+            (0..100).map(|cell| labels.of(cell)).collect::<Vec<_>>()
+        };
+        assert_eq!(order(1), order(1));
+        assert_ne!(order(1), order(2));
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Order must not tell what the separation hides. So the rows of a group stand in an order that follows from the left
 //! columns alone on the left, and from the right columns alone on the right; that of the grouping, which knows both, is
-//! forgotten.
+//! forgotten. Groups stand in the order of their numbers, which are random.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Builder, UInt64Build
 use datafusion::arrow::compute::take;
 
 use super::Groups;
-use super::permuted::{arrange, sizes};
+use super::permuted::{arrange, order_by_number, sizes};
 use crate::encode::row_hashes;
 use crate::error::Result;
 use crate::permutation::Slices;
@@ -23,7 +23,7 @@ use crate::policy::Role;
 use crate::secret::Purpose;
 use crate::treatment::Treatment;
 
-/// Publishes the groups of a cell, numbered at random. In the form that permutes, the slices of the left side change places
+/// Publishes the groups of a cell under their numbers. In the form that permutes, the slices of the left side change places
 /// inside their group.
 pub fn publish(
     treatment: &Treatment,
@@ -31,6 +31,7 @@ pub fn publish(
     cell: u32,
     rows: &RecordBatch,
     groups: &Groups<'_>,
+    group_numbers: &[u64],
 ) -> Result<RecordBatch> {
     let of = |roles: &[Role]| -> Vec<ArrayRef> {
         let columns = rows.columns().iter().zip(&treatment.roles);
@@ -43,9 +44,7 @@ pub fn publish(
     let published = groups.grouping.rows().len();
     let (mut left, mut right) = (UInt32Builder::with_capacity(published), UInt32Builder::with_capacity(published));
     let (mut numbers, mut counts) = (UInt64Builder::with_capacity(published), UInt64Builder::with_capacity(published));
-    let mut rng = treatment.key.rng(Purpose::GroupNumbers, cell.into());
-    for members in groups.batch_rows() {
-        let number = rng.next_u64();
+    for (members, &number) in groups.batch_rows().zip(group_numbers) {
         let mut ordered: Vec<(u64, u32)> = members.map(|row| (left_keys[row], row as u32)).collect();
         ordered.sort_unstable();
         // One row of each combination of sensitive values, and how often it occurs.
@@ -81,5 +80,6 @@ pub fn publish(
     columns.push(Arc::new(numbers.finish()));
     columns.extend(taken(&sensitive, &mut right)?);
     columns.push(Arc::new(counts.finish()));
-    Ok(RecordBatch::try_new(Arc::clone(&treatment.output), columns)?)
+    let published = RecordBatch::try_new(Arc::clone(&treatment.output), columns)?;
+    order_by_number(&published, group_numbers, &sizes(groups))
 }

@@ -36,33 +36,56 @@ pub struct Groups<'a> {
     pub grouping: &'a Grouping,
     /// Batch row of every table row.
     pub order: &'a [u32],
-    /// Group of every published row, ascending.
+    /// Batch row of every published row.
+    rows: UInt32Array,
+    /// Group of every published row.
     group_of_row: UInt32Array,
 }
 
 /// One quasi-identifier, published.
 #[derive(Debug)]
 pub struct Published {
-    /// One or two columns, a row for every published row.
+    /// One or two columns, a value for every group.
     pub columns: Vec<ArrayRef>,
     /// Loss of every group.
     pub losses: Vec<f64>,
 }
 
 impl<'a> Groups<'a> {
-    /// Groups of `table`, whose row r is row `order[r]` of the batch.
+    /// Groups of `table`, whose row r is row `order[r]` of the batch. Rows stand group by group, as these were made.
     pub fn new(table: &'a Table, grouping: &'a Grouping, order: &'a [u32]) -> Self {
         let published = |rows: &[u32]| rows.iter().filter(|&&row| table.is_member(row)).count();
         let repeated =
             (0_u32..).zip(grouping.iter()).flat_map(|(group, rows)| std::iter::repeat_n(group, published(rows)));
         let group_of_row = UInt32Array::from_iter_values(repeated);
-        Self { table, grouping, order, group_of_row }
+        let members = grouping.rows().iter().filter(|&&row| table.is_member(row));
+        let rows = members.map(|&row| order[row as usize]).collect();
+        Self { table, grouping, order, rows, group_of_row }
     }
 
     /// Batch rows in published order.
-    pub fn rows(&self) -> UInt32Array {
-        let published = self.grouping.rows().iter().filter(|&&row| self.table.is_member(row));
-        published.map(|&row| self.order[row as usize]).collect()
+    pub fn rows(&self) -> &UInt32Array {
+        &self.rows
+    }
+
+    /// Brings the published rows into an order that follows from hashes of what is published: by that of the class of
+    /// their group, then by that of their other columns. Groups of one class mingle, so that nothing shows how rows were
+    /// grouped, and rows of a class stay together.
+    pub fn order_by_content(&mut self, class_of_group: &[u64], rest_of_row: &[u64]) {
+        let mut groups: Vec<u32> = (0..self.grouping.len() as u32).collect();
+        groups.sort_unstable_by_key(|&group| class_of_group[group as usize]);
+        let mut placed: Vec<(u64, u32, u32)> = Vec::with_capacity(self.rows.len());
+        for class in groups.chunk_by(|&a, &b| class_of_group[a as usize] == class_of_group[b as usize]) {
+            let first = placed.len();
+            for &group in class {
+                let rows = self.table.members_of(self.grouping.group(group as usize));
+                let rows = rows.map(|row| self.order[row as usize]);
+                placed.extend(rows.map(|row| (rest_of_row[row as usize], row, group)));
+            }
+            placed[first..].sort_unstable_by_key(|&(rest, ..)| rest);
+        }
+        self.rows = placed.iter().map(|&(_, row, _)| row).collect();
+        self.group_of_row = placed.iter().map(|&(.., group)| group).collect();
     }
 
     /// Batch rows of every group: what it publishes must cover all of them.
@@ -71,7 +94,7 @@ impl<'a> Groups<'a> {
     }
 
     /// Repeats one value per group for every row of the group.
-    fn expand(&self, per_group: &dyn datafusion::arrow::array::Array) -> Result<ArrayRef> {
+    pub fn expand(&self, per_group: &dyn datafusion::arrow::array::Array) -> Result<ArrayRef> {
         Ok(take(per_group, &self.group_of_row, None)?)
     }
 }
@@ -91,8 +114,7 @@ pub fn publish(coder: &Coder, axis: usize, original: &ArrayRef, groups: &Groups<
             steps::labels_of(coder, original, groups, &Steps::Calendar(calendar))?
         }
     };
-    let columns = per_group.iter().map(|array| groups.expand(array.as_ref())).collect::<Result<_>>()?;
-    Ok(Published { columns, losses })
+    Ok(Published { columns: per_group, losses })
 }
 
 /// The values of a column as text. A value that has none is an error, and never told.

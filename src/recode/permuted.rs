@@ -2,12 +2,13 @@
 //! and the group has a number. Values are as they were, or raised group by group ([`Raised`]).
 //!
 //! Permutations and numbers are drawn from the secret key of the run, so that nobody can try out which rows would have led
-//! to a published group. The rows of a group stand in an order that follows from what is published of them.
+//! to a published group. Groups stand in the order of their numbers, and the rows of a group in one that follows from what is
+//! published of them.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array, UInt64Array};
-use datafusion::arrow::compute::take;
+use datafusion::arrow::compute::{take, take_record_batch};
 
 use super::Groups;
 use crate::encode::{Coder, row_hashes};
@@ -18,39 +19,41 @@ use crate::policy::Role;
 use crate::secret::{Purpose, SecretRng};
 use crate::treatment::Treatment;
 
-/// Publishes the groups of a cell. Also says what each group loses on every quasi-identifier.
+/// Publishes the groups of a cell under their numbers. Also says what each group loses on every quasi-identifier, which is
+/// nothing where none is raised.
 pub fn publish(
     treatment: &Treatment,
-    coders: &[Coder],
     slices: &Slices,
     cell: u32,
     rows: &RecordBatch,
     groups: &Groups<'_>,
-    raised: Option<&Raised>,
+    numbers: &[u64],
+    raised: Option<(&[Coder], &Raised)>,
 ) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
     let kept = groups.rows();
-    let mut losses = vec![vec![0.0; groups.grouping.len()]; coders.len()];
+    let mut losses = vec![vec![0.0; groups.grouping.len()]; treatment.quasi.len()];
     let mut columns: Vec<Vec<ArrayRef>> = Vec::with_capacity(rows.num_columns());
-    let mut axes = 0..coders.len();
+    let mut axes = 0..treatment.quasi.len();
     for (column, role) in rows.columns().iter().zip(&treatment.roles) {
         columns.push(match (role, raised) {
             (Role::Identifier, _) => Vec::new(),
-            (Role::Quasi, Some(raised)) => {
+            (Role::Quasi, Some((coders, raised))) => {
                 let Some(axis) = axes.next() else { continue };
                 let (published, lost) = raise(&coders[axis], axis, column, groups, raised)?;
                 losses[axis] = lost;
                 published
             }
-            _ => vec![take(column, &kept, None)?],
+            _ => vec![take(column, kept, None)?],
         });
     }
     let sizes = sizes(groups);
     let mut permutation = treatment.key.rng(Purpose::Permutation, cell.into());
     let arranged = arrange(columns, slices, &sizes, &mut permutation)?;
     let mut published: Vec<ArrayRef> = arranged.into_iter().flatten().collect();
-    let mut numbers = treatment.key.rng(Purpose::GroupNumbers, cell.into());
-    published.push(Arc::new(group_numbers(&sizes, &mut numbers)));
-    Ok((RecordBatch::try_new(Arc::clone(&treatment.output), published)?, losses))
+    let of_rows = numbers.iter().zip(&sizes).flat_map(|(&number, &size)| std::iter::repeat_n(number, size));
+    published.push(Arc::new(UInt64Array::from_iter_values(of_rows)));
+    let published = RecordBatch::try_new(Arc::clone(&treatment.output), published)?;
+    Ok((order_by_number(&published, numbers, &sizes)?, losses))
 }
 
 /// Published rows of every group.
@@ -58,10 +61,23 @@ pub(super) fn sizes(groups: &Groups<'_>) -> Vec<usize> {
     groups.grouping.iter().map(|rows| groups.table.members_of(rows).count()).collect()
 }
 
-/// The number of the group of every published row: drawn at random, so that it says nothing of how groups were made. Among
-/// 64 bits no two groups of a release share one.
-pub(super) fn group_numbers(sizes: &[usize], rng: &mut SecretRng) -> UInt64Array {
-    sizes.iter().flat_map(|&size| std::iter::repeat_n(rng.next_u64(), size)).collect::<Vec<_>>().into()
+/// The numbers of the groups of a cell: drawn at random, so that they say nothing of how groups were made. Among 64 bits no
+/// two groups of a release share one.
+pub fn group_numbers(treatment: &Treatment, cell: u32, groups: &Groups<'_>) -> Vec<u64> {
+    let mut rng = treatment.key.rng(Purpose::GroupNumbers, cell.into());
+    (0..groups.grouping.len()).map(|_| rng.next_u64()).collect()
+}
+
+/// Brings groups, which stand one after another as they were made, into the order of their numbers.
+pub(super) fn order_by_number(rows: &RecordBatch, numbers: &[u64], sizes: &[usize]) -> Result<RecordBatch> {
+    let ends = sizes.iter().scan(0, |end, &size| {
+        *end += size as u32;
+        Some(*end)
+    });
+    let mut ranges: Vec<_> = numbers.iter().zip(sizes).zip(ends).collect();
+    ranges.sort_unstable_by_key(|((number, _), _)| **number);
+    let order = ranges.into_iter().flat_map(|((_, &size), end)| end - size as u32..end);
+    Ok(take_record_batch(rows, &UInt32Array::from_iter_values(order))?)
 }
 
 /// Permutes every slice inside its group and brings the rows of a group into an order that tells nothing. Columns stand as
@@ -117,7 +133,8 @@ fn raise(
     let mut place = vec![0_u32; original.len()];
     (0..).zip(parts.rows().values()).for_each(|(at, &row)| place[row as usize] = at);
     let places: UInt32Array = groups.rows().values().iter().map(|&row| Some(place[row as usize])).collect();
-    let columns = published.columns.iter().map(|column| Ok(take(column, &places, None)?)).collect::<Result<_>>()?;
+    let raised_rows = published.columns.iter().map(|column| Ok(take(&parts.expand(column)?, &places, None)?));
+    let columns = raised_rows.collect::<Result<_>>()?;
     let mut lost = vec![0.0; groups.grouping.len()];
     for ((rows, &group), loss) in raised.parts[axis].iter().zip(&raised.group_of[axis]).zip(published.losses) {
         lost[group as usize] += loss * groups.table.members_of(rows).count() as f64;

@@ -42,6 +42,10 @@ pub enum Purpose {
     GroupNumbers,
     /// The permutations inside the groups of a cell.
     Permutation,
+    /// The order in which published rows leave a cell.
+    PublishedOrder,
+    /// The order of cells.
+    CellOrder,
     /// The borders of a ladder by quantiles.
     QuantileBorders,
     /// The digest of what a run has read.
@@ -56,6 +60,8 @@ impl Purpose {
             Self::Method => b"method",
             Self::GroupNumbers => b"group numbers",
             Self::Permutation => b"permutation",
+            Self::PublishedOrder => b"published order",
+            Self::CellOrder => b"cell order",
             Self::QuantileBorders => b"quantile borders",
             Self::Snapshot => b"snapshot",
         }
@@ -191,6 +197,8 @@ mod tests {
             Purpose::Method,
             Purpose::GroupNumbers,
             Purpose::Permutation,
+            Purpose::PublishedOrder,
+            Purpose::CellOrder,
             Purpose::QuantileBorders,
         ] {
             (0..100).for_each(|cell| assert!(seen.insert(key.number(purpose, cell))));
