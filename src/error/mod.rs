@@ -69,6 +69,11 @@ impl Error {
         }
     }
 
+    /// A file of the source of which the reader cannot make sense.
+    pub(crate) fn damaged_pages() -> Self {
+        Self::Input("a file of the source is damaged: its pages are not what its footer says".into())
+    }
+
     /// Hands the error to DataFusion, from which [`Error::from`] takes it back unchanged.
     pub fn into_datafusion(self) -> DataFusionError {
         DataFusionError::External(Box::new(self))
@@ -346,5 +351,10 @@ mod tests {
         }
         let damaged = Error::from(ParquetError::EOF("footer".into()));
         assert!(matches!(damaged, Error::Input(_)), "{damaged:?}");
+        // Seen failing: offsets that lead beyond the end of a file were called a fault that passes.
+        for why in ["Requested range was invalid", "Out of range of file x, expected: 9, actual: 9"] {
+            let beyond = object_store::Error::Generic { store: "LocalFileSystem", source: why.into() };
+            assert!(matches!(Error::from(beyond), Error::Input(_)), "{why}");
+        }
     }
 }

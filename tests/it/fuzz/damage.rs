@@ -155,20 +155,23 @@ fn damage_hierarchy(rng: &mut Rng, path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
-/// The rows of damaged files as another reader finds them, but for what is dropped unread; none when it cannot.
-fn read_again(folder: &Path, case: &Case) -> Option<RecordBatch> {
+/// The rows of damaged files as another reader finds them, but for what is dropped unread.
+fn read_again(folder: &Path, case: &Case) -> Result<RecordBatch, String> {
     let dropped = |name: &String| case.identifiers.iter().any(|(other, treat)| other == name && *treat == Treat::Drop);
-    let wanted: Vec<String> =
-        case.table.schema().fields().iter().map(|field| field.name().clone()).filter(|name| !dropped(name)).collect();
+    let schema = case.table.schema();
+    let wanted: Vec<&String> = schema.fields().iter().map(|field| field.name()).filter(|name| !dropped(name)).collect();
+    let wrong = |error: &dyn std::fmt::Display| format!("released, and another reader says: {error}");
     let mut parts = Vec::new();
     for path in files(folder) {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).ok()?).ok()?;
-        let mask = ProjectionMask::columns(reader.parquet_schema(), wanted.iter().map(String::as_str));
-        for batch in reader.with_projection(mask).build().ok()? {
-            parts.push(batch.ok()?);
+        let file = File::open(path).map_err(|error| wrong(&error))?;
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| wrong(&error))?;
+        let mask = ProjectionMask::columns(reader.parquet_schema(), wanted.iter().map(|name| name.as_str()));
+        for batch in reader.with_projection(mask).build().map_err(|error| wrong(&error))? {
+            parts.push(batch.map_err(|error| wrong(&error))?);
         }
     }
-    concat_batches(&parts.first()?.schema(), &parts).ok()
+    let first = parts.first().ok_or("released without rows")?;
+    concat_batches(&first.schema(), &parts).map_err(|error| wrong(&error))
 }
 
 /// The labels of a damaged hierarchy file, as far as its lines are plain.
@@ -178,7 +181,8 @@ fn relabel(case: &mut Case, desk: &Desk) {
     let of = text.lines().map(line).map(|labels| (labels[0].clone(), labels)).collect();
     let name = case.hierarchies[0].0.trim_end_matches(".csv").to_owned();
     for quasi in case.quasi.iter_mut().filter(|quasi| quasi.name == name) {
-        quasi.published = if text.contains('"') { Published::Unknown } else { Published::Tree(HashMap::clone(&of)) };
+        quasi.published =
+            if text.contains(['"', ',']) { Published::Unknown } else { Published::Tree(HashMap::clone(&of)) };
     }
 }
 
@@ -238,10 +242,7 @@ fn judge(desk: &Desk, seed: u64) -> Result<String, String> {
         return Ok(format!("{kind}, refused"));
     }
     match kind {
-        "parquet" => match read_again(&desk.path("in"), &case) {
-            Some(table) => case.table = table,
-            None => return Err("a damaged file was released that another reader cannot read".to_owned()),
-        },
+        "parquet" => case.table = read_again(&desk.path("in"), &case)?,
         "hierarchy" => relabel(&mut case, desk),
         _ => {}
     }

@@ -31,6 +31,13 @@ pub fn explain(case: &Case, ran: &Ran) -> Result<&'static str, String> {
         },
         Some(4 | 5) if ran.err.contains("nulls = \"drop\"") && taking_part.is_empty() => Ok("every row is dropped"),
         Some(5) if case.infers && ran.err.contains("dependenc") => Ok("dependencies tell too much"),
+        // `*` as a value reads like the top.
+        Some(5)
+            if ran.err.contains("fit several classes")
+                && case.quasi.iter().any(|quasi| source[&quasi.name].contains(&Value::text("*"))) =>
+        {
+            Ok("a value that reads like a label")
+        }
         Some(5) => match satisfiable(case, &source, &taking_part) {
             Some(how) => wrong(&format!("false refusal, {how} would do")),
             None if case.table.num_rows() <= SMALL => Ok("no grouping would do"),
@@ -51,7 +58,10 @@ fn taking_part(case: &Case, source: &Columns) -> Vec<usize> {
 fn satisfiable(case: &Case, source: &Columns, rows: &[usize]) -> Option<String> {
     let trial = Trial { case, source, rows };
     let everybody = rows.to_vec();
-    if trial.allows(std::slice::from_ref(&everybody)) {
+    // Cells are grouped apart, and a rule that compares with the table may hold in all of it and in no part.
+    let compared = |rule: &Rule| matches!(rule, Rule::Closeness(..) | Rule::Disclosure(_) | Rule::Likeness(..));
+    let whole = case.cell_rows >= case.table.num_rows() || !case.rules.iter().any(|(_, rule)| compared(rule));
+    if whole && trial.allows(std::slice::from_ref(&everybody)) {
         return Some("one class of all rows".to_owned());
     }
     // Whole columns take one level, slices and public tables ask for more than every group by itself.

@@ -61,7 +61,7 @@ impl Rule {
             8 => Self::Disclosure(*rng.choice(&[0.5, 1.0, 2.0]).unwrap()),
             9 => Self::Likeness(*rng.choice(&[0.5, 1.0, 3.0]).unwrap(), rng.bool()),
             10 => Self::Interval(*rng.choice(&[0.5, 0.7, 0.9]).unwrap(), *rng.choice(&[0.0, 2.0, 5.0]).unwrap() + 1.0),
-            _ => Self::Spread(l, *rng.choice(&[0.0, 1.0, 4.0]).unwrap()),
+            _ => Self::Spread(l, *rng.choice(&[0.5, 1.0, 4.0]).unwrap()),
         }
     }
 
