@@ -58,6 +58,7 @@ impl Coder {
                 let span = if exact { width as Code } else { LINE_STEPS };
                 let steps = if width > 0.0 { f64::from(span) / width } else { 0.0 };
                 axis.exact = exact || !varied;
+                axis.shared_null = column.data_type.is_floating();
                 let kind = Kind::Line { min, max, steps, span };
                 let quantiles = quantile_ladder(column, quantiles)?;
                 match quantiles.as_deref().or(hierarchy) {

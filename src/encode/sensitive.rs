@@ -50,12 +50,17 @@ fn numbers(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef)
     let (at, null, shares) = match &domain.reference {
         Some(reference) => {
             let known: Vec<&[u8]> = reference.counts().map(|(key, _)| key).collect();
-            let place = |key: Vec<u8>| known.binary_search(&key.as_slice()).map_err(|_| unheard_of(column));
-            let places = distinct.keys(array)?.into_iter().map(place).collect::<Result<Vec<_>>>()?;
+            // Public rows beside those of the source hold null, which the source need not know: it has the last code.
+            let place = |(at, key): (usize, Vec<u8>)| match known.binary_search(&key.as_slice()) {
+                Ok(code) => Ok(code),
+                Err(_) if nulls && at + 1 == distinct.rows.len() => Ok(known.len()),
+                Err(_) => Err(unheard_of(column)),
+            };
+            let places = distinct.keys(array)?.into_iter().enumerate().map(place).collect::<Result<Vec<_>>>()?;
             codes.iter_mut().for_each(|code| *code = places[*code as usize] as u32);
             let at = reference.positions(array.data_type())?;
             let counts: Vec<u64> = reference.counts().map(|(_, count)| count).collect();
-            let null = (counts.len() > at.len()).then_some(at.len() as u32);
+            let null = (nulls || counts.len() > at.len()).then_some(at.len() as u32);
             (at, null, Some(Arc::new(Shares::new(&counts))))
         }
         None => {
@@ -132,7 +137,10 @@ fn values(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) 
         let places: Vec<u32> = Distinct { codes: Vec::new(), rows }.keys(&array)?.into_iter().map(code_of).collect();
         codes.iter_mut().for_each(|code| *code = places[*code as usize]);
         if domain.reference.is_some() {
-            if places.iter().any(|&code| code as usize >= counts.len()) {
+            // Public rows beside those of the source hold null, which the source need not know.
+            let nulls = array.logical_nulls();
+            let is_value = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+            if (0..array.len()).any(|row| codes[row] as usize >= counts.len() && is_value(row)) {
                 return Err(unheard_of(column));
             }
             shares = Some(Arc::new(Shares::new(&counts)));

@@ -69,6 +69,11 @@ impl Error {
         }
     }
 
+    /// A file of the source of which the reader cannot make sense.
+    pub(crate) fn damaged_pages() -> Self {
+        Self::Input("a file of the source is damaged: its pages are not what its footer says".into())
+    }
+
     /// Hands the error to DataFusion, from which [`Error::from`] takes it back unchanged.
     pub fn into_datafusion(self) -> DataFusionError {
         DataFusionError::External(Box::new(self))
@@ -266,6 +271,10 @@ fn of_others(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     })
 }
 
+/// What a store says of bytes that a file does not have.
+const BEYOND_FILE: [&str; 3] =
+    ["Requested range was invalid", "Out of range of file", "Invalid argument (os error 22)"];
+
 fn object_store(error: &object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { path, .. } => Error::Input(format!("there is nothing at `{path}`")),
@@ -279,7 +288,11 @@ fn object_store(error: &object_store::Error) -> Error {
             match ["status code: 401", "status code: 403"].iter().any(|status| text.contains(status)) {
                 true => Error::Input(format!("no permission, or no valid credentials: {text}")),
                 // Offsets in a damaged file may lead beyond it.
-                false if text.contains("Requested range was invalid") => {
+                false
+                    if ["Requested range was invalid", "Out of range of file", "Invalid argument"]
+                        .iter()
+                        .any(|why| text.contains(why)) =>
+                {
                     Error::Input("a file is damaged: it refers to bytes that it does not have".into())
                 }
                 false => Error::Retry(format!("the object store failed: {text}")),
@@ -344,5 +357,14 @@ mod tests {
         }
         let damaged = Error::from(ParquetError::EOF("footer".into()));
         assert!(matches!(damaged, Error::Input(_)), "{damaged:?}");
+        // Seen failing: offsets that lead beyond the end of a file were called a fault that passes.
+        for why in [
+            "Requested range was invalid",
+            "Out of range of file x, expected: 9, actual: 9",
+            "Invalid argument (os error 22)",
+        ] {
+            let beyond = object_store::Error::Generic { store: "LocalFileSystem", source: why.into() };
+            assert!(matches!(Error::from(beyond), Error::Input(_)), "{why}");
+        }
     }
 }

@@ -16,6 +16,7 @@ mod slices;
 mod state;
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -24,7 +25,7 @@ use datafusion::common::runtime::{JoinSet, SpawnedTask};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 
 pub use crate::encode::Facts;
 pub(crate) use choices::{method, rules};
@@ -158,7 +159,10 @@ impl Surveyor {
         treatment: &Treatment,
         reservation: &MemoryReservation,
     ) -> Result<Self> {
-        while let Some(batch) = rows.next().await {
+        // A reader that panics has met a file that is not what its footer says.
+        while let Some(batch) =
+            AssertUnwindSafe(rows.next()).catch_unwind().await.map_err(|_| Error::damaged_pages())?
+        {
             self.add(treatment, &batch?)?;
             reservation.try_resize(self.sampler.size())?;
         }

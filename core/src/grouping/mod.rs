@@ -17,6 +17,7 @@ pub(crate) mod ties;
 
 pub(crate) mod cutting;
 
+mod every_way;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub(crate) mod placing;

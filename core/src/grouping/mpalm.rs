@@ -153,6 +153,10 @@ impl Mpalm {
             parts.all(part_ok) && part_ok(rest)
         };
         let mixed = axis.null.is_some() && axis.null == values.last().map(|value| value.code);
+        // What is published as everything parts from nothing.
+        if mixed && axis.shared_null {
+            return Vec::new();
+        }
         let all: Vec<Vec<Code>> = match (&axis.shape, self.reading) {
             (Shape::Tree(_) | Shape::Set { .. }, _) if !axis.exact => Vec::new(),
             (Shape::Tree(tree), _) => tree_cut(axis, tree, values).into_iter().collect(),
@@ -339,6 +343,22 @@ mod tests {
         table.members = Some([true, false].repeat(6));
         let found = groups(&mpalm(0.5, 0.5, Reading::Binary), &table, &rules(2, 0.5, 0.5));
         assert_eq!(found, [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9, 10, 11]]);
+    }
+
+    /// Seen failing: what is no number is published as everything, so it lies apart from no value.
+    #[test]
+    fn what_is_no_number_parts_from_nothing() {
+        let mut axis = Axis::new("line", Shape::Line { span: 3 });
+        axis.null = Some(crate::model::NULL_ON_LINE);
+        let null = crate::model::NULL_ON_LINE;
+        let parts = |shared: bool| {
+            let mut axis = axis.clone();
+            axis.shared_null = shared;
+            let mut table = Table::new([axis], vec![0, 0, 0, 0, null, null, null, null]);
+            table.members = Some([true, false].repeat(4));
+            groups(&mpalm(0.5, 0.5, Reading::Binary), &table, &rules(2, 0.5, 0.5)).len()
+        };
+        assert_eq!((parts(false), parts(true)), (2, 1));
     }
 
     #[test]

@@ -8,13 +8,15 @@
 //!    take a row as it is (`repair`).
 //! 3. *Carve.* Rows that fit nowhere, and all rows when there is no group, are halved ([`Widest`]) as long as the
 //!    halves meet the rules; parts that do become groups, and take in what they can of the rest.
-//! 4. What is left then is left over for good: it is suppressed.
+//! 4. What is left then is left over for good: it is suppressed. Only a table of a handful of rows is grouped in every way
+//!    before (`every_way`).
 //!
 //! "Near" means a bounded number of groups before and behind in the list, which stands in the order of the tree that
 //! cut the cell, and some at even distances. All choices depend on counts and order only, so settling is deterministic.
 
 use super::apart::settle_apart;
 use super::cancel::checkpoint;
+use super::every_way::fewest_left_over;
 use super::placing::{Placing, cheapest};
 use super::repair::repair;
 use crate::grouping::split::Split;
@@ -59,7 +61,8 @@ pub fn settle(cell: &Table, grouping: Grouping, rules: &Rules) -> Grouping {
     groups.iter().for_each(|group| settled.push(&group.rows));
     rest.sort_unstable();
     settled.left_over = rest;
-    settled
+    let left_over = settled.left_over.len();
+    fewest_left_over(cell, rules, left_over).unwrap_or(settled)
 }
 
 /// A group with its cover and its loss times its rows.

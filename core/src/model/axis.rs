@@ -41,6 +41,8 @@ pub struct Axis {
     /// The code of null, when the column may hold nulls. Null is a value of its own: together with any other value
     /// it widens the group to the top (loss 1).
     pub null: Option<Code>,
+    /// Whether values that are no null share its code (not a number does): their group is published as the top.
+    pub shared_null: bool,
     /// Weight of this axis in the search (the job's `priority`); measures are never weighted.
     pub weight: f64,
     /// Whether distinct values have distinct codes. When not, losses derived from codes are short by up to one step.
@@ -50,7 +52,7 @@ pub struct Axis {
 impl Axis {
     /// An axis of weight 1 that cannot hold nulls.
     pub fn new(name: impl Into<String>, shape: Shape) -> Self {
-        Self { name: name.into(), shape, null: None, weight: 1.0, exact: true }
+        Self { name: name.into(), shape, null: None, shared_null: false, weight: 1.0, exact: true }
     }
 
     /// Whether groups on this axis are sets of codes rather than intervals.

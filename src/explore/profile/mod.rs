@@ -309,7 +309,7 @@ async fn fold<T: Clone + Send + 'static>(
 /// A reader that panics has met a file that is not what its footer says.
 fn scan_failed(error: &tokio::task::JoinError) -> Error {
     if error.is_panic() {
-        return Error::Input("a file of the source is damaged: its pages are not what its footer says".into());
+        return Error::damaged_pages();
     }
     Error::Internal(format!("a scan has failed: {error}"))
 }

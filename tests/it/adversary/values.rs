@@ -132,6 +132,9 @@ pub fn column(array: &dyn Array) -> Vec<Value> {
     // Keys of a dictionary are looked up for the whole array at once.
     if let Some(dictionary) = array.as_any_dictionary_opt() {
         let values = column(dictionary.values().as_ref());
+        if values.is_empty() {
+            return vec![Value::Null; array.len()];
+        }
         let keys = dictionary.normalized_keys();
         let at = |row: usize| if array.is_null(row) { Value::Null } else { values[keys[row]].clone() };
         return (0..array.len()).map(at).collect();

@@ -1,30 +1,48 @@
 //! What must hold of a release, by the definitions, on values read from its files: counted by brute force.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::case::{Case, Published, Quasi, Rule};
+use super::case::{Case, Treat};
+use super::presence;
+use super::quasi::Columns;
 use crate::adversary::publication::{Piece, Publication};
 use crate::adversary::values::{Value, column};
 
-/// The columns of a table, by name.
-type Columns = HashMap<String, Vec<Value>>;
-
-/// Rows of some files as columns; partition folders are none.
+/// Rows of some files as columns, those that folders are named by as text.
 fn columns(pieces: &[&Piece]) -> Columns {
     let mut all = Columns::new();
     for piece in pieces {
         for (field, array) in piece.rows.schema().fields().iter().zip(piece.rows.columns()) {
             all.entry(field.name().clone()).or_default().extend(column(array.as_ref()));
         }
+        for (name, value) in piece.folder.split('/').filter_map(|folder| folder.split_once('=')) {
+            let value = match value {
+                "__HIVE_DEFAULT_PARTITION__" => Value::Null,
+                other => Value::text(other),
+            };
+            all.entry(name.to_owned()).or_default().extend(std::iter::repeat_n(value, piece.rows.num_rows()));
+        }
     }
     all
+}
+
+/// A value as a folder is named by it: those of folder columns are words, small numbers, truth values and dates.
+fn as_folder(value: &Value) -> Value {
+    match value {
+        Value::Bool(value) => Value::text(&value.to_string()),
+        Value::Int(value) => Value::text(&value.to_string()),
+        other => other.clone(),
+    }
 }
 
 fn sorted(mut values: Vec<Value>) -> Vec<Value> {
     values.sort();
     values
 }
+
+/// Classes, each by what it publishes, with its rows.
+pub type Classes = BTreeMap<Vec<Value>, Vec<usize>>;
 
 /// A release beside its source.
 struct Checker<'a> {
@@ -36,15 +54,15 @@ struct Checker<'a> {
 /// Everything that is wrong with the release of a case; nothing if all is well.
 pub fn faults(case: &Case, sink: &Path) -> Vec<String> {
     let publication = Publication::open(sink);
-    let schema = case.table.schema();
-    let names = schema.fields().iter().map(|field| field.name().clone());
-    let source = names.zip(case.table.columns().iter().map(|array| column(array.as_ref())));
-    let mut checker = Checker { case, source: source.collect(), faults: Vec::new() };
+    let mut checker = Checker { case, source: case.source(), faults: Vec::new() };
+    checker.name_folders();
     checker.check(&publication);
     let disorder = publication.disorder();
     if let Some(first) = disorder.first() {
-        checker.faults.push(format!("order: {} faults, such as {first}", disorder.len()));
+        checker.fault(format!("order: {} faults, such as {first}", disorder.len()));
     }
+    checker.faults.sort();
+    checker.faults.dedup();
     checker.faults
 }
 
@@ -53,82 +71,194 @@ impl Checker<'_> {
         self.faults.push(text.into());
     }
 
+    /// Turns the source's values of folder columns into what folders are called.
+    fn name_folders(&mut self) {
+        for name in &self.case.folders {
+            let dates = self
+                .case
+                .table
+                .column_by_name(name)
+                .is_some_and(|array| *array.data_type() == datafusion::arrow::datatypes::DataType::Date32);
+            for value in self.source.get_mut(name).into_iter().flatten() {
+                *value = match &*value {
+                    // Days of January 1970.
+                    Value::Int(day) if dates => Value::text(&format!("1970-01-{:02}", *day + 1)),
+                    other => as_folder(other),
+                };
+            }
+        }
+    }
+
     fn check(&mut self, publication: &Publication) {
-        let linked = self.case.form.starts_with("anatomy");
-        let of = |name: &str| publication.pieces.iter().filter(|piece| piece.folder == name).collect::<Vec<_>>();
-        let table = columns(&of(if linked { "qit" } else { "" }));
-        let values = if linked { expanded(&columns(&of("st")), &self.case.sensitive) } else { None };
+        let case = self.case;
+        let linked = case.form.starts_with("anatomy");
+        let pieces = publication.pieces.iter();
+        let table = columns(&pieces.clone().filter(|piece| !linked || piece.folder == "qit").collect::<Vec<_>>());
+        let values = if linked {
+            expanded(&columns(&pieces.filter(|piece| piece.folder == "st").collect::<Vec<_>>()), &case.sensitive)
+        } else {
+            None
+        };
         let rows = table.values().next().map_or(0, Vec::len);
         self.count_rows(publication, rows);
         if rows == 0 {
-            return;
+            return self.fault("nothing is published");
         }
-        let class_columns = publication.class_columns();
-        let mut classes: BTreeMap<Vec<Value>, Vec<usize>> = BTreeMap::new();
+        let class_columns: Vec<String> = match case.form {
+            "generalise" => case.quasi.iter().flat_map(|quasi| quasi.columns()).collect(),
+            _ => vec!["group".to_owned()],
+        };
+        let told: BTreeSet<String> = publication.class_columns().into_iter().collect();
+        if told != class_columns.iter().cloned().collect() {
+            self.fault("the manifest names other class columns");
+        }
+        let mut classes = Classes::new();
         for row in 0..rows {
             let class: Option<Vec<Value>> =
                 class_columns.iter().map(|name| table.get(name).map(|column| column[row].clone())).collect();
             let Some(class) = class else { return self.fault("a class column is not published") };
             classes.entry(class).or_default().push(row);
         }
+        self.check_columns(&table, linked);
         self.check_classes(&classes, &table, values.as_ref());
         self.check_values(&classes, &table, values.as_ref());
+        self.check_loss(&classes, &table);
+        if let (Some(public), "generalise", true) = (&case.public, case.form, case.tells_who_fits()) {
+            self.faults.extend(presence::faults(case, public, &classes, &table));
+        }
     }
 
     fn count_rows(&mut self, publication: &Publication, rows: usize) {
-        let said = |name: &str| publication.manifest[name].as_u64().unwrap_or(u64::MAX) as usize;
+        let said = |name: &str| publication.manifest[name].as_u64().map(|count| count as usize);
         let read = self.case.table.num_rows();
-        if said("rows") != rows || said("suppressed") != read - rows.min(read) {
+        let left_out = read - rows.min(read);
+        // With presence, how many there are in the source is a secret: an upper bound is told.
+        let suppressed = said("suppressed").unwrap_or(0);
+        let told = match self.case.public {
+            Some(_) => (left_out + 1..=left_out + 10).contains(&suppressed),
+            None => suppressed == left_out,
+        };
+        if said("rows") != Some(rows) || !told {
             let (told, left) = (said("rows"), said("suppressed"));
-            self.fault(format!("{rows} rows of {read} are published; the manifest says {told}, and {left} suppressed"));
+            self.fault(format!(
+                "{rows} rows of {read} are published; the manifest says {told:?}, and {left:?} suppressed"
+            ));
         }
         let allowed = self.case.max_suppression * read as f64;
-        if (read - rows.min(read)) as f64 > allowed + 1e-9 {
-            self.fault(format!("{} of {read} rows are suppressed, {allowed} allowed", read - rows));
+        if left_out as f64 > allowed + 1e-9 {
+            self.fault(format!("{left_out} of {read} rows are suppressed, {allowed} allowed"));
         }
     }
 
-    fn check_classes(
-        &mut self,
-        classes: &BTreeMap<Vec<Value>, Vec<usize>>,
-        table: &Columns,
-        linked: Option<&HashMap<Value, Columns>>,
-    ) {
-        let smallest = classes.values().map(Vec::len).min().unwrap_or(0);
+    /// Nothing is published but what has a role to be, and identifiers as they are treated.
+    fn check_columns(&mut self, table: &Columns, linked: bool) {
+        let case = self.case;
+        let mut expected: BTreeSet<String> = case.kept.iter().cloned().collect();
+        expected.extend(case.sensitive.iter().filter(|_| !linked).cloned());
+        match case.form {
+            "generalise" => expected.extend(case.quasi.iter().flat_map(|quasi| quasi.columns())),
+            "combined" => {
+                expected.extend(case.quasi.iter().flat_map(|quasi| quasi.columns()));
+                expected.insert("group".to_owned());
+            }
+            _ => {
+                expected.extend(case.quasi.iter().map(|quasi| quasi.name.clone()));
+                expected.insert("group".to_owned());
+            }
+        }
+        let treated = case.identifiers.iter().filter(|(_, treat)| *treat != Treat::Drop);
+        expected.extend(treated.map(|(name, _)| name.clone()));
+        let found: BTreeSet<String> = table.keys().cloned().collect();
+        if found != expected {
+            self.fault(format!("published are the columns {found:?}, not {expected:?}"));
+        }
+        for (name, treat) in &case.identifiers {
+            let Some(published) = table.get(name) else { continue };
+            let sound = match treat {
+                Treat::Drop => false,
+                Treat::Constant => published.iter().all(|value| *value == Value::text("somebody")),
+                Treat::Pseudonym(hex) => {
+                    let length = if *hex { 64 } else { 43 };
+                    let is_digit = |byte: u8| {
+                        if *hex {
+                            byte.is_ascii_hexdigit()
+                        } else {
+                            byte.is_ascii_alphanumeric() || b"-_".contains(&byte)
+                        }
+                    };
+                    published.iter().all(|value| {
+                        *value == Value::Null
+                            || value.as_text().is_some_and(|text| text.len() == length && text.bytes().all(is_digit))
+                    })
+                }
+            };
+            if !sound {
+                self.fault(format!("{name}: is not published as {treat:?} says"));
+            }
+        }
+    }
+
+    /// The row of the source that each published row of a class is of, where a tag tells.
+    fn people(&self, rows: &[usize], table: &Columns) -> Option<Vec<usize>> {
+        let tags = table.get("tag").filter(|_| self.case.tagged)?;
+        let row_of: HashMap<&Value, usize> = self.source["tag"].iter().zip(0..).collect();
+        rows.iter().map(|&row| row_of.get(&tags[row]).copied()).collect()
+    }
+
+    fn check_classes(&mut self, classes: &Classes, table: &Columns, linked: Option<&HashMap<Value, Columns>>) {
+        let size = |rows: &Vec<usize>| match (&self.case.person, self.people(rows, table)) {
+            (Some(person), Some(people)) => {
+                people.iter().map(|&row| &self.source[person][row]).collect::<BTreeSet<_>>().len()
+            }
+            _ => rows.len(),
+        };
+        let smallest = classes.values().map(size).min().unwrap_or(0);
         if smallest < self.case.k {
-            self.fault(format!("a class holds {smallest} rows, k is {}", self.case.k));
+            self.fault(format!("a class holds {smallest} rows or people, k is {}", self.case.k));
         }
         for (name, rule) in &self.case.rules {
             let of_class = |class: &Vec<Value>, rows: &[usize]| -> Vec<Value> {
                 match linked {
                     Some(values) => values.get(&class[0]).map(|columns| columns[name].clone()).unwrap_or_default(),
-                    None => rows.iter().map(|&row| table[name][row].clone()).collect(),
+                    None => rows.iter().filter_map(|&row| table.get(name).map(|column| column[row].clone())).collect(),
                 }
             };
             let all: Vec<Value> = classes.iter().flat_map(|(class, rows)| of_class(class, rows)).collect();
-            let broken = classes.iter().filter(|(class, rows)| !rule.holds(&of_class(class, rows), &all)).count();
+            let broken = |class: &Vec<Value>, rows: &[usize]| {
+                let values = of_class(class, rows);
+                values.len() != rows.len() || !rule.holds(&values, &all)
+            };
+            let broken = classes.iter().filter(|(class, rows)| broken(class, rows)).count();
             if broken > 0 {
                 self.faults.push(format!("{rule:?} of {name} does not hold in {broken} of {} classes", classes.len()));
             }
         }
     }
 
-    /// Published values against those of the source: row by row where the tag says whose they are, else as multisets.
-    fn check_values(
-        &mut self,
-        classes: &BTreeMap<Vec<Value>, Vec<usize>>,
-        table: &Columns,
-        linked: Option<&HashMap<Value, Columns>>,
-    ) {
+    /// No row loses more than the policy allows, by what is published of it.
+    fn check_loss(&mut self, classes: &Classes, table: &Columns) {
         let case = self.case;
-        let exact = case.form != "generalise";
+        let Some(bound) = case.max_loss.filter(|_| case.form == "generalise") else { return };
+        for rows in classes.values() {
+            let of = |quasi: &super::quasi::Quasi| match quasi.withheld {
+                true => 0.0,
+                false => quasi.loss(table, rows[0], &self.source[&quasi.name]),
+            };
+            let loss = case.quasi.iter().map(of).sum::<f64>() / case.quasi.len() as f64;
+            if loss > bound + 1e-6 {
+                return self.fault(format!("a class loses {loss}, max-loss is {bound}"));
+            }
+        }
+    }
+
+    /// Published values against those of the source: row by row where the tag says whose they are, else as multisets.
+    fn check_values(&mut self, classes: &Classes, table: &Columns, linked: Option<&HashMap<Value, Columns>>) {
+        let case = self.case;
+        let (exact, permuted) = (case.is_exact(), case.form != "generalise");
         let quasi = case.quasi.iter().map(|quasi| &quasi.name).filter(|_| exact);
         let shown: Vec<&String> = case.sensitive.iter().chain(&case.kept).chain(quasi).collect();
         for name in shown.iter().filter(|name| linked.is_none() || !case.sensitive.contains(name)) {
-            let Some(published) = table.get(name.as_str()) else {
-                self.fault(format!("{name} is not published"));
-                continue;
-            };
+            let Some(published) = table.get(name.as_str()) else { continue };
             if !is_part(&sorted(published.clone()), &sorted(self.source[name.as_str()].clone())) {
                 self.fault(format!("{name}: published values are not those of the source"));
             }
@@ -136,10 +266,14 @@ impl Checker<'_> {
         if !case.tagged || !self.faults.is_empty() {
             return;
         }
-        let row_of: HashMap<&Value, usize> = self.source["tag"].iter().zip(0..).collect();
         let mut faults = Vec::new();
+        let mut seen = BTreeSet::new();
         for (class, rows) in classes {
-            let people: Vec<usize> = rows.iter().map(|&row| row_of[&table["tag"][row]]).collect();
+            let Some(people) = self.people(rows, table) else {
+                faults.push("a published row is of nobody".to_owned());
+                break;
+            };
+            seen.extend(people.iter().copied());
             for name in &shown {
                 let mut truth: Vec<Value> =
                     people.iter().map(|&person| self.source[name.as_str()][person].clone()).collect();
@@ -150,7 +284,7 @@ impl Checker<'_> {
                     },
                     _ => rows.iter().map(|&row| table[name.as_str()][row].clone()).collect(),
                 };
-                if exact {
+                if permuted {
                     truth.sort();
                     values.sort();
                 }
@@ -159,19 +293,45 @@ impl Checker<'_> {
                 }
             }
             for quasi in case.quasi.iter().filter(|_| !exact) {
-                for (&row, &person) in rows.iter().zip(&people) {
-                    if !covers(quasi, table, row, &self.source[&quasi.name][person]) {
-                        faults.push(format!(
-                            "{} ({:?}): a published value does not cover the original",
-                            quasi.name, quasi.published
-                        ));
+                let value = |person: &usize| &self.source[&quasi.name][*person];
+                let covered = match permuted {
+                    // Some row of the group is this one's, and this row is somebody's.
+                    true => {
+                        people.iter().all(|person| rows.iter().any(|&row| quasi.covers(table, row, value(person))))
+                            && rows
+                                .iter()
+                                .all(|&row| people.iter().any(|person| quasi.covers(table, row, value(person))))
                     }
+                    false => rows.iter().zip(&people).all(|(&row, person)| quasi.covers(table, row, value(person))),
+                };
+                if !covered {
+                    let (name, published) = (&quasi.name, &quasi.published);
+                    faults.push(format!("{name} ({published:?}): a published value does not cover the original"));
+                }
+            }
+            faults.extend(self.check_pseudonyms(&people, rows, table).filter(|_| !permuted));
+        }
+        if seen.len() != table["tag"].len() {
+            faults.push("a row is published twice".to_owned());
+        }
+        self.faults.extend(faults);
+    }
+
+    /// Equal identifiers have equal pseudonyms, null has none.
+    fn check_pseudonyms(&self, people: &[usize], rows: &[usize], table: &Columns) -> Option<String> {
+        for (name, _) in self.case.identifiers.iter().filter(|(_, treat)| matches!(treat, Treat::Pseudonym(_))) {
+            let (Some(published), source) = (table.get(name), &self.source[name]) else { continue };
+            let mut of: BTreeMap<&Value, &Value> = BTreeMap::new();
+            for (&row, &person) in rows.iter().zip(people) {
+                let (truth, pseudonym) = (&source[person], &published[row]);
+                if (*truth == Value::Null) != (*pseudonym == Value::Null)
+                    || *of.entry(truth).or_insert(pseudonym) != pseudonym
+                {
+                    return Some(format!("{name}: pseudonyms do not stand for values"));
                 }
             }
         }
-        faults.sort();
-        faults.dedup();
-        self.faults.extend(faults);
+        None
     }
 }
 
@@ -181,7 +341,7 @@ fn is_part(part: &[Value], whole: &[Value]) -> bool {
     part.iter().all(|value| rest.by_ref().any(|other| other == value))
 }
 
-/// The sensitive values of every group, each as often as it is counted; none when several columns are counted together.
+/// The sensitive values of every group, each as often as it is counted.
 fn expanded(values: &Columns, sensitive: &[String]) -> Option<HashMap<Value, Columns>> {
     let mut groups: HashMap<Value, Columns> = HashMap::new();
     let (numbers, counts) = (values.get("group")?, values.get("count")?);
@@ -193,73 +353,4 @@ fn expanded(values: &Columns, sensitive: &[String]) -> Option<HashMap<Value, Col
         }
     }
     Some(groups)
-}
-
-/// Whether what a row publishes of a quasi-identifier covers a value.
-fn covers(quasi: &Quasi, table: &Columns, row: usize, value: &Value) -> bool {
-    let published = |name: &str| table.get(name).map(|column| column[row].clone());
-    let between = |least: &Value, most: &Value| match value {
-        // A null is covered by nothing but a null or the whole domain.
-        Value::Null => *least == Value::Null && *most == Value::Null,
-        value => {
-            let (value, least, most) = (plain_zero(value), plain_zero(least), plain_zero(most));
-            (least == Value::Null || least <= value) && (most == Value::Null || value <= most)
-        }
-    };
-    match &quasi.published {
-        Published::Bounds => {
-            let ends = published(&format!("{}_min", quasi.name)).zip(published(&format!("{}_max", quasi.name)));
-            ends.is_some_and(|(least, most)| between(&least, &most))
-        }
-        of => match (of, published(&quasi.name)) {
-            (_, None) => false,
-            (Published::Unknown | Published::Centroid, _) => true,
-            (Published::Range, Some(Value::Struct(ends))) => between(&ends[0], &ends[1]),
-            (_, Some(Value::Null)) => *value == Value::Null,
-            (_, Some(label)) => label.as_text().is_some_and(|label| label == "*" || covers_label(of, label, value)),
-        },
-    }
-}
-
-fn covers_label(of: &Published, label: &str, value: &Value) -> bool {
-    match (of, value) {
-        (Published::Interval, Value::Int(value)) => {
-            let inside = label.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-            let (least, most) = inside.and_then(|ends| ends.split_once(", ")).unwrap_or((label, label));
-            let ends = least.parse::<i128>().ok().zip(most.parse::<i128>().ok());
-            ends.is_some_and(|(least, most)| least <= *value && *value <= most)
-        }
-        (Published::Set, value) => value.as_text().is_some_and(|value| {
-            let inside = label.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-            inside.map_or(label == value, |set| set.split(", ").any(|one| one == value))
-        }),
-        (Published::Tree(of), value) => {
-            value.as_text().and_then(|value| of.get(value)).is_some_and(|labels| labels.iter().any(|one| one == label))
-        }
-        (Published::Mask, value) => value.as_text().is_some_and(|value| value.starts_with(label.trim_end_matches('*'))),
-        _ => false,
-    }
-}
-
-/// Zero without its sign: a range from 0.0 holds -0.0.
-fn plain_zero(value: &Value) -> Value {
-    if value.as_f64() == Some(0.0) { Value::float(0.0) } else { value.clone() }
-}
-
-/// Whether one class of all rows that take part keeps every rule, so that a refusal is false.
-pub fn one_class_would_do(case: &Case) -> bool {
-    let rows = case.taking_part();
-    let dropped = case.table.num_rows() - rows.len();
-    if rows.len() < case.k || dropped as f64 > case.max_suppression * case.table.num_rows() as f64 {
-        return false;
-    }
-    // In slices, rules are asked of parts of a group.
-    if case.form == "slice" && !case.rules.is_empty() {
-        return false;
-    }
-    case.rules.iter().all(|(name, rule): &(String, Rule)| {
-        let values = column(case.table.column_by_name(name).unwrap().as_ref());
-        let values: Vec<Value> = rows.iter().map(|&row| values[row].clone()).collect();
-        rule.holds(&values, &values)
-    })
 }

@@ -1,15 +1,23 @@
 //! Damaged input: bytes of Parquet files, keys of job files, lines of hierarchies. Most of it gets past the first look, and
-//! none of it may end in anything but a documented exit code.
+//! none of it may end in anything but a documented exit code; what is released all the same is sound.
 
-use std::fs;
+use std::collections::{BTreeSet, HashMap};
+use std::fs::{self, File};
 use std::path::Path;
 
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::concat_batches;
+use datafusion::parquet::arrow::ProjectionMask;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use fastrand::Rng;
 use toml::{Table, Value};
 
-use super::case::Case;
-use super::documented;
-use crate::support::{Desk, Ran, files, throng};
+use super::case::{Case, Treat};
+use super::quasi::Published;
+use super::{check, documented, keep_failing, run};
+use crate::adversary::publication::Publication;
+use crate::adversary::values::rows;
+use crate::support::{Desk, files, throng};
 
 /// Changes a Parquet file where it hurts: a length, the footer, a page, the end.
 fn damage_parquet(rng: &mut Rng, path: &Path) {
@@ -107,17 +115,22 @@ fn other(rng: &mut Rng, value: &Value) -> Value {
     }
 }
 
-fn damage_job(rng: &mut Rng, desk: &Desk) {
+/// Changes keys of the job. Whether its policy and its form are still those of the case.
+fn damage_job(rng: &mut Rng, desk: &Desk) -> bool {
     let mut job: Table = fs::read_to_string(desk.path("job.toml")).unwrap().parse().unwrap();
     let mut found = Vec::new();
     paths(&job, &[], &mut found);
     // Source and sink stay, or nothing would be tried.
     found.retain(|path| path[0] != "source" && path[0] != "sink");
+    let mut same = true;
     for _ in 0..rng.usize(1..3) {
         let path = rng.choice(&found).unwrap().clone();
+        let option = path[0] == "method" && path.len() == 2 && !["name", "form", "slices"].contains(&path[1].as_str());
+        same &= path[0] == "output" || option;
         change(&mut job, &path, rng);
     }
     desk.write("job.toml", &job.to_string());
+    same
 }
 
 fn damage_hierarchy(rng: &mut Rng, path: &Path) {
@@ -142,19 +155,73 @@ fn damage_hierarchy(rng: &mut Rng, path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
-/// One damaged case: what was done, and what is wrong with how it ended.
-pub fn try_damaged(seed: u64) -> Result<&'static str, String> {
-    let case = Case::new(seed);
-    let mut rng = Rng::with_seed(seed ^ 0xDA_4A6E);
+/// The rows of damaged files as another reader finds them, but for identifiers that nobody reads.
+fn read_again(folder: &Path, case: &Case) -> Result<RecordBatch, String> {
+    let dropped = |name: &String| {
+        case.identifiers.iter().any(|(other, treat)| other == name && !matches!(treat, Treat::Pseudonym(_)))
+    };
+    let schema = case.table.schema();
+    let wanted: Vec<&String> = schema.fields().iter().map(|field| field.name()).filter(|name| !dropped(name)).collect();
+    let wrong = |error: &dyn std::fmt::Display| format!("released, and another reader says: {error}");
+    let mut parts = Vec::new();
+    for path in files(folder) {
+        let file = File::open(path).map_err(|error| wrong(&error))?;
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| wrong(&error))?;
+        let mask = ProjectionMask::columns(reader.parquet_schema(), wanted.iter().map(|name| name.as_str()));
+        for batch in reader.with_projection(mask).build().map_err(|error| wrong(&error))? {
+            parts.push(batch.map_err(|error| wrong(&error))?);
+        }
+    }
+    let first = parts.first().ok_or("released without rows")?;
+    concat_batches(&first.schema(), &parts).map_err(|error| wrong(&error))
+}
+
+/// The labels of a damaged hierarchy file, as far as its lines are plain.
+fn relabel(case: &mut Case, desk: &Desk) {
+    let text = fs::read_to_string(desk.path(&case.hierarchies[0].0)).unwrap_or_default();
+    let line = |line: &str| line.split(';').map(str::to_owned).collect::<Vec<String>>();
+    let of = text.lines().map(line).map(|labels| (labels[0].clone(), labels)).collect();
+    let name = case.hierarchies[0].0.trim_end_matches(".csv").to_owned();
+    for quasi in case.quasi.iter_mut().filter(|quasi| quasi.name == name) {
+        quasi.published =
+            if text.contains(['"', ',']) { Published::Unknown } else { Published::Tree(HashMap::clone(&of)) };
+    }
+}
+
+/// Whether every class has as many rows as the damaged job asks for.
+fn classes_are_large(desk: &Desk) -> bool {
+    let job: Table = fs::read_to_string(desk.path("job.toml")).unwrap().parse().unwrap();
+    let k = job["privacy"]["k"].as_integer().unwrap() as usize;
+    let publication = Publication::open(&desk.path("out"));
+    let names = publication.class_columns();
+    let mut classes: HashMap<Vec<crate::adversary::values::Value>, usize> = HashMap::new();
+    for piece in publication.pieces.iter().filter(|piece| piece.folder != "st") {
+        let places: Vec<usize> = names.iter().map(|name| piece.rows.schema().index_of(name).unwrap()).collect();
+        for class in rows(&piece.rows, &places) {
+            *classes.entry(class).or_default() += 1;
+        }
+    }
+    classes.values().all(|size| *size >= k)
+}
+
+/// One damaged case: what was done and how it ended, or what is wrong with that.
+pub fn try_damaged(seed: u64) -> Result<String, String> {
     let desk = Desk::new();
-    case.write(&desk);
+    keep_failing(&desk, &format!("damage-{seed}"), judge(&desk, seed))
+}
+
+fn judge(desk: &Desk, seed: u64) -> Result<String, String> {
+    let mut case = Case::new(seed);
+    let mut rng = Rng::with_seed(seed ^ 0xDA_4A6E);
+    case.write(desk);
+    let mut same_policy = true;
     let kind = match rng.u8(0..3) {
         0 if !case.hierarchies.is_empty() => {
             damage_hierarchy(&mut rng, &desk.path(&case.hierarchies[0].0));
             "hierarchy"
         }
         1 => {
-            damage_job(&mut rng, &desk);
+            same_policy = damage_job(&mut rng, desk);
             "job"
         }
         _ => {
@@ -164,14 +231,32 @@ pub fn try_damaged(seed: u64) -> Result<&'static str, String> {
             "parquet"
         }
     };
-    let job = desk.name("job.toml");
-    let mut ran: Vec<Ran> = vec![throng(&["run", &job, "--quiet"])];
-    match kind {
-        "parquet" => ran.push(throng(&["profile", &desk.name("in"), "--quiet"])),
-        _ => ran.push(throng(&["check", &job])),
+    let released = run(desk, "run", "job.toml", &case.arguments(None));
+    let other = match kind {
+        "parquet" => throng(&["profile", &desk.name("in"), "--quiet"]),
+        _ => run(desk, "check", "job.toml", &[]),
+    };
+    if let Some(ran) = [&released, &other].into_iter().find(|ran| !documented(ran)) {
+        let said = ran.err.lines().find(|line| !line.is_empty()).unwrap_or("");
+        return Err(format!("damaged {kind}: exit code {:?}: {said}", ran.code));
     }
-    match ran.iter().find(|ran| !documented(ran)) {
-        None => Ok(kind),
-        Some(ran) => Err(format!("damaged {kind}: exit code {:?}: {}", ran.code, ran.err.lines().last().unwrap_or(""))),
+    if released.code != Some(0) {
+        return Ok(format!("{kind}, refused"));
+    }
+    match kind {
+        "parquet" => case.table = read_again(&desk.path("in"), &case)?,
+        "hierarchy" => relabel(&mut case, desk),
+        _ => {}
+    }
+    let tags: Option<BTreeSet<_>> = case.source().remove("tag").map(|tags| tags.into_iter().collect());
+    case.tagged &= tags.is_some_and(|tags| tags.len() == case.table.num_rows());
+    let faults = match same_policy {
+        true => check::faults(&case, &desk.path("out")),
+        false if classes_are_large(desk) => Vec::new(),
+        false => vec!["a class is smaller than k".to_owned()],
+    };
+    match faults.is_empty() {
+        true => Ok(format!("{kind}, released")),
+        false => Err(format!("damaged {kind}, {} as {}: {}", case.method, case.form, faults.join("; "))),
     }
 }

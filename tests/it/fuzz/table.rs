@@ -1,5 +1,6 @@
 //! Random columns of every Arrow type that Parquet holds, with the values that go wrong.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -12,6 +13,8 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::{DataType, Field, Int32Type, i256};
 use fastrand::Rng;
+
+use crate::adversary::values::{self, Value};
 
 /// Types of values that a method can put on a line or into sets.
 pub const QUASI: [&str; 22] = [
@@ -231,4 +234,18 @@ pub fn column(rng: &mut Rng, kind: &str, rows: usize, style: u8, nulls: f64) -> 
     let mut places = UInt32Builder::new();
     (0..rows).for_each(|_| places.append_option((rng.f64() >= nulls).then(|| rng.u32(0..size as u32))));
     take(&pool, &places.finish(), None).unwrap()
+}
+
+/// A column that depends on another one: rows with the same value there have the same value here.
+pub fn dependent(rng: &mut Rng, kind: &str, style: u8, on: &ArrayRef) -> ArrayRef {
+    let values = values::column(on.as_ref());
+    let size = 1 + rng.usize(0..6);
+    let pool = pool(rng, kind, size, style);
+    let mut places: HashMap<Value, u32> = HashMap::new();
+    let place = |value: Value| {
+        // The two zeros are one number.
+        let value = if value.as_f64() == Some(0.0) { Value::float(0.0) } else { value };
+        *places.entry(value).or_insert_with(|| rng.u32(0..size as u32))
+    };
+    take(&pool, &UInt32Array::from_iter_values(values.into_iter().map(place)), None).unwrap()
 }
