@@ -14,6 +14,7 @@ use super::measure::measure;
 use super::{Blueprint, members};
 use crate::encode::{class_hashes, encode_sensitive, row_hashes, without_nulls};
 use crate::error::Result;
+use crate::faults::{self, Fault};
 use crate::grouping::settle;
 use crate::measure::{Cells, Groups as Measures, People};
 use crate::methods::combined::Raised;
@@ -81,6 +82,9 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     }
     let mut measures = measure(blueprint, rows, &table, &groups, &losses, raised.as_ref())?;
     measures.loss.add_suppressed(dropped);
+    if Fault::OneRowMore.is_planted() {
+        measures.loss.add_group(1, &vec![0.0; losses.len()]);
+    }
     measures.people = people(blueprint, rows, &groups, &published)?;
     measures.cells = Cells::one(measures.loss.rows());
     Ok(Cell {
@@ -223,7 +227,9 @@ fn publish(
         }
     }
     let schema = std::sync::Arc::clone(&blueprint.treatment.output);
-    Ok((RecordBatch::try_new(schema, columns)?, losses))
+    let published = RecordBatch::try_new(schema, columns)?;
+    let published = if faults::ENABLED { super::planted::distort(published, treatment)? } else { published };
+    Ok((published, losses))
 }
 
 /// Groups that publish the same values are one class to a reader, and range diversity of a class may be worse than that

@@ -15,7 +15,7 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Builder, UInt64Build
 use datafusion::arrow::compute::take;
 
 use super::Groups;
-use super::permuted::{arrange, sizes};
+use super::permuted::{arrange, group_number, sizes};
 use crate::encode::row_hashes;
 use crate::error::Result;
 use crate::permutation::Slices;
@@ -44,8 +44,8 @@ pub fn publish(
     let (mut left, mut right) = (UInt32Builder::with_capacity(published), UInt32Builder::with_capacity(published));
     let (mut numbers, mut counts) = (UInt64Builder::with_capacity(published), UInt64Builder::with_capacity(published));
     let mut rng = treatment.key.rng(Purpose::GroupNumbers, cell.into());
-    for members in groups.batch_rows() {
-        let number = rng.next_u64();
+    for (group, members) in (0..).zip(groups.batch_rows()) {
+        let number = group_number(group, &mut rng);
         let mut ordered: Vec<(u64, u32)> = members.map(|row| (left_keys[row], row as u32)).collect();
         ordered.sort_unstable();
         // One row of each combination of sensitive values, and how often it occurs.

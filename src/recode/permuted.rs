@@ -12,6 +12,7 @@ use datafusion::arrow::compute::take;
 use super::Groups;
 use crate::encode::{Coder, row_hashes};
 use crate::error::Result;
+use crate::faults::Fault;
 use crate::methods::combined::Raised;
 use crate::permutation::Slices;
 use crate::policy::Role;
@@ -61,7 +62,13 @@ pub(super) fn sizes(groups: &Groups<'_>) -> Vec<usize> {
 /// The number of the group of every published row: drawn at random, so that it says nothing of how groups were made. Among
 /// 64 bits no two groups of a release share one.
 pub(super) fn group_numbers(sizes: &[usize], rng: &mut SecretRng) -> UInt64Array {
-    sizes.iter().flat_map(|&size| std::iter::repeat_n(rng.next_u64(), size)).collect::<Vec<_>>().into()
+    let numbers = (0..).zip(sizes);
+    numbers.flat_map(|(group, &size)| std::iter::repeat_n(group_number(group, rng), size)).collect::<Vec<_>>().into()
+}
+
+/// The number of the group that comes next in a cell.
+pub(super) fn group_number(group: u64, rng: &mut SecretRng) -> u64 {
+    if Fault::CountedGroups.is_planted() { group } else { rng.next_u64() }
 }
 
 /// Permutes every slice inside its group and brings the rows of a group into an order that tells nothing. Columns stand as
@@ -81,7 +88,12 @@ pub(super) fn arrange(
     let mut places: Vec<Vec<u32>> = vec![Vec::new(); columns.len()];
     let mut start = 0;
     for &size in sizes {
-        let moved = slices.permute(&content[start..start + size], |rows| rng.shuffle(rows));
+        let shuffle = |rows: &mut [u32]| {
+            if !Fault::NoPermutation.is_planted() {
+                rng.shuffle(rows)
+            }
+        };
+        let moved = slices.permute(&content[start..start + size], shuffle);
         for (places, moved) in places.iter_mut().zip(moved) {
             places.extend(moved.iter().map(|row| start as u32 + row));
         }

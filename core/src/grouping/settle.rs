@@ -17,6 +17,7 @@ use super::apart::settle_apart;
 use super::cancel::checkpoint;
 use super::placing::{Placing, cheapest};
 use super::repair::repair;
+use crate::faults::Fault;
 use crate::grouping::split::Split;
 use crate::grouping::split::widest::Widest;
 use crate::model::{Cover, Grouping, Table};
@@ -58,6 +59,9 @@ pub fn settle(cell: &Table, grouping: Grouping, rules: &Rules) -> Grouping {
     let mut settled = Grouping::with_capacity(cell.rows());
     groups.iter().for_each(|group| settled.push(&group.rows));
     rest.sort_unstable();
+    if Fault::LeftOverGroup.is_planted() && !rest.is_empty() {
+        settled.push(&std::mem::take(&mut rest));
+    }
     settled.left_over = rest;
     settled
 }

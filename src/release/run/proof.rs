@@ -12,7 +12,8 @@ use crate::audit::{PopulationRisk, presence};
 use crate::error::{Error, Result};
 use crate::measure::Groups;
 use crate::operator::Blueprint;
-use crate::release::agreement::{REENACTABLE, roles, rule_names};
+use crate::release::agreement::{REENACTABLE, check_coherence, check_files, roles, rule_names};
+use crate::release::anatomy::Tables;
 use crate::release::engine::Verifier;
 use crate::release::manifest::{CellRows, FORMAT, Manifest, OutputFile, PeopleCounts, Scores, Verification};
 use crate::release::phase::Phase;
@@ -21,7 +22,7 @@ use crate::source::Source;
 use crate::source::public::Public;
 use crate::storage::Location;
 use crate::treatment::Treatment;
-use crate::verify::{Finding, Found, Look, check_max_loss, check_order, verify_people, verify_rows};
+use crate::verify::{Finding, Found, Look, check_max_loss, check_order, footers, verify_people, verify_rows};
 use crate::write::{Written, stored_schema};
 
 impl Run {
@@ -61,6 +62,9 @@ impl Run {
         found.findings.extend(check_order(&plans, &self.context, &published, &treatment.class_columns()).await?);
         let input = DataFrame::new(self.context.state(), input.clone());
         found.findings.extend(check_max_loss(&plans, &table, &input, treatment).await?);
+        let tables = Tables::of(&self.context, sink, &files, form).await?;
+        let shown = tables.as_ref().map_or(&table, Tables::quasi);
+        found.findings.extend(verify::check_raw(&plans, shown, &input, treatment, suppressed).await?);
         let mut population = PopulationRisk::default();
         if let Some(public) = read.1 {
             let (findings, linkage) = presence::verify(&table, public, &self.context, treatment).await?;
@@ -91,6 +95,9 @@ impl Run {
             population.estimate(people, &before, &found.classes);
         }
         let mut manifest = self.manifest(run, data, read, blueprint, files, measures, found, cells)?;
+        let mut disagreements = check_coherence(&manifest);
+        disagreements.extend(check_files(&manifest, &manifest.files, &footers(&published).await?));
+        Finding::refuse(&disagreements)?;
         manifest.scores.cm = cm;
         manifest.population = population.known();
         if treatment.policy.privacy.presence.is_some() {
