@@ -97,5 +97,5 @@ pub mod verify;
 pub mod write;
 
 use throng_core::{
-    attack, auto, bound, dependency, grouping, hierarchy, measure, methods, model, permutation, privacy, simd,
+    attack, auto, bound, dependency, faults, grouping, hierarchy, measure, methods, model, permutation, privacy, simd,
 };

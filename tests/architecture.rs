@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 const ORDER: &[&str] = &[
     // Used everywhere.
     "error",
+    "faults",
     "secret",
     "simd",
     "plan",
@@ -81,8 +82,10 @@ const IMPURE: &[&str] =
     &["datafusion", "arrow", "parquet", "tokio", "futures", "serde_json", "object_store", "std::fs", "async"];
 
 /// What makes a release shares nothing with what judges it.
-const JUDGED: &[&str] =
-    &["model", "grouping", "auto", "methods", "encode", "survey", "recode", "operator", "codec", "write", "release"];
+const JUDGED: &[&str] = &[
+    "faults", "model", "grouping", "auto", "methods", "encode", "survey", "recode", "operator", "codec", "write",
+    "release",
+];
 
 /// Where the rooms are: the mathematics is a crate of its own.
 const ROOTS: &[&str] = &["src", "core/src"];

@@ -23,6 +23,7 @@ pub mod attack;
 pub mod auto;
 pub mod bound;
 pub mod dependency;
+pub mod faults;
 pub mod grouping;
 pub mod hierarchy;
 pub mod measure;

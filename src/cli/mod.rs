@@ -33,6 +33,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand}
 use serde::Serialize;
 
 use crate::error::{Error, Result, reason};
+use crate::faults;
 use crate::policy::Job;
 use crate::release::SessionOptions;
 use crate::storage::read_job_text;
@@ -40,7 +41,7 @@ use crate::telemetry::logging::{LogFormat, Logging};
 
 /// Anonymises large Parquet datasets: every row leaves in a throng of at least k
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 110, after_help = EXIT_CODES)]
+#[command(version = VERSION, max_term_width = 110, after_help = EXIT_CODES)]
 struct Cli {
     /// Say less: no progress, no summary, no warnings
     #[arg(short, long, global = true, env = "THRONG_QUIET")]
@@ -55,6 +56,13 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// Faults can be planted in builds for tests, which must not pass for others.
+const VERSION: &str = if faults::ENABLED {
+    concat!(env!("CARGO_PKG_VERSION"), " with fault injection: for tests only")
+} else {
+    env!("CARGO_PKG_VERSION")
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -257,6 +265,11 @@ pub fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let json = asks_for_json(&matches);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if let Some(fault) = faults::planted() {
+        say(&format!(
+            "warning: THRONG_TEST_FAULT plants the fault `{fault}`; nothing that this run makes is fit for use"
+        ));
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .max_blocking_threads(blocking_threads(&cli.command))
         .enable_all()

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::Schema;
 use datafusion_proto::protobuf;
 use prost::{Message, Oneof};
+use zeroize::Zeroize;
 
 use crate::encode::{Facts, Reference, SensitiveDomain};
 use crate::error::{Error, Result};
@@ -48,6 +49,13 @@ pub(super) struct BlueprintMessage {
     /// What every random choice of the run comes from.
     #[prost(bytes = "vec", tag = "8")]
     key: Vec<u8>,
+}
+
+/// The key is wiped where a message ends. Whoever frames messages has bytes of their own.
+impl Drop for BlueprintMessage {
+    fn drop(&mut self) {
+        self.key.zeroize();
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -193,8 +201,9 @@ impl TryFrom<&Blueprint> for BlueprintMessage {
     type Error = Error;
 
     fn try_from(blueprint: &Blueprint) -> Result<Self> {
-        let survey = Some(SurveyMessage::from(&blueprint.survey));
-        Ok(Self { survey, ..Self::try_from(blueprint.treatment.as_ref())? })
+        let mut message = Self::try_from(blueprint.treatment.as_ref())?;
+        message.survey = Some(SurveyMessage::from(&blueprint.survey));
+        Ok(message)
     }
 }
 
@@ -241,9 +250,9 @@ impl TryFrom<&BlueprintMessage> for Treatment {
 impl TryFrom<BlueprintMessage> for Blueprint {
     type Error = Error;
 
-    fn try_from(message: BlueprintMessage) -> Result<Self> {
+    fn try_from(mut message: BlueprintMessage) -> Result<Self> {
         let treatment = Treatment::try_from(&message)?;
-        let survey = Survey::try_from(message.survey.ok_or_else(|| broken("it lacks a survey"))?)?;
+        let survey = Survey::try_from(message.survey.take().ok_or_else(|| broken("it lacks a survey"))?)?;
         let (quasi, sensitive) = (treatment.quasi.len(), treatment.sensitive.len());
         let fits = survey.facts.len() == quasi && survey.sensitive.len() == sensitive;
         if !fits || survey.tree.nodes.iter().any(|cut| cut.axis as usize >= quasi) {

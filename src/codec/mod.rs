@@ -38,6 +38,12 @@ pub struct AnonymizeCodec;
 fn encode(blueprint: &Blueprint, part: bool, buffer: &mut Vec<u8>) -> Result<()> {
     let mut message = BlueprintMessage::try_from(blueprint).map_err(Error::into_datafusion)?;
     message.part = part;
+    write(&message, buffer)
+}
+
+/// Appends a message to a buffer that has room for all of it: one that grows leaves copies of the key behind.
+fn write(message: &BlueprintMessage, buffer: &mut Vec<u8>) -> Result<()> {
+    buffer.reserve(message.encoded_len());
     message.encode(buffer).map_err(|error| broken(error.to_string()).into_datafusion())
 }
 
@@ -53,7 +59,7 @@ fn read(buffer: &[u8]) -> Result<BlueprintMessage> {
 #[cfg(feature = "cluster")]
 pub(crate) fn encode_treatment(treatment: &Treatment, buffer: &mut Vec<u8>) -> Result<()> {
     let message = BlueprintMessage::try_from(treatment).map_err(Error::into_datafusion)?;
-    message.encode(buffer).map_err(|error| broken(error.to_string()).into_datafusion())
+    write(&message, buffer)
 }
 
 /// Reads what [`encode_treatment`] has written.

@@ -6,6 +6,7 @@ use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 
 use crate::error::Result;
+use crate::faults::Fault;
 
 /// Which rows have a value in all of some columns; none when all have.
 pub fn present<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> Option<NullBuffer> {
@@ -33,7 +34,9 @@ pub fn without_nulls<'a>(
     columns: impl IntoIterator<Item = &'a ArrayRef>,
     of_source: Option<&ArrayRef>,
 ) -> Result<(RecordBatch, u64)> {
-    let Some(present) = present(columns) else { return Ok((rows.clone(), 0)) };
+    let Some(present) = present(columns).filter(|_| !Fault::NullsKept.is_planted()) else {
+        return Ok((rows.clone(), 0));
+    };
     let absent = |row: &usize| present.is_null(*row);
     let counted = |row: &usize| of_source.is_none_or(|member| member.as_boolean().value(*row));
     let dropped = (0..rows.num_rows()).filter(absent).filter(counted).count();

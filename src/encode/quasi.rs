@@ -8,6 +8,7 @@ use datafusion::arrow::buffer::NullBuffer;
 use super::words::{Words, map_text, text};
 use super::{Facts, positions};
 use crate::error::{Error, Result};
+use crate::faults::Fault;
 use crate::hierarchy::{Hierarchy, Ladder, LevelTree};
 use crate::model::{Axis, Code, LINE_STEPS, NULL_ON_LINE, Shape};
 use crate::policy::{Nulls, Unknown};
@@ -51,6 +52,7 @@ impl Coder {
                 // A declared domain may be wider than the data, not narrower: every value has a code of its own.
                 let [low, high] = column.domain.unwrap_or([*min, *max]);
                 let (min, max) = (min.min(low), max.max(high));
+                let min = if Fault::StaleDomain.is_planted() { min - 3.0 * (max - min) } else { min };
                 let width = (max - min).max(0.0);
                 // Beyond 2^53 neighbouring whole numbers have one position.
                 let apart = min.abs().max(max.abs()) < (1_u64 << f64::MANTISSA_DIGITS) as f64;

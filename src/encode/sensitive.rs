@@ -14,6 +14,7 @@ use super::reference::Reference;
 use super::words::{map_text, text};
 use super::{is_whole, positions};
 use crate::error::{Error, Result};
+use crate::faults::Fault;
 use crate::hierarchy::{Hierarchy, LevelTree};
 use crate::model::{Sensitive, SensitiveShape, Shares};
 use crate::policy::{ListedRange, RangeOf, Ranges, Values};
@@ -59,7 +60,10 @@ fn numbers(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef)
             let places = distinct.keys(array)?.into_iter().enumerate().map(place).collect::<Result<Vec<_>>>()?;
             codes.iter_mut().for_each(|code| *code = places[*code as usize] as u32);
             let at = reference.positions(array.data_type())?;
-            let counts: Vec<u64> = reference.counts().map(|(_, count)| count).collect();
+            let mut counts: Vec<u64> = reference.counts().map(|(_, count)| count).collect();
+            if Fault::SensitiveAsFloat.is_planted() {
+                merge_positions(&at, &mut codes, &mut counts);
+            }
             let null = (nulls || counts.len() > at.len()).then_some(at.len() as u32);
             (at, null, Some(Arc::new(Shares::new(&counts))))
         }
@@ -74,6 +78,15 @@ fn numbers(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef)
     let mut coded = sensitive(column, codes, SensitiveShape::Number { at, min, max }, null);
     coded.shares = shares;
     Ok(coded)
+}
+
+/// What floating point makes of numbers: those at one position are the first of them.
+fn merge_positions(at: &[f64], codes: &mut [u32], counts: &mut [u64]) {
+    let first = |code: usize| at.get(code).map_or(code, |here| at.partition_point(|before| before < here));
+    codes.iter_mut().for_each(|code| *code = first(*code as usize) as u32);
+    for code in (0..at.len()).filter(|&code| first(code) < code) {
+        counts[first(code)] += std::mem::take(&mut counts[code]);
+    }
 }
 
 /// Leaf of every value. Null and values that the hierarchy does not know are pseudo leaves below the root.

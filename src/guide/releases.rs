@@ -33,6 +33,26 @@
 //! types of columns and every row with the source. What only a signature can show is in the guide on
 //! [threats](super::threats). An earlier release stays where it was, and `throng rollback` makes it the newest again.
 //!
+//! # What is checked when
+//!
+//! A run reads its files back before it commits, and publishes nothing if one of them breaks a promise. To compare rows
+//! with the source takes another scan and a `GROUP BY` over both, so `throng verify job.toml` does that: run it before a
+//! release is handed on.
+//!
+//! | | `throng run` | `verify <sink>` | `verify job.toml` |
+//! |---|---|---|---|
+//! | `k`, in rows or people | yes | yes | yes |
+//! | all other rules, `max-loss` and presence included | yes | | yes |
+//! | order of rows, random group numbers, links of two tables | yes | order and links | yes |
+//! | columns, types, and that files say nothing else of them | yes | yes | yes |
+//! | as many rows as the source has, less those left out | yes | by the manifest | yes |
+//! | identifiers replaced, nulls dropped | yes | | yes |
+//! | manifest, footers and checksums agree | yes | yes | yes |
+//! | kept and sensitive values are those of the source, row by row | | | yes |
+//! | generalised values cover those of the source; permuted ones have moved | | | yes |
+//!
+//! # A sink and its releases
+//!
 //! A sink takes the release of one run, and further ones only if the job says that they are independent
 //! ([`again`](super::again)).
 //!

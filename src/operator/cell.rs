@@ -15,6 +15,7 @@ use super::measure::measure;
 use super::{Blueprint, members};
 use crate::encode::{class_hashes, encode_sensitive, row_hashes, without_nulls};
 use crate::error::Result;
+use crate::faults::{self, Fault};
 use crate::grouping::settle;
 use crate::measure::{Cells, Groups as Measures, People};
 use crate::methods::combined::Raised;
@@ -82,6 +83,9 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
     }
     let mut measures = measure(blueprint, rows, &table, &groups, &published.losses, raised.as_ref())?;
     measures.loss.add_suppressed(dropped);
+    if Fault::OneRowMore.is_planted() {
+        measures.loss.add_group(1, &vec![0.0; published.losses.len()]);
+    }
     measures.people = people(blueprint, rows, &groups, &published.classes)?;
     measures.cells = Cells::one(measures.loss.rows());
     Ok(Cell {
@@ -249,6 +253,7 @@ fn generalise(blueprint: &Blueprint, rows: &RecordBatch, groups: &mut Groups<'_>
         }
     }
     let rows = RecordBatch::try_new(Arc::clone(&treatment.output), published)?;
+    let rows = if faults::ENABLED { super::planted::distort(rows, treatment)? } else { rows };
     let losses = quasi.into_iter().map(|published| published.losses).collect();
     Ok(Published { rows, losses, classes })
 }

@@ -11,6 +11,7 @@ use super::Blueprint;
 use super::extent::{QuasiExtents, SensitiveExtents};
 use crate::dependency::Preserved;
 use crate::error::Result;
+use crate::faults::Fault;
 use crate::measure::frontier::MAX_FREE_COLUMNS;
 use crate::measure::{Coverage, Groups as Measures};
 use crate::methods::combined::Raised;
@@ -106,6 +107,7 @@ pub(super) fn measure(
         column.add_values(array, groups, &mut measures.published.sensitive[index].domain)?;
     }
     let suppressed = GroupView::new(table, &groups.grouping.left_over).members();
+    let suppressed = suppressed.saturating_sub(usize::from(Fault::UncountedSuppression.is_planted()));
     measures.loss.add_suppressed(suppressed as u64);
     if let Some(workload) = &mut measures.workload {
         workload.add_table(&blueprint.queries, table);

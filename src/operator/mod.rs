@@ -24,6 +24,7 @@ mod measure;
 mod members;
 mod memory;
 mod planner;
+mod planted;
 pub(crate) mod policies;
 mod sql;
 mod stream;

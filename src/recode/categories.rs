@@ -7,6 +7,7 @@ use datafusion::arrow::datatypes::DataType;
 use super::{Groups, TOP, labels};
 use crate::encode::{Coder, Words, text};
 use crate::error::{Error, Result};
+use crate::faults::Fault;
 use crate::hierarchy::{LevelTree, Mask};
 use crate::model::{Code, MAX_SET_VALUES, Shape};
 
@@ -24,6 +25,7 @@ pub(super) fn nodes(
     let (mut names, mut losses) = (Vec::new(), Vec::new());
     for rows in groups.grouping.iter() {
         let (lo, hi) = ends(groups, rows, axis);
+        let hi = if Fault::LowNode.is_planted() { lo } else { hi };
         losses.push(tree.loss(lo, hi));
         names.push((null != Some(lo)).then(|| levels.name(lo, hi)));
     }
@@ -45,6 +47,7 @@ pub(super) fn sets(
         if mixed || values.len() > MAX_SET_VALUES as usize {
             return (TOP.to_owned(), 1.0);
         }
+        let values = if Fault::ShortSet.is_planted() && values.len() > 1 { &values[1..] } else { values };
         let loss = if domain > 1.0 { ((values.len() - 1) as f64 / (domain - 1.0)).min(1.0) } else { 0.0 };
         match values {
             [single] => ((*single).to_owned(), loss),
@@ -67,6 +70,7 @@ pub(super) fn masks(
     let mut covers = groups.grouping.iter().map(|rows| ends(groups, rows, axis));
     each_set(coder, axis, original, groups, |values, mixed| {
         let (lo, hi) = covers.next().unwrap_or_default();
+        let values = if Fault::ThinMask.is_planted() { &values[..1] } else { values };
         match mask.cover(values.iter().copied()) {
             label if mixed || label == TOP => (TOP.to_owned(), 1.0),
             label => (label, if values.len() == 1 { 0.0 } else { tree.loss(lo, hi) }),

@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::error::{Error, Result};
+use crate::faults::Fault;
 use crate::policy::{Policy, Treat};
 use crate::secret::{Pseudonymiser, RunKey};
 use crate::treatment::Treatment;
@@ -42,6 +43,7 @@ fn replace(rows: LogicalPlan, policy: &Policy) -> Result<LogicalPlan> {
         let name = field.name();
         let column = Expr::from((qualifier, field));
         let treat = policy.columns.get(name).and_then(|column| column.treat());
+        let treat = treat.filter(|_| !Fault::RawIdentifier.is_planted());
         let expression = match (treat, policy.keys.get(name)) {
             (Some(Treat::Constant(text)), _) => lit(text.as_str()),
             (Some(Treat::Pseudonym(spec)), Some(key)) => {

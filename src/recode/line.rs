@@ -13,6 +13,7 @@ use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use super::{Groups, TOP, ValueText, labels};
 use crate::encode::{Coder, positions, stored_digits};
 use crate::error::Result;
+use crate::faults::Fault;
 use crate::policy::Publish;
 use crate::treatment::published_fields;
 
@@ -91,7 +92,7 @@ fn span(
     less: &impl Fn(usize, usize) -> bool,
 ) -> Span {
     let missing = rows.clone().filter(|row| positions[*row].is_nan()).count();
-    if missing > 0 {
+    if missing > 0 && !Fault::NullInRange.is_planted() {
         let nulls = rows.clone().filter(|row| original.is_null(*row)).count();
         return if nulls == rows.count() { Span::Missing } else { Span::Anything };
     }
@@ -100,7 +101,7 @@ fn span(
     for row in rows {
         if less(row, lo) {
             lo = row;
-        } else if less(hi, row) {
+        } else if less(hi, row) && !Fault::ShortRange.is_planted() {
             hi = row;
         }
     }

@@ -21,6 +21,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::encode::Coder;
 use crate::error::{Error, Result};
+use crate::faults::Fault;
 use crate::hierarchy::Hierarchy;
 pub(crate) use crate::hierarchy::TOP;
 use crate::model::{Grouping, Table};
@@ -57,6 +58,8 @@ impl<'a> Groups<'a> {
         let published = |rows: &[u32]| rows.iter().filter(|&&row| table.is_member(row)).count();
         let repeated =
             (0_u32..).zip(grouping.iter()).flat_map(|(group, rows)| std::iter::repeat_n(group, published(rows)));
+        let stale = |group: u32| (group + 1) % (grouping.len() as u32).max(1);
+        let repeated = repeated.map(|group| if Fault::StaleLabel.is_planted() { stale(group) } else { group });
         let group_of_row = UInt32Array::from_iter_values(repeated);
         let members = grouping.rows().iter().filter(|&&row| table.is_member(row));
         let rows = members.map(|&row| order[row as usize]).collect();

@@ -13,6 +13,7 @@ use datafusion::arrow::compute::{take, take_record_batch};
 use super::Groups;
 use crate::encode::{Coder, row_hashes};
 use crate::error::Result;
+use crate::faults::Fault;
 use crate::methods::combined::Raised;
 use crate::permutation::Slices;
 use crate::policy::Role;
@@ -65,7 +66,8 @@ pub(super) fn sizes(groups: &Groups<'_>) -> Vec<usize> {
 /// two groups of a release share one.
 pub fn group_numbers(treatment: &Treatment, cell: u32, groups: &Groups<'_>) -> Vec<u64> {
     let mut rng = treatment.key.rng(Purpose::GroupNumbers, cell.into());
-    (0..groups.grouping.len()).map(|_| rng.next_u64()).collect()
+    let number = |group| if Fault::CountedGroups.is_planted() { group } else { rng.next_u64() };
+    (0..groups.grouping.len() as u64).map(number).collect()
 }
 
 /// Brings groups, which stand one after another as they were made, into the order of their numbers.
@@ -97,7 +99,12 @@ pub(super) fn arrange(
     let mut places: Vec<Vec<u32>> = vec![Vec::new(); columns.len()];
     let mut start = 0;
     for &size in sizes {
-        let moved = slices.permute(&content[start..start + size], |rows| rng.shuffle(rows));
+        let shuffle = |rows: &mut [u32]| {
+            if !Fault::NoPermutation.is_planted() {
+                rng.shuffle(rows)
+            }
+        };
+        let moved = slices.permute(&content[start..start + size], shuffle);
         for (places, moved) in places.iter_mut().zip(moved) {
             places.extend(moved.iter().map(|row| start as u32 + row));
         }

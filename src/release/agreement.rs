@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use datafusion::parquet::arrow::ARROW_SCHEMA_META_KEY;
 use serde_json::Value;
 
 use super::manifest::{ClassCounts, Manifest, OutputFile, round_figures};
@@ -40,6 +41,13 @@ pub(crate) fn check_files(manifest: &Manifest, files: &[OutputFile], footers: &[
             format!("{count} files have other rows or bytes than the manifest says, `{first}` the first of them");
         findings.push(Finding::new("files", count, message));
     }
+    if let Some((count, first)) =
+        differing(&|_, footer| footer.annotated || footer.metadata.keys().any(|key| !is_ours(key)))
+    {
+        let message =
+            format!("{count} files say more of their columns than names and types, `{first}` the first of them");
+        findings.push(Finding::new("columns", count, message));
+    }
     let k = manifest.k.to_string();
     let noted = [
         ("throng.run", &manifest.run),
@@ -55,6 +63,11 @@ pub(crate) fn check_files(manifest: &Manifest, files: &[OutputFile], footers: &[
         }
     }
     findings
+}
+
+/// Whether releases have such a note in their files: everything else came from elsewhere.
+fn is_ours(key: &str) -> bool {
+    key == ARROW_SCHEMA_META_KEY || ["throng.run", "throng.policy", "throng.k", "throng.version"].contains(&key)
 }
 
 /// Compares what the manifest says in one place with what it says in another.

@@ -20,8 +20,8 @@ pub(crate) use crate::verify::Finding;
 #[cfg(feature = "cluster")]
 pub(crate) use crate::verify::folders;
 use crate::verify::{
-    ColumnCheck, InProcess, PlanExecutor, PromisedType, check_columns, check_order, class_sizes, file_schemas, footers,
-    row_count, small_classes, verify_people,
+    ColumnCheck, InProcess, PlanExecutor, PromisedType, check_columns, check_dropped, check_order, check_replaced,
+    class_sizes, file_schemas, footers, row_count, small_classes, verify_people,
 };
 use crate::write::Written;
 
@@ -166,6 +166,18 @@ async fn count_release(
         findings.extend(verify_people(plans, &rows, columns, counted, &people.digest, manifest.k).await?);
     }
     Ok((classes, findings))
+}
+
+/// Checks that what was to be replaced or left out is not published; of `read` rows, so many are not.
+pub(crate) async fn check_raw(
+    plans: &dyn PlanExecutor,
+    published: &DataFrame,
+    read: &DataFrame,
+    treatment: &Treatment,
+    left_out: u64,
+) -> Result<Vec<Finding>> {
+    let raw = check_replaced(plans, published, treatment).await?;
+    Ok(raw.into_iter().chain(check_dropped(plans, read, treatment, left_out).await?).collect())
 }
 
 /// Compares the columns of published files with those that a job would publish.

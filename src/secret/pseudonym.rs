@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 use crate::error::{Error, Result};
+use crate::faults::Fault;
 
 /// The fewest bytes of a key.
 const SHORTEST: usize = 16;
@@ -95,6 +96,7 @@ pub struct Pseudonymiser {
 impl Pseudonymiser {
     /// Pseudonyms of a column under a key.
     pub fn new(key: &Key, column: &str, encoding: Encoding) -> Result<Self> {
+        let key = if Fault::UnkeyedPseudonym.is_planted() { &Key::of(COLUMN)? } else { key };
         let key = Key::of(&key.hash_all([COLUMN, column.as_bytes()]))?;
         Ok(Self { key, encoding })
     }

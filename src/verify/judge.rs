@@ -12,13 +12,14 @@ use datafusion::scalar::ScalarValue;
 
 use super::classes::{class_sizes, judge_classes};
 use super::finding::Finding;
+use super::links::check_numbers;
 use super::plans::{PlanExecutor, collect, count_rows};
 use super::questions::{AskedOf, Counted, Measured, Questions};
 use super::rules::{Asked, asked};
 use crate::error::{Error, Result};
 use crate::measure::Classes;
 use crate::permutation::Slices;
-use crate::policy::Role;
+use crate::policy::{GROUP, Role};
 use crate::privacy::Figures;
 use crate::published::exact::{Keys, NULL, Ranks, is_wide, ordered, wide_digits};
 use crate::published::values::Unit;
@@ -102,6 +103,9 @@ pub(crate) async fn verify_rows(
         Some(sizes) => sizes,
         None => class_sizes(plans, rows, &own).await?,
     };
+    if own == [GROUP] {
+        found.findings.extend(check_numbers(plans, rows).await?);
+    }
     let mut first: Vec<Finding> = row_count(found.classes.rows(), expected_rows).into_iter().collect();
     first.extend(small_classes(&found.classes, k, "rows"));
     first.extend(people.and_then(|people| small_classes(&people, k, "people")));

@@ -1,4 +1,5 @@
-//! The two tables of a release that has two: whether they fit together, and whether they are made of the source's rows.
+//! Numbered groups: whether their numbers say nothing; and the two tables of a release that has two: whether they fit
+//! together, and whether they are made of the source's rows.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::JoinType;
@@ -14,6 +15,21 @@ use crate::policy::{COUNT, GROUP, Role};
 use crate::published::content;
 use crate::published::exact::{Floats, alike};
 use crate::treatment::Treatment;
+
+/// A number that random ones of 64 bits are below once in four billion times.
+const SMALL_NUMBER: u64 = 1 << 32;
+
+/// Checks that groups are not numbered one after the other, which would tell in what order they were made. The chance that
+/// random numbers are all that small is 2^-32 for one group, and less for more.
+pub(super) async fn check_numbers(plans: &dyn PlanExecutor, rows: &DataFrame) -> Result<Option<Finding>> {
+    let large = when(ident(GROUP).gt_eq(lit(SMALL_NUMBER)), lit(1_i64)).otherwise(lit(0_i64))?;
+    let counts = rows.clone().aggregate(vec![], vec![count(lit(1_i64)).alias("rows"), sum(large).alias("large")])?;
+    let counts = collect_numbers(plans, counts).await?;
+    let counted = counts[0] > 0 && counts[1] == 0;
+    Ok(counted.then(|| {
+        Finding::new("groups", 1, "the numbers of groups are not random, so they may tell how groups were made")
+    }))
+}
 
 /// Groups that are not equally large in both tables, and rows of the sensitive table that say nothing or the same twice.
 pub(crate) async fn check_links(plans: &dyn PlanExecutor, qit: &DataFrame, st: &DataFrame) -> Result<Vec<Finding>> {

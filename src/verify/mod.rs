@@ -8,7 +8,8 @@
 //! 3. `judge` asks the `rules` of every class (`questions`, on the spot by `fold`); their arithmetic is in whole numbers up
 //!    to the last comparison. `loss` asks every row what its values lose.
 //! 4. `order` checks that rows stand in the order of what is published (`order_exec`).
-//! 5. `links` compares the two tables of a release, `people` the classes in which people were counted (`digest`).
+//! 5. `links` compares the two tables of a release, `people` the classes in which people were counted (`digest`), and
+//!    `replaced` looks for identifiers and nulls that should not be there.
 //! 6. `source` compares a release with the rows that it was made from, and asks `cover` whether published values hold
 //!    the original ones; `boxes` finds those that may, and `left_over` holds rows that none has covered so far. `permuted`
 //!    asks whether values that should have changed places have.
@@ -33,6 +34,7 @@ mod permuted;
 mod plans;
 mod questions;
 mod read;
+mod replaced;
 mod rules;
 mod source;
 mod tally;
@@ -51,6 +53,7 @@ pub(crate) use permuted::check_permuted;
 pub use plans::Watch;
 pub(crate) use plans::{InProcess, PlanExecutor};
 pub(crate) use read::{Footer, PublishedFile, PublishedFiles, checksum, file_schemas, folders, footers, open};
+pub(crate) use replaced::{check_dropped, check_replaced};
 pub(crate) use source::{compare, verify_against_source};
 #[cfg(feature = "cluster")]
 pub(crate) use wire::{Sent, is_function, receive_aggregate, receive_function, receive_node, send_function, send_node};

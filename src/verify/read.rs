@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::object_store::ObjectStoreUrl;
+use datafusion::parquet::arrow::{PARQUET_FIELD_ID_META_KEY, parquet_to_arrow_schema};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
@@ -81,6 +82,8 @@ pub(crate) struct Footer {
     pub(crate) size: u64,
     /// Its rows.
     pub(crate) rows: u64,
+    /// Whether its columns carry anything but their names and types.
+    pub(crate) annotated: bool,
     /// What its writer has noted.
     pub(crate) metadata: BTreeMap<String, String>,
 }
@@ -109,9 +112,29 @@ async fn look(store: &dyn ObjectStore, path: &Path) -> Result<(ObjectMeta, Optio
     let footer = read_footer(store, &file).await?.map(|footer| {
         let noted = footer.file_metadata().key_value_metadata().into_iter().flatten();
         let metadata = noted.filter_map(|entry| Some((entry.key.clone(), entry.value.clone()?))).collect();
-        Footer { size: file.size, rows: footer.file_metadata().num_rows().max(0) as u64, metadata }
+        let (stored, noted) = (footer.file_metadata().schema_descr(), footer.file_metadata().key_value_metadata());
+        let schema = parquet_to_arrow_schema(stored, noted);
+        let annotated = schema.is_ok_and(|schema| schema.fields().iter().any(|field| is_annotated(field)));
+        let rows = footer.file_metadata().num_rows().max(0) as u64;
+        Footer { size: file.size, rows, annotated, metadata }
     });
     Ok((file, footer))
+}
+
+/// Whether a column or a part of it carries notes, but for the number that Parquet gives it.
+fn is_annotated(field: &Field) -> bool {
+    let is_noted = field.metadata().keys().any(|key| key != PARQUET_FIELD_ID_META_KEY);
+    is_noted
+        || match field.data_type() {
+            DataType::Struct(fields) => fields.iter().any(|field| is_annotated(field)),
+            DataType::List(item)
+            | DataType::LargeList(item)
+            | DataType::ListView(item)
+            | DataType::LargeListView(item)
+            | DataType::FixedSizeList(item, _)
+            | DataType::Map(item, _) => is_annotated(item),
+            _ => false,
+        }
 }
 
 /// The schema of every file.

@@ -2,6 +2,7 @@
 //! is the same on one machine and on many: executors write, the driver commits.
 
 pub(crate) mod order;
+mod planted;
 
 #[cfg(feature = "cluster")]
 pub(crate) use order::CollapseExec;
@@ -33,6 +34,7 @@ use object_store::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::faults::{self, Fault};
 use crate::measure::Groups;
 use crate::plan::{unary_plan, unary_properties};
 use crate::policy::{Compression, Output, QIT, ST};
@@ -191,7 +193,11 @@ pub(super) fn stored_schema(schema: &Schema) -> SchemaRef {
 fn stored_field(field: &FieldRef) -> FieldRef {
     let field = field.as_ref().clone();
     let data_type = stored_type(field.data_type());
-    Arc::new(field.with_data_type(data_type).with_metadata(HashMap::new()))
+    let mut metadata = HashMap::new();
+    if Fault::SourceMetadata.is_planted() {
+        metadata.insert("source".to_owned(), field.data_type().to_string());
+    }
+    Arc::new(field.with_data_type(data_type).with_metadata(metadata))
 }
 
 /// The type by which files carry a column.
@@ -337,6 +343,7 @@ async fn write(
     let mut written = Vec::new();
     while let Some(batch) = input.next().await {
         let batch = RecordBatch::try_new(Arc::clone(&schema), batch?.columns().to_vec())?;
+        let batch = if faults::ENABLED { planted::distort(&batch)? } else { batch };
         for (folder, rows) in folders.split(&batch)? {
             if let Some(file) = open.take_if(|file| file.folder != folder) {
                 written.push(close(file).await?);
@@ -401,7 +408,8 @@ impl File {
 async fn close(mut file: File) -> Result<Written> {
     file.writer.finish().await?;
     let size = file.writer.bytes_written() as u64;
-    Ok(Written { path: file.path.to_string(), rows: file.rows as u64, size })
+    let rows = file.rows + usize::from(Fault::FileCount.is_planted());
+    Ok(Written { path: file.path.to_string(), rows: rows as u64, size })
 }
 
 /// How rows are spread over folders.

@@ -47,6 +47,7 @@ mod oracle;
 mod people;
 mod permuted;
 mod pipelines;
+mod planted;
 mod presence;
 mod publishing_again;
 mod queries;

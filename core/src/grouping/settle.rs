@@ -19,6 +19,7 @@ use super::cancel::checkpoint;
 use super::every_way::fewest_left_over;
 use super::placing::{Placing, cheapest};
 use super::repair::repair;
+use crate::faults::Fault;
 use crate::grouping::split::Split;
 use crate::grouping::split::widest::Widest;
 use crate::model::{Cover, Grouping, Table};
@@ -60,6 +61,9 @@ pub fn settle(cell: &Table, grouping: Grouping, rules: &Rules) -> Grouping {
     let mut settled = Grouping::with_capacity(cell.rows());
     groups.iter().for_each(|group| settled.push(&group.rows));
     rest.sort_unstable();
+    if Fault::LeftOverGroup.is_planted() && !rest.is_empty() {
+        settled.push(&std::mem::take(&mut rest));
+    }
     settled.left_over = rest;
     let left_over = settled.left_over.len();
     fewest_left_over(cell, rules, left_over).unwrap_or(settled)

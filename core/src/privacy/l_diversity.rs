@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{SensitiveRule, Setting};
+use crate::faults::Fault;
 use crate::model::Sensitive;
 
 /// What "l well represented values" means.
@@ -48,7 +49,7 @@ impl Diversity {
     /// Whether a group with this histogram of `(code, count)` is diverse enough.
     pub fn holds(&self, histogram: &[(u32, u32)]) -> bool {
         match *self {
-            Self::Distinct { l } => histogram.len() >= l,
+            Self::Distinct { l } => histogram.len() + usize::from(Fault::OneValueLess.is_planted()) >= l,
             Self::Entropy { l } => entropy(histogram) >= l.ln() - 1e-9,
             Self::Recursive { c, l } => recursive(histogram, c, l),
         }

@@ -1,6 +1,7 @@
 //! The bound U: no group may lose more than this share of its information (Loukides, def. 5.2.2: WGU <= U).
 
 use super::{GroupView, Rule, within};
+use crate::faults::Fault;
 use crate::model::Axis;
 
 /// Bounds the mean loss of every group over the quasi-identifiers.
@@ -18,7 +19,7 @@ pub fn slack(axes: &[Axis]) -> f64 {
 impl MaxLoss {
     /// Whether a loss seen in codes, and whatever quantised axes hide, stays within the bound.
     pub fn allows(&self, loss: f64, slack: f64) -> bool {
-        within((loss + slack).min(1.0), self.bound)
+        within((loss + slack).min(1.0), self.bound) || Fault::AnyLoss.is_planted()
     }
 }
 

@@ -34,6 +34,7 @@ pub use figures::Figures;
 pub use sensitive_rule::{Flaw, Histogram, Needs, OnColumn, RESERVE, SensitiveRule, Setting};
 
 use crate::attack::Bounds;
+use crate::faults::Fault;
 use crate::model::{Cover, Sensitive, Table};
 
 /// Whether a score is within its bound, give or take the rounding of its last digits: a group that meets a bound
@@ -77,7 +78,7 @@ impl<'a> GroupView<'a> {
         let mut seen: Vec<u32> = self.table.members_of(self.rows).map(|row| persons[row as usize]).collect();
         seen.sort_unstable();
         seen.dedup();
-        seen.len()
+        seen.len() + usize::from(Fault::OnePersonMore.is_planted())
     }
 
     /// How often each sensitive code is published, ascending by code.

@@ -69,36 +69,37 @@ impl Run {
             let input = DataFrame::new(self.context.state(), input);
             findings.extend(check_max_loss(&plans, &published, &input, &treatment).await?);
             let source = DataFrame::new(self.context.state(), rows);
-            findings.extend(check_suppression(&manifest, source.clone().count().await? as u64, &treatment));
+            let read = source.clone().count().await? as u64;
+            findings.extend(check_suppression(&manifest, read, &treatment));
+            let tables = Tables::of(&self.context, &sink, &present, manifest.form()).await?;
+            let (shown, left_out) =
+                (tables.as_ref().map_or(&published, Tables::quasi), read - classes.rows().min(read));
+            findings.extend(verify::check_raw(&plans, shown, &input, &treatment, left_out).await?);
             let suppressed = manifest.suppressed;
-            findings.extend(
-                match (Tables::of(&self.context, &sink, &present, manifest.form()).await?, manifest.form()) {
-                    (Some(tables), Form::Anatomy) => {
-                        tables.check_source(&plans, &source, &treatment, suppressed).await?
-                    }
-                    (None, Form::Generalise) => {
-                        verify_against_source(&plans, &published, &source, &treatment, suppressed).await?
-                    }
-                    (tables, _) => {
-                        let shown = Shown::new(tables.map(|tables| tables.qit), &published);
-                        let mut found = check_places(&shown, &source, &treatment, &slices).await?;
-                        for (rows, columns) in shown.slices(&treatment, &slices, buckets::Look::All)? {
-                            let raised = |column: &usize| treatment.roles[*column] == Role::Quasi;
-                            if treatment.form().is_exact() || !columns.iter().any(raised) {
-                                let name = |column: &usize| treatment.input.field(*column).name().clone();
-                                let columns: Vec<String> = columns.iter().map(name).collect();
-                                found.extend(compare(&plans, &source, &rows, &columns, suppressed).await?);
-                            }
+            findings.extend(match (tables, manifest.form()) {
+                (Some(tables), Form::Anatomy) => tables.check_source(&plans, &source, &treatment, suppressed).await?,
+                (None, Form::Generalise) => {
+                    verify_against_source(&plans, &published, &source, &treatment, suppressed).await?
+                }
+                (tables, _) => {
+                    let shown = Shown::new(tables.map(|tables| tables.qit), &published);
+                    let mut found = check_places(&shown, &source, &treatment, &slices).await?;
+                    for (rows, columns) in shown.slices(&treatment, &slices, buckets::Look::All)? {
+                        let raised = |column: &usize| treatment.roles[*column] == Role::Quasi;
+                        if treatment.form().is_exact() || !columns.iter().any(raised) {
+                            let name = |column: &usize| treatment.input.field(*column).name().clone();
+                            let columns: Vec<String> = columns.iter().map(name).collect();
+                            found.extend(compare(&plans, &source, &rows, &columns, suppressed).await?);
                         }
-                        let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::All, &source).await?;
-                        let fits = buckets.fit(&source).await?;
-                        found.extend(buckets.check_source(&fits, suppressed));
-                        let mut different = Vec::new();
-                        add_new(&mut different, found);
-                        different
                     }
-                },
-            );
+                    let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::All, &source).await?;
+                    let fits = buckets.fit(&source).await?;
+                    found.extend(buckets.check_source(&fits, suppressed));
+                    let mut different = Vec::new();
+                    add_new(&mut different, found);
+                    different
+                }
+            });
         } else {
             findings.push(Finding {
                 rule: "source".into(),

@@ -12,7 +12,7 @@ use crate::audit::judge::classification;
 use crate::audit::{PopulationRisk, dependencies, presence, queries};
 use crate::error::{Error, Result};
 use crate::operator::Blueprint;
-use crate::release::agreement::{REENACTABLE, roles, rule_names};
+use crate::release::agreement::{REENACTABLE, check_coherence, check_files, roles, rule_names};
 use crate::release::anatomy::Tables;
 use crate::release::engine::Verifier;
 use crate::release::manifest::{
@@ -21,7 +21,7 @@ use crate::release::manifest::{
 use crate::release::phase::Phase;
 use crate::release::verify;
 use crate::treatment::Treatment;
-use crate::verify::{Finding, Found, Look, check_max_loss, check_order, verify_people, verify_rows};
+use crate::verify::{Finding, Found, Look, check_max_loss, check_order, footers, verify_people, verify_rows};
 use crate::write::stored_schema;
 
 impl<'a> Staged<'a> {
@@ -40,6 +40,7 @@ impl<'a> Staged<'a> {
         };
         let population = self.estimate_population(population, &found).await?;
         let mut manifest = self.manifest(files, found);
+        self.check_manifest(&manifest).await?;
         manifest.scores.cm = cm;
         manifest.population = population.known();
         if treatment.policy.privacy.presence.is_some() {
@@ -86,6 +87,10 @@ impl<'a> Staged<'a> {
         found.findings.extend(check_order(&plans, context, &published, &treatment.class_columns()).await?);
         let input = work.frame(&work.opened.input);
         found.findings.extend(check_max_loss(&plans, &table, &input, treatment).await?);
+        let tables = Tables::of(context, sink, files, form).await?;
+        let shown = tables.as_ref().map_or(&table, Tables::quasi);
+        let suppressed = measures.loss.suppressed();
+        found.findings.extend(verify::check_raw(&plans, shown, &input, treatment, suppressed).await?);
         let mut population = PopulationRisk::default();
         if let Some(public) = &work.opened.public {
             let (findings, linkage) = presence::verify(&table, public, context, treatment).await?;
@@ -98,6 +103,14 @@ impl<'a> Staged<'a> {
         }
         Finding::refuse(&found.findings)?;
         Ok(Checked { found, table, population })
+    }
+
+    /// Checks that what the manifest tells agrees with itself and with the files.
+    async fn check_manifest(&self, manifest: &Manifest) -> Result<()> {
+        let mut disagreements = check_coherence(manifest);
+        let footers = footers(&verify::published_files(&self.work.sink, &manifest.files)).await?;
+        disagreements.extend(check_files(manifest, &manifest.files, &footers));
+        Finding::refuse(&disagreements)
     }
 
     /// Checks that classes hold enough people, where a row is not a person.

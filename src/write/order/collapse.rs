@@ -22,6 +22,7 @@ use futures::{StreamExt, stream};
 use super::{Layout, PublishedOrder, TableLayout};
 use crate::encode::compact;
 use crate::error::{Error, Result};
+use crate::faults::Fault;
 use crate::measure::Groups;
 use crate::operator::AnonymizeExec;
 use crate::plan::{unary_plan, unary_properties};
@@ -122,7 +123,8 @@ impl Layout {
         for ((run, class), part) in runs.iter().zip(&classes).zip(parts) {
             match &rest {
                 Some(rest) if run.len() > self.max_run_rows => {
-                    run.clone().for_each(|row| records.add(row..row + 1, class, &rest[row], part));
+                    let part_of = |row: usize| if Fault::SpreadClass.is_planted() { row as u64 } else { part };
+                    run.clone().for_each(|row| records.add(row..row + 1, class, &rest[row], part_of(row)));
                 }
                 _ => records.add(run.clone(), class, &[], part),
             }
