@@ -28,10 +28,11 @@ use super::lease::Lease;
 use super::ledger::Ledger;
 use super::manifest::{Manifest, QueryScores};
 use super::phase::{Begun, Phase};
+use super::queries;
 use super::session::{SessionOptions, SpillFolder};
 use super::verify;
+use crate::audit::dependencies;
 use crate::audit::inference::{self, Verdict};
-use crate::audit::{dependencies, queries};
 use crate::error::{Error, Result};
 use crate::operator::{Blueprint, cell_rows};
 use crate::policy::{Job, Policy, check, check_layout};
@@ -125,7 +126,7 @@ impl Run {
         ledger.refuse_foreign(&sink).await?;
         guard::ensure_first_release(&ledger, &sink, &self.job.sink).await?;
         if let (Some(public), Some(rule)) = (&public, &self.policy.privacy.presence) {
-            public.hold_everybody(&DataFrame::new(self.context.state(), scanned), rule).await?;
+            public.hold_everybody(&DataFrame::new(self.context.state(), scanned), rule, &treatment).await?;
         }
         self.foresee(&rows, &treatment).await?;
         let public_files = public.as_ref().map_or(0, |public| public.source.file_count());
