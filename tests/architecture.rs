@@ -87,6 +87,12 @@ const JUDGED: &[&str] = &[
     "release",
 ];
 
+/// What a room that judges may use all the same, and why.
+const ARGUED: &[(&str, &str)] = &[
+    // Which columns a dependency names: the policy as it was bound to the columns, no value of any row.
+    ("audit/inference.rs", "model"),
+];
+
 /// Where the rooms are: the mathematics is a crate of its own.
 const ROOTS: &[&str] = &["src", "core/src"];
 
@@ -365,13 +371,19 @@ fn names(code: &str, wanted: &str) -> bool {
 /// A check must not share code with what it checks.
 #[test]
 fn verification_shares_nothing_with_what_it_judges() {
-    let files: Vec<File> = files().into_iter().filter(|file| ["published", "verify"].contains(&file.room())).collect();
+    let judges = ["published", "verify", "audit"];
+    let files: Vec<File> = files().into_iter().filter(|file| judges.contains(&file.room())).collect();
     assert!(files.len() > 10);
-    for file in files {
+    let mut argued = BTreeSet::new();
+    for file in &files {
         for (room, line) in file.uses() {
-            assert!(!JUDGED.contains(&room.as_str()), "{}/{}:{line} uses {room}", file.root, file.path);
+            match ARGUED.iter().find(|one| **one == (file.path.as_str(), room.as_str())) {
+                Some(one) => _ = argued.insert(one),
+                None => assert!(!JUDGED.contains(&room.as_str()), "{}/{}:{line} uses {room}", file.root, file.path),
+            }
         }
     }
+    assert_eq!(argued.len(), ARGUED.len(), "an exception that nobody needs any more");
 }
 
 /// The reader of this file sees what it should.

@@ -5,21 +5,16 @@ use std::collections::BTreeMap;
 use datafusion::prelude::DataFrame;
 use serde::Serialize;
 
-use super::classes::fold_classes;
 use super::inferred::Inferred;
-use super::judge::domain_of;
 use crate::attack::disclosure::Disclosure;
 use crate::attack::linkage::Linkage;
 use crate::attack::population::{SampleClasses, Uniques};
 use crate::attack::tally::Tally;
 use crate::error::Result;
 use crate::measure::Classes;
-use crate::model::Sensitive;
-use crate::policy::{Form, Ranges};
-use crate::privacy::Histogram;
-use crate::privacy::range_diversity::range_diversity;
+use crate::policy::Form;
 use crate::treatment::{SensitiveColumn, Treatment};
-use crate::verify::{InProcess, class_sizes};
+use crate::verify::{InProcess, class_sizes, fold_histograms};
 
 /// The figures of an attack.
 #[derive(Debug, Clone, Serialize)]
@@ -128,11 +123,8 @@ pub(crate) async fn disclosure(
     class_columns: &[String],
     column: &SensitiveColumn,
 ) -> Result<Disclosure> {
-    let domain = domain_of(rows, column).await?;
-    let ranged = column.ranges != Ranges::Identity;
-    let add = move |found: &mut Disclosure, histogram: Histogram<'_>, sensitive: &Sensitive| {
-        found.add(histogram, ranged.then(|| range_diversity(histogram, sensitive)));
-    };
+    let add =
+        |found: &mut Disclosure, counts: &mut dyn Iterator<Item = u64>, range: Option<f64>| found.add(counts, range);
     let merge = |found: &mut Disclosure, other: Disclosure| found.merge(&other);
-    fold_classes(rows, class_columns, (column, &domain), Disclosure::default(), add, merge, &|_| {}).await
+    fold_histograms(rows, class_columns, column, Disclosure::default(), add, merge).await
 }

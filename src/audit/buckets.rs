@@ -141,14 +141,8 @@ pub(crate) struct Fits {
 }
 
 impl Buckets {
-    /// Reads the buckets of a release; `people` has the columns of the input that are looked at, by name.
-    pub(crate) async fn read(
-        shown: &Shown,
-        treatment: &Treatment,
-        slices: &Slices,
-        look: Look,
-        people: &DataFrame,
-    ) -> Result<Self> {
+    /// Reads the buckets of a release.
+    pub(crate) async fn read(shown: &Shown, treatment: &Treatment, slices: &Slices, look: Look) -> Result<Self> {
         let exact = treatment.form().is_exact();
         let mut found = Self {
             numbers: Vec::new(),
@@ -195,8 +189,8 @@ impl Buckets {
                 found.wanted.push(cast(ident(name), plain(&data_type)).alias(name));
                 let Some(quasi) = treatment.quasi.iter().find(|quasi| quasi.index == column) else { continue };
                 let mut axis = match raised {
-                    Some(quasi) => Column::read(quasi, values, people).await?,
-                    None => Column::plain(quasi, &values[place], people).await?,
+                    Some(quasi) => Column::read(quasi, values)?,
+                    None => Column::plain(quasi, &values[place])?,
                 };
                 extents.push(starts.windows(2).map(|ends| union(&axis.extents[ends[0]..ends[1]])).collect());
                 axis.extents = Vec::new();
@@ -204,7 +198,7 @@ impl Buckets {
             }
             let mut counts: Vec<u64> = sizes.values().iter().map(|&size| size as u64).collect();
             let values = match raised {
-                Some(quasi) => Shows::Raised(Box::new(Column::read(quasi, values, people).await?)),
+                Some(quasi) => Shows::Raised(Box::new(Column::read(quasi, values)?)),
                 None => {
                     let keys = content_keys(values, entries.num_rows())?;
                     let mut sorted: Vec<(i128, u64)> = keys.into_iter().zip(counts).collect();
@@ -430,7 +424,7 @@ impl Slice {
         let (from, to) = (self.starts[bucket as usize], self.starts[bucket as usize + 1]);
         match (&self.values, raised) {
             (Shows::Raised(column), Some(values)) => {
-                let mut covering = (from..to).filter(|&entry| column.holds(entry, values, row));
+                let mut covering = (from..to).filter(|&entry| column.covers(entry, values, row));
                 match (covering.next(), covering.next()) {
                     (None, _) => Found::Nothing,
                     (Some(entry), None) => Found::One(entry as u32),

@@ -7,10 +7,10 @@ use datafusion::logical_expr::{ident, lit};
 use datafusion::prelude::DataFrame;
 use serde::{Deserialize, Serialize};
 
-use super::fingerprint::fingerprint;
 use crate::dependency::Preserved;
 use crate::error::{Error, Result};
 use crate::policy::Dependency;
+use crate::published::content;
 use crate::treatment::Treatment;
 
 /// How a functional dependency fares.
@@ -60,16 +60,13 @@ pub(crate) async fn check(source: &DataFrame, treatment: &Treatment) -> Result<V
 
 /// Rows, rows that must go for the dependency to hold (g3), and instances.
 async fn look(source: &DataFrame, dependency: &Dependency) -> Result<(u64, u64, u64)> {
-    let named = |columns: &[String], names: [&str; 2]| {
-        fingerprint(columns).into_iter().zip(names).map(|(part, name)| part.alias(name)).collect::<Vec<_>>()
-    };
-    let sides = [named(&dependency.from, ["from_a", "from_b"]), named(&dependency.to, ["to_a", "to_b"])].concat();
+    let sides = vec![content(&dependency.from).alias("from"), content(&dependency.to).alias("to")];
     let size = ident("size");
     let found = source
         .clone()
         .aggregate(sides, vec![count(lit(1)).alias("size")])?
         .aggregate(
-            vec![ident("from_a"), ident("from_b")],
+            vec![ident("from")],
             vec![sum(size.clone()).alias("rows"), max(size.clone()).alias("most"), count(lit(1)).alias("instances")],
         )?
         .aggregate(vec![], vec![sum(ident("rows")), sum(ident("most")), sum(ident("instances"))])?

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
-use datafusion::arrow::datatypes::{Int64Type, UInt64Type};
+use datafusion::arrow::array::{ArrayRef, AsArray, Decimal128Array, RecordBatch};
+use datafusion::arrow::datatypes::{Decimal128Type, Int64Type};
 use datafusion::arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::JoinType;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -17,20 +17,18 @@ use datafusion::logical_expr::{Expr, ident, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::TryStreamExt;
 
-use super::classes::fold_classes;
-use super::cover::{Original, Published};
-use super::fingerprint::fingerprint;
 use super::inferred::Inferred;
-use super::judge::{domain_of, reference_of};
 use super::seating::{Alike, Seating};
 use crate::attack::chase::{BitSet, Crowds, Kind, Knowledge, Member, View, crowds};
 use crate::attack::seats::{self, Counted};
 use crate::error::{Error, Result};
-use crate::model::{Attribute, Dependency, Sensitive};
-use crate::policy::{Inference, Listed};
-use crate::privacy::Histogram;
+use crate::model::{Attribute, Dependency};
+use crate::policy::Inference;
+use crate::published::content;
+use crate::published::cover::{Original, Published};
+use crate::published::exact::KEY;
 use crate::treatment::{QuasiColumn, Treatment, published_fields};
-use crate::verify::Finding;
+use crate::verify::{Finding, InProcess, broken_rules};
 
 /// What the chase has found.
 #[derive(Debug, Default)]
@@ -98,23 +96,20 @@ impl MixedDependencies {
         columns
     }
 
-    /// Fingerprints of the plain columns, two parts each.
+    /// The keys of the plain columns.
     fn plain_keys(&self) -> Vec<Expr> {
-        let parts = |(at, name): (usize, &String)| {
-            let names = plain_names(at);
-            fingerprint(std::slice::from_ref(name)).into_iter().zip(names).map(|(part, name)| part.alias(name))
-        };
-        self.plain.iter().enumerate().flat_map(parts).collect()
+        let key = |(at, name): (usize, &String)| content(std::slice::from_ref(name)).alias(plain_name(at));
+        self.plain.iter().enumerate().map(key).collect()
     }
 }
 
-fn plain_names(at: usize) -> [String; 2] {
-    [format!("plain_{at}_a"), format!("plain_{at}_b")]
+fn plain_name(at: usize) -> String {
+    format!("plain_{at}")
 }
 
-fn named(columns: &[String], names: [&str; 2]) -> Vec<Expr> {
-    fingerprint(columns).into_iter().zip(names).map(|(part, name)| part.alias(name)).collect()
-}
+/// The names of the keys of a class and of its label.
+const CLASS: &str = "class";
+const LABEL: &str = "label";
 
 /// Numbers for values, in the order in which they are met.
 #[derive(Debug)]
@@ -134,7 +129,7 @@ impl<K: std::hash::Hash + Eq> Numbers<K> {
 /// Combinations of plain columns, numbered.
 #[derive(Debug)]
 struct Plains {
-    values: Vec<Numbers<(u64, u64)>>,
+    values: Vec<Numbers<i128>>,
     combinations: Numbers<Vec<u32>>,
     list: Vec<Vec<u32>>,
 }
@@ -145,11 +140,10 @@ impl Plains {
         Self { values, combinations: Numbers::new(), list: Vec::new() }
     }
 
-    /// The combination of a row whose fingerprints begin at a column.
+    /// The combination of a row whose keys begin at a column.
     fn read(&mut self, batch: &RecordBatch, from: usize, row: usize) -> usize {
-        let pair = |at: usize| (number(batch, from + 2 * at, row), number(batch, from + 2 * at + 1, row));
-        let combination: Vec<u32> =
-            self.values.iter_mut().enumerate().map(|(at, values)| values.of(pair(at)) as u32).collect();
+        let values = self.values.iter_mut().enumerate();
+        let combination: Vec<u32> = values.map(|(at, values)| values.of(key(batch, from + at, row)) as u32).collect();
         let at = self.combinations.of(combination.clone());
         if at == self.list.len() {
             self.list.push(combination);
@@ -158,13 +152,13 @@ impl Plains {
     }
 }
 
-fn number(batch: &RecordBatch, column: usize, row: usize) -> u64 {
-    batch.column(column).as_primitive::<UInt64Type>().value(row)
+fn key(batch: &RecordBatch, column: usize, row: usize) -> i128 {
+    batch.column(column).as_primitive::<Decimal128Type>().value(row)
 }
 
-/// The place of a label whose fingerprint begins at a column.
-fn place(places: &HashMap<(u64, u64), usize>, batch: &RecordBatch, column: usize, row: usize) -> Result<usize> {
-    let found = places.get(&(number(batch, column, row), number(batch, column + 1, row)));
+/// The place of a label by its key.
+fn place(places: &HashMap<i128, usize>, batch: &RecordBatch, column: usize, row: usize) -> Result<usize> {
+    let found = places.get(&key(batch, column, row));
     found.copied().ok_or_else(|| Error::Retry("the published files have changed while they were read".into()))
 }
 
@@ -179,7 +173,7 @@ pub(crate) async fn chase(published: &DataFrame, source: &DataFrame, treatment: 
     let (labels, label_places) = read_labels(published, &quasi, &register, &memory).await?;
     let label_columns = published_columns(&quasi);
 
-    let mut keys = named(&label_columns, ["label_a", "label_b"]);
+    let mut keys = vec![content(&label_columns).alias(LABEL)];
     keys.extend(mixed.plain_keys());
     let counted = published.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
     let mut kinds = Vec::new();
@@ -189,7 +183,7 @@ pub(crate) async fn chase(published: &DataFrame, source: &DataFrame, treatment: 
         let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
         for row in 0..batch.num_rows() {
             let label = place(&label_places, &batch, 0, row)?;
-            kinds.push(Kind { label, plain: plains.read(&batch, 2, row), rows: sizes.value(row) as u64 });
+            kinds.push(Kind { label, plain: plains.read(&batch, 1, row), rows: sizes.value(row) as u64 });
         }
     }
     memory.try_grow(plains.list.len() * register.profiles.len().div_ceil(8))?;
@@ -207,25 +201,24 @@ pub(crate) async fn chase(published: &DataFrame, source: &DataFrame, treatment: 
     })
     .await
     .map_err(|error| Error::Internal(format!("the chase failed: {error}")))?;
-    let mut keys = fingerprint(&treatment.class_columns());
-    keys.extend(named(&label_columns, ["label_a", "label_b"]));
+    let mut keys = vec![content(&treatment.class_columns()).alias(CLASS), content(&label_columns).alias(LABEL)];
     keys.extend(mixed.plain_keys());
     let classes = published
         .clone()
         .aggregate(keys, vec![count(lit(1)).alias("size")])?
-        .sort(vec![ident("class_a").sort(true, true), ident("class_b").sort(true, true)])?;
+        .sort(vec![ident(CLASS).sort(true, true)])?;
     let mut alike: Vec<Alike> = Vec::new();
     let mut stream = classes.execute_stream().await?;
     while let Some(batch) = stream.try_next().await? {
-        memory.try_grow(batch.num_rows() * (size_of::<Alike>() + 8 * batch.num_columns()))?;
+        memory.try_grow(batch.num_rows() * (size_of::<Alike>() + size_of::<i128>() * batch.num_columns()))?;
         let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
         for row in 0..batch.num_rows() {
             alike.push(Alike {
-                class: (number(&batch, 0, row), number(&batch, 1, row)),
-                label: place(&label_places, &batch, 2, row)?,
-                plain: plains.read(&batch, 4, row),
+                class: key(&batch, 0, row),
+                label: place(&label_places, &batch, 1, row)?,
+                plain: plains.read(&batch, 2, row),
                 rows: sizes.value(row) as u64,
-                prints: (4..batch.num_columns() - 1).map(|column| number(&batch, column, row)).collect(),
+                plain_keys: (2..batch.num_columns() - 1).map(|column| key(&batch, column, row)).collect(),
             });
         }
     }
@@ -369,21 +362,21 @@ fn comparable(column: &ArrayRef) -> Result<Rows> {
     Ok(converter.convert_columns(std::slice::from_ref(column))?)
 }
 
-/// Every published combination of labels: the profiles that it covers, and its place by fingerprint.
+/// Every published combination of labels: the profiles that it covers, and its place by key.
 async fn read_labels(
     published: &DataFrame,
     quasi: &[&QuasiColumn],
     register: &Register,
     memory: &MemoryReservation,
-) -> Result<(Vec<BitSet>, HashMap<(u64, u64), usize>)> {
+) -> Result<(Vec<BitSet>, HashMap<i128, usize>)> {
     let columns = published_columns(quasi);
-    let mut keys = named(&columns, ["label_a", "label_b"]);
+    let mut keys = vec![content(&columns).alias(LABEL)];
     keys.extend(columns.iter().map(ident));
     let (mut labels, mut places) = (Vec::new(), HashMap::new());
     let mut stream = published.clone().aggregate(keys, vec![])?.execute_stream().await?;
     while let Some(batch) = stream.try_next().await? {
         memory.try_grow(batch.num_rows() * register.profiles.len().div_ceil(8))?;
-        let mut arrays: &[ArrayRef] = &batch.columns()[2..];
+        let mut arrays: &[ArrayRef] = &batch.columns()[1..];
         let mut shown = Vec::new();
         for quasi in quasi {
             let (mine, others) = arrays.split_at(published_fields(quasi).len());
@@ -398,7 +391,7 @@ async fn read_labels(
                     covered.insert(at);
                 }
             }
-            places.insert((number(&batch, 0, row), number(&batch, 1, row)), labels.len());
+            places.insert(key(&batch, 0, row), labels.len());
             labels.push(covered);
         }
     }
@@ -415,12 +408,12 @@ struct CrowdCounts {
     undecided: u64,
     /// Rows that are left of classes that fall apart, for rules to be asked of: class, plain columns, crowd. None when
     /// there is no rule.
-    parted: Option<Vec<Vec<u64>>>,
+    parted: Option<Vec<Vec<i128>>>,
 }
 
 impl CrowdCounts {
     fn new(k: u64, plain: usize, rules: bool) -> Self {
-        let parted = rules.then(|| vec![Vec::new(); 2 + 2 * plain + 1]);
+        let parted = rules.then(|| vec![Vec::new(); 1 + plain + 1]);
         Self { k, crowds: 0, small: 0, smallest: 0, exposed: 0, undecided: 0, parted }
     }
 
@@ -433,9 +426,12 @@ impl CrowdCounts {
             self.small += u64::from(crowd.rows < self.k);
             if let Some(parted) = self.parted.as_mut().filter(|_| crowd.members.len() < class.len()) {
                 for &member in &crowd.members {
-                    let Alike { class, prints, .. } = &class[member];
-                    let row = [class.0, class.1].into_iter().chain(prints.iter().copied());
-                    parted.iter_mut().zip(row.chain([self.crowds])).for_each(|(column, value)| column.push(value));
+                    let Alike { class, plain_keys, .. } = &class[member];
+                    let row = [*class].into_iter().chain(plain_keys.iter().copied());
+                    parted
+                        .iter_mut()
+                        .zip(row.chain([i128::from(self.crowds)]))
+                        .for_each(|(column, value)| column.push(value));
                 }
             }
         }
@@ -446,7 +442,7 @@ impl CrowdCounts {
 
     /// Bytes held, about.
     fn size(&self) -> usize {
-        self.parted.iter().flatten().map(|column| column.capacity() * size_of::<u64>()).sum()
+        self.parted.iter().flatten().map(|column| column.capacity() * size_of::<i128>()).sum()
     }
 
     /// The rules that do not hold among the rows that are left, and among how many sets of rows.
@@ -456,45 +452,23 @@ impl CrowdCounts {
         mixed: &MixedDependencies,
         treatment: &Treatment,
     ) -> Result<BTreeMap<String, u64>> {
-        let mut breaches = BTreeMap::new();
-        let Some(parted) = self.parted.take().filter(|parted| !parted[0].is_empty()) else { return Ok(breaches) };
-        let plain: Vec<String> = (0..mixed.plain.len()).flat_map(plain_names).collect();
-        let on: Vec<String> = ["class_a".to_owned(), "class_b".to_owned()].into_iter().chain(plain).collect();
+        let Some(parted) = self.parted.take().filter(|parted| !parted[0].is_empty()) else {
+            return Ok(BTreeMap::new());
+        };
+        let on: Vec<String> = [CLASS.to_owned()].into_iter().chain((0..mixed.plain.len()).map(plain_name)).collect();
         let of_crowd: Vec<String> = on.iter().map(|name| format!("crowd_{name}")).collect();
         let names = of_crowd.iter().map(String::as_str).chain(["crowd"]);
-        let columns = names.zip(parted).map(|(name, column)| (name, Arc::new(UInt64Array::from(column)) as ArrayRef));
-        let batch = RecordBatch::try_from_iter(columns)?;
+        let array = |keys: Vec<i128>| Arc::new(Decimal128Array::from(keys).with_data_type(KEY)) as ArrayRef;
+        let batch = RecordBatch::try_from_iter(names.zip(parted.into_iter().map(array)))?;
         let context = SessionContext::new_with_state(published.clone().into_parts().0);
+        let mut wanted = vec![content(&treatment.class_columns()).alias(CLASS)];
+        wanted.extend(mixed.plain_keys());
+        wanted.extend(treatment.sensitive.iter().map(|column| ident(&column.name)));
+        let [on, of_crowd] = [&on, &of_crowd].map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
         let sets = context.read_batch(batch)?;
-        let all = treatment.rules(false);
-        for column in &treatment.sensitive {
-            let rules: Vec<Listed> = all.iter().filter(|one| one.rule.column() == column.name).cloned().collect();
-            if rules.is_empty() {
-                continue;
-            }
-            let mut wanted = fingerprint(&treatment.class_columns());
-            wanted.extend(mixed.plain_keys());
-            wanted.push(ident(&column.name));
-            let [on, of_crowd] = [&on, &of_crowd].map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
-            let rows = published.clone().select(wanted)?.join(sets.clone(), JoinType::Inner, &on, &of_crowd, None)?;
-            let mut domain = domain_of(published, column).await?;
-            domain.reference = if column.compared { reference_of(published, column).await? } else { None };
-            let first = vec![0_u64; rules.len()];
-            let names: Vec<String> = rules.iter().map(|rule| rule.name.clone()).collect();
-            let ask = move |broken: &mut Vec<u64>, histogram: Histogram<'_>, sensitive: &Sensitive| {
-                let holds = rules.iter().map(|listed| listed.rule.allows(histogram, sensitive));
-                broken.iter_mut().zip(holds).for_each(|(broken, holds)| *broken += u64::from(!holds));
-            };
-            let merge = |all: &mut Vec<u64>, part: Vec<u64>| {
-                all.iter_mut().zip(part).for_each(|(all, part)| *all += part);
-            };
-            let of = (column, &domain);
-            let broken = fold_classes(&rows, &["crowd".to_owned()], of, first, ask, merge, &|_| {}).await?;
-            for (name, broken) in names.into_iter().zip(broken).filter(|(_, broken)| *broken > 0) {
-                *breaches.entry(name).or_default() += broken;
-            }
-        }
-        Ok(breaches)
+        let rows = published.clone().select(wanted)?.join(sets, JoinType::Inner, &on, &of_crowd, None)?;
+        let treatment = Arc::new(treatment.clone());
+        broken_rules(&InProcess, published, &rows, &treatment, &["crowd".to_owned()]).await
     }
 }
 
@@ -523,21 +497,21 @@ pub(crate) async fn weigh(rows: &DataFrame, source: &DataFrame, treatment: &Trea
             return Ok(Verdict::Withhold(Box::new(withhold(treatment, &columns)?)));
         }
     }
-    Finding::refuse(judge(&found, treatment).as_slice())?;
+    match judge(&found, treatment) {
+        Some(finding) if treatment.policy.privacy.inference == Inference::Warn => {
+            tracing::warn!("inference: {}; privacy.inference = \"repair\" keeps them together", finding.message);
+        }
+        finding => Finding::refuse(finding.as_slice())?,
+    }
     Ok(Verdict::Publish(Some(found)))
 }
 
-/// What follows for a release that has been published or is about to be: a finding, or a warning in the log.
+/// What does not hold for a reader who knows the dependencies. What was not examined is a warning in the log.
 pub(crate) fn judge(found: &Inferred, treatment: &Treatment) -> Option<Finding> {
     if let Some(message) = found.undecided() {
         tracing::warn!("inference: {message}");
     }
-    let finding = found.finding(treatment.policy.privacy.k)?;
-    if treatment.policy.privacy.inference == Inference::Warn {
-        tracing::warn!("inference: {}; privacy.inference = \"repair\" keeps them together", finding.message);
-        return None;
-    }
-    Some(finding)
+    found.finding(treatment.policy.privacy.k)
 }
 
 /// The treatment that also withholds some quasi-identifiers.

@@ -56,7 +56,7 @@ impl Matching {
     /// Matches a public table, given its quasi-identifiers as the source has them, with the classes of a release.
     pub async fn new(published: &DataFrame, public: &DataFrame, quasi: &[Expr], treatment: &Treatment) -> Result<Self> {
         let public = public.clone().select(quasi.to_vec())?;
-        let classes = Arc::new(ClassIndex::read(published, &public, treatment).await?);
+        let classes = Arc::new(ClassIndex::read(published, treatment).await?);
         let (names, rows) = (classes.names.clone(), classes.rows.clone());
         let none = vec![0; rows.len()];
         let mut tasks = JoinSet::new();
@@ -148,7 +148,7 @@ impl Matching {
 
 impl ClassIndex {
     /// Reads the classes of a release, to be asked about a public table that begins with its quasi-identifiers.
-    pub(crate) async fn read(published: &DataFrame, public: &DataFrame, treatment: &Treatment) -> Result<Self> {
+    pub(crate) async fn read(published: &DataFrame, treatment: &Treatment) -> Result<Self> {
         let keys = treatment.class_columns().iter().map(ident).collect();
         let classes = published.clone().aggregate(keys, vec![count(lit(1)).alias("__rows")])?;
         let schema = Arc::new(classes.schema().as_arrow().clone());
@@ -161,7 +161,7 @@ impl ClassIndex {
         let mut first = 0;
         for quasi in &treatment.quasi {
             let width = published_fields(quasi).len();
-            columns.push(Column::read(quasi, &classes.columns()[first..first + width], public).await?);
+            columns.push(Column::read(quasi, &classes.columns()[first..first + width])?);
             first += width;
         }
         let boxes = Boxes::new(columns.iter().map(|column| column.extents.as_slice()).collect(), rows.len());
@@ -202,8 +202,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::audit::cover::{Original, Published};
     use crate::policy::Policy;
+    use crate::published::cover::{Original, Published};
 
     const POLICY: &str = r#"
         privacy.k = 2

@@ -3,10 +3,7 @@
 
 pub(crate) mod attack;
 pub(crate) mod buckets;
-mod classes;
-pub(crate) mod cover;
 pub(crate) mod dependencies;
-pub(crate) mod fingerprint;
 pub(crate) mod inference;
 mod inferred;
 pub(crate) mod judge;
@@ -14,16 +11,11 @@ mod matching;
 mod places;
 pub(crate) mod population;
 pub(crate) mod presence;
-pub(crate) mod queries;
 mod seating;
 pub(crate) mod series;
-mod together;
-mod vocabulary;
 
 pub use attack::{Attack, Membership, Population, Risks};
-pub(crate) use cover::Published;
 pub use dependencies::DependencyScore;
-pub(crate) use fingerprint::fingerprint;
 pub use inferred::Inferred;
 pub use matching::Matching;
 pub use population::PopulationRisk;

@@ -38,7 +38,7 @@ pub(crate) async fn verify(
         let people = people(public, context, treatment)?;
         let slices = treatment.slices(&[]);
         let shown = Shown::One(published.clone());
-        let buckets = Buckets::read(&shown, treatment, &slices, Look::Quasi, &people).await?;
+        let buckets = Buckets::read(&shown, treatment, &slices, Look::Quasi).await?;
         let fits = buckets.fit(&people).await?;
         let (beliefs, strangers) = buckets.beliefs(&fits, EFFORT);
         fits.crowds.iter().zip(&beliefs).for_each(|(crowd, belief)| tested.add(&bounds, belief, crowd.people));

@@ -8,18 +8,18 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::Decimal128Type;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::{Expr, ident};
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
-use super::fingerprint::{class, fingerprint};
 use super::places::{Column, Values};
 use crate::attack::seats::{People, Seat};
 use crate::error::Result;
-use crate::published::Boxes;
+use crate::published::{Boxes, content};
 use crate::treatment::{Treatment, published_fields};
 
 /// Most places, pairs of people who are alike and rows that look alike, that are looked at.
@@ -30,13 +30,13 @@ const PLACE_BYTES: usize = 96;
 /// Rows of a class that look alike.
 #[derive(Debug, Clone)]
 pub(super) struct Alike {
-    /// Fingerprint of the class.
-    pub class: (u64, u64),
+    /// The key of the class.
+    pub class: i128,
     pub label: usize,
     pub plain: usize,
     pub rows: u64,
-    /// Fingerprints of the plain columns.
-    pub prints: Vec<u64>,
+    /// The keys of the plain columns.
+    pub plain_keys: Vec<i128>,
 }
 
 /// People of the source and the rows that they may be.
@@ -68,18 +68,18 @@ impl Seating {
         if treatment.form().is_numbered() {
             return Ok(None);
         }
-        let mut keys = fingerprint(&treatment.class_columns());
+        let mut keys = vec![content(&treatment.class_columns()).alias("__class")];
         keys.extend(treatment.class_columns().iter().map(ident));
         let classes = published.clone().aggregate(keys, vec![])?;
         let schema = Arc::new(classes.schema().as_arrow().clone());
         let classes = concat_batches(&schema, &classes.collect().await?)?;
-        let numbers: HashMap<(u64, u64), u32> =
-            (0..classes.num_rows()).map(|row| (class(&classes, row), row as u32)).collect();
+        let numbers: HashMap<i128, u32> =
+            classes.column(0).as_primitive::<Decimal128Type>().values().iter().copied().zip(0..).collect();
         let mut columns = Vec::new();
-        let mut first = 2;
+        let mut first = 1;
         for quasi in &treatment.quasi {
             let width = published_fields(quasi).len();
-            columns.push(Column::read(quasi, &classes.columns()[first..first + width], source).await?);
+            columns.push(Column::read(quasi, &classes.columns()[first..first + width])?);
             first += width;
         }
         let boxes = Boxes::new(columns.iter().map(|column| column.extents.as_slice()).collect(), classes.num_rows());

@@ -88,7 +88,7 @@ pub(crate) async fn attack(nights: &[Night], treatment: &Treatment) -> Result<Se
     let mut columns: Vec<ColumnAttack> =
         treatment.sensitive.iter().map(|column| ColumnAttack::new(&column.name)).collect();
     for night in nights {
-        let index = ClassIndex::read(&night.published, &night.people, treatment).await?;
+        let index = ClassIndex::read(&night.published, treatment).await?;
         let seen = Seen::read(night, &index, treatment.quasi.len()).await?;
         let (rows, people) = (index.rows.iter().sum(), seen.people.len() as u64);
         found.releases.push(ComparedRelease { name: night.name.clone(), rows, people });

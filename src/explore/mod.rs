@@ -3,6 +3,7 @@
 
 mod bound;
 pub mod profile;
+mod row_hash;
 pub(crate) mod trial;
 
 pub use bound::LossBound;

@@ -13,7 +13,7 @@ use datafusion::physical_plan::collect;
 use datafusion::prelude::{DataFrame, SessionContext};
 use serde::{Deserialize, Serialize};
 
-use crate::audit::fingerprint::{fingerprint, row_hash};
+use super::row_hash::row_hash;
 use crate::error::{Error, Result};
 use crate::grouping::options::Value;
 use crate::measure::classification::Minority;
@@ -21,6 +21,7 @@ use crate::measure::{Classes, Groups};
 use crate::methods::toc;
 use crate::operator::Anonymize;
 use crate::policy::{Inference, Job, MethodName, MethodSpec, Policy};
+use crate::published::content;
 use crate::release::manifest::{Scores, round_figures};
 use crate::release::run::measures;
 use crate::release::session::{SessionOptions, SpillFolder};
@@ -190,13 +191,13 @@ impl Trials {
         let node = Anonymize::new(rows, Arc::clone(policy))?;
         let treatment = Arc::clone(node.treatment());
         let label = policy.measures.class.as_deref();
-        let mut keys = fingerprint(&treatment.class_columns());
         // Without labels a class is all of one.
-        keys.push(label.map_or_else(|| lit(0_i64), ident).alias("label"));
+        let label_of_row = label.map_or_else(|| lit(0_i64), ident).alias("label");
+        let keys = vec![content(&treatment.class_columns()).alias("class"), label_of_row];
         let sizes = DataFrame::new(self.context.state(), node.into_plan())
             .aggregate(keys, vec![count(lit(1)).alias("alike")])?
             .aggregate(
-                vec![ident("class_a"), ident("class_b")],
+                vec![ident("class")],
                 vec![sum(ident("alike")).alias("size"), max(ident("alike")).alias("most")],
             )?
             .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes"), sum(ident("most")).alias("most")])?;

@@ -103,7 +103,7 @@
 //!
 //! | `inference` | |
 //! |---|---|
-//! | `warn` | publish; the log, the summary and the manifest say so, and `throng report` exits with 5 (default) |
+//! | `warn` | publish; the log, the summary and the manifest say so, and `throng verify` and `throng report` exit with 5 (default) |
 //! | `reject` | publish nothing, exit code 5 |
 //! | `repair` | group rows so that dependencies reveal nothing; where that fails, withhold the columns concerned |
 //!

@@ -50,6 +50,11 @@
 //!
 //! # Presence
 //!
+//! The public table must hold everybody once, or chances are counted too low. `presence.key` names the columns that tell
+//! people apart: somebody who is in it twice then ends the run with exit code 4. Without a key, equal quasi-identifiers are
+//! different people, as half of UCI Adult are; a run warns of rows that repeat another in every column of a public table
+//! which has more than quasi-identifiers.
+//!
 //! Use the method `mpalm` with `presence`: it cuts with the public table in mind. Other methods work and lose more.
 //! `throng attack` reports what a reader with the public table achieves, for releases of every form.
 //!

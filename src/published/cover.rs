@@ -59,6 +59,12 @@ pub(crate) enum Original {
     Text(StringViewArray),
 }
 
+/// Units up to which floating point holds every whole number.
+const EXACT_UNITS: f64 = 9_007_199_254_740_992.0;
+
+/// The share of a number that rounding can take off or add.
+const ROUNDED: f64 = 8.0 * f64::EPSILON;
+
 /// A column as text.
 fn text(column: &ArrayRef) -> Result<StringViewArray> {
     let plain = match column.data_type() {
@@ -139,7 +145,10 @@ impl Published {
                 Span::Between(low, high) => (line_place(*low, unit), line_place(*high, unit)),
                 Span::Wide(low, high) => (unit.position_wide(*low), unit.position_wide(*high)),
                 Span::HalfOpen(low, high) => {
-                    let end = |bound: &Option<Bound>, open: f64| bound.as_ref().map_or(open, |bound| bound.number);
+                    // Ends are rounded once, and places of values up to three times.
+                    let end = |bound: &Option<Bound>, open: f64| {
+                        bound.as_ref().map_or(open, |bound| bound.rounded(open.signum()))
+                    };
                     (end(low, ALL.0), end(high, ALL.1))
                 }
                 Span::Nothing => (f64::INFINITY, f64::NEG_INFINITY),
@@ -257,26 +266,32 @@ impl Bound {
 
     /// Whether a key of a line lies at the bound or behind it.
     fn at_or_below(&self, key: i128, unit: &Unit) -> bool {
-        let exact = || {
-            let Unit::Whole(unit) = unit else { return None };
-            let (digits, tenths) = self.exact?;
-            let bound = digits.to_i128()?.checked_mul(*unit as i128)?;
-            Some(key.checked_mul(10_i128.checked_pow(tenths)?)? >= bound)
-        };
-        exact().unwrap_or_else(|| unit.position(key) >= self.number)
+        self.exactly_at_or_below(i256::from_i128(key), unit).unwrap_or_else(|| unit.position(key) >= self.number)
     }
 
     /// The same for a decimal of more digits than a key.
     fn at_or_below_wide(&self, value: i256, unit: &Unit) -> bool {
-        let exact = || {
-            let Unit::Whole(unit) = unit else { return None };
-            let ten = i256::from_i128(10);
-            let (digits, tenths) = self.exact?;
-            // The unit is a power of ten, which floating point holds to its logarithm.
-            let bound = digits.checked_mul(ten.checked_pow(unit.log10().round() as u32)?)?;
-            Some(value.checked_mul(ten.checked_pow(tenths)?)? >= bound)
+        self.exactly_at_or_below(value, unit).unwrap_or_else(|| unit.position_wide(value) >= self.number)
+    }
+
+    /// Compares whole numbers; none for floating-point numbers, and where 256 bits are too few.
+    fn exactly_at_or_below(&self, value: i256, unit: &Unit) -> Option<bool> {
+        let Unit::Whole(unit) = unit else { return None };
+        let (digits, tenths) = self.exact?;
+        let power = |exponent: u32| i256::from_i128(10).checked_pow(exponent);
+        let value = value.checked_mul(power(tenths)?)?;
+        // Powers of ten that floating point does not hold, it holds to their logarithm.
+        let (value, bound) = match unit {
+            _ if *unit < 1.0 => (value.checked_mul(power(-unit.log10().round() as u32)?)?, digits),
+            _ if *unit < EXACT_UNITS => (value, digits.checked_mul(i256::from_i128(*unit as i128))?),
+            _ => (value, digits.checked_mul(power(unit.log10().round() as u32)?)?),
         };
-        exact().unwrap_or_else(|| unit.position_wide(value) >= self.number)
+        Some(value >= bound)
+    }
+
+    /// The number with what may have been rounded away on either side.
+    fn rounded(&self, away: f64) -> f64 {
+        self.number + away * self.number.abs() * ROUNDED
     }
 }
 

@@ -25,6 +25,7 @@ mod ledger;
 pub(crate) mod manifest;
 mod phase;
 mod published;
+mod queries;
 pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod verify;

@@ -12,10 +12,10 @@ use futures::TryStreamExt;
 
 use super::bins::{Categories, Histogram, Kind, Line};
 use super::{Treated, Variety};
-use crate::audit::{Published, fingerprint};
 use crate::encode::{positions, text};
 use crate::error::{Error, Result};
-use crate::hierarchy::{Bucket, Hierarchy, Period, TOP};
+use crate::published::content;
+use crate::published::cover::{Bound, Published, Span};
 use crate::release::Manifest;
 use crate::treatment::{QuasiColumn, Treatment, is_number, is_time, published_fields};
 
@@ -58,32 +58,28 @@ fn intervals(column: &QuasiColumn, batch: &RecordBatch) -> Result<Vec<(f64, f64,
     let columns = &batch.columns()[..batch.num_columns() - 1];
     let reach = reach(&column.data_type);
     Ok(match Published::read(column, columns)? {
-        Published::Intervals { low, high, null } => {
-            (0..batch.num_rows()).map(|row| (low[row], high[row] + reach, null[row], rows(row))).collect()
-        }
-        Published::Steps(labels, hierarchy, singles) => (0..batch.num_rows())
-            .map(|row| {
-                let label = if labels.is_null(row) { TOP } else { labels.value(row) };
-                let (low, high) = match hierarchy.as_deref() {
-                    _ if !singles[row].is_nan() => (singles[row], singles[row] + reach),
-                    Some(Hierarchy::Calendar(_)) => Period::parse(label)
-                        .map_or((f64::NAN, f64::NAN), |period| (period.start as f64, period.end as f64)),
-                    _ => Bucket::parse(label)
-                        .map_or((f64::NAN, f64::NAN), |bucket| (finite(bucket.lower), finite(bucket.upper))),
+        Published::Line(spans, unit) => {
+            let interval = |(row, span): (usize, &Span)| {
+                let (low, high) = match span {
+                    Span::Missing | Span::Anything | Span::Nothing => (f64::NAN, f64::NAN),
+                    Span::Between(low, high) => (unit.position(*low), unit.position(*high) + reach),
+                    Span::Wide(low, high) => (unit.position_wide(*low), unit.position_wide(*high) + reach),
+                    Span::HalfOpen(low, high) => (end(low.as_ref()), end(high.as_ref())),
                 };
-                (low, high, labels.is_null(row), rows(row))
-            })
-            .collect(),
+                (low, high, *span == Span::Missing, rows(row))
+            };
+            spans.iter().enumerate().map(interval).collect()
+        }
         Published::Representative => {
             let at = positions(&columns[0])?;
             (0..batch.num_rows()).map(|row| (at[row], at[row], columns[0].is_null(row), rows(row))).collect()
         }
-        Published::Labels(..) => Vec::new(),
+        Published::Text(..) => Vec::new(),
     })
 }
 
-fn finite(end: f64) -> f64 {
-    if end.is_finite() { end } else { f64::NAN }
+fn end(bound: Option<&Bound>) -> f64 {
+    bound.map_or(f64::NAN, |bound| bound.number)
 }
 
 fn line(column: &QuasiColumn, classes: &[RecordBatch], k: f64) -> Result<Histogram> {
@@ -195,13 +191,12 @@ async fn ends(rows: &DataFrame, name: &str) -> Result<Option<(f64, f64)>> {
 
 /// How varied a sensitive column is in the classes: the fewest values of any, and the largest share of one value.
 pub(super) async fn variety(rows: &DataFrame, class_columns: &[String], name: &str) -> Result<Variety> {
-    let mut keys = fingerprint(class_columns);
-    keys.push(ident(name).alias("__value"));
+    let keys = vec![content(class_columns).alias("__class"), ident(name).alias("__value")];
     let by_class = rows
         .clone()
         .aggregate(keys, vec![count(lit(1)).alias("__rows")])?
         .aggregate(
-            vec![ident("class_a"), ident("class_b")],
+            vec![ident("__class")],
             vec![
                 count(lit(1)).alias("__values"),
                 sum(ident("__rows")).alias("__size"),

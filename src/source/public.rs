@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::ScalarValue;
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, ident, lit};
@@ -106,9 +107,23 @@ impl Public {
     }
 
     /// Refuses a source with people who are not in the public table, and a public table with people who are in it twice,
-    /// when the rule names a key to tell them by. Without one, every cell counts the quasi-identifiers.
-    pub(crate) async fn hold_everybody(&self, source: &DataFrame, rule: &Presence) -> Result<()> {
+    /// when the rule names a key to tell them by. Without one, every cell counts the quasi-identifiers, and rows that look
+    /// like doubles are worth a warning.
+    pub(crate) async fn hold_everybody(
+        &self,
+        source: &DataFrame,
+        rule: &Presence,
+        treatment: &Treatment,
+    ) -> Result<()> {
         if rule.key.is_empty() {
+            let public = DataFrame::new(source.clone().into_parts().0, self.plan.clone());
+            let repeated = self.repeated_rows(public, treatment).await?;
+            if repeated > 0 {
+                tracing::warn!(
+                    "{repeated} rows of the public table are the same as another in every column; if they are the same \
+                     people, their chances are counted too low: remove them, or name privacy.presence.key"
+                );
+            }
             return Ok(());
         }
         for (schema, table) in [(source.schema().as_arrow(), "source"), (self.schema.as_ref(), "public table")] {
@@ -152,6 +167,20 @@ impl Public {
             )));
         }
         Ok(())
+    }
+
+    /// Rows that are the same as another in every column. Of a table that has nothing but quasi-identifiers none are
+    /// counted: different people have the same values there.
+    async fn repeated_rows(&self, public: DataFrame, treatment: &Treatment) -> Result<usize> {
+        let is_quasi = |name: &str| treatment.quasi.iter().any(|quasi| quasi.name == name);
+        let fields = self.schema.fields();
+        let sorted: Vec<SortField> = fields.iter().map(|field| SortField::new(field.data_type().clone())).collect();
+        if fields.iter().all(|field| is_quasi(field.name())) || !RowConverter::supports_fields(&sorted) {
+            return Ok(0);
+        }
+        let columns = fields.iter().map(|field| ident(field.name())).collect();
+        let distinct = public.clone().aggregate(columns, vec![])?.count().await?;
+        Ok(public.count().await?.saturating_sub(distinct))
     }
 }
 

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
+use datafusion::common::runtime::JoinSet;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, ident, lit};
 use datafusion::prelude::DataFrame;
+use futures::TryStreamExt;
 
 use super::fold::{Fold, FoldExec, states};
 use super::plans::{PlanExecutor, collect};
 use super::questions::{Counted, Questions};
-use super::tally::tally;
-use crate::error::Result;
+use super::tally::{Histogram, read_tally, tally};
+use crate::error::{Error, Result};
 use crate::measure::Classes;
 use crate::published::exact::{Floats, alike, key_name};
 
@@ -40,12 +42,7 @@ pub(crate) async fn judge_classes(
     tallied: Vec<Expr>,
     questions: impl FnOnce(usize) -> Result<Questions>,
 ) -> Result<(Arc<Questions>, Counted)> {
-    let keys = alike(rows, columns, Floats::Read)?;
-    let (width, named) = (keys.len(), (0..keys.len()).map(|at| ident(key_name(at))).collect());
-    let value = |at: usize| format!("value_{at}");
-    let values: Vec<Expr> = tallied.into_iter().enumerate().map(|(at, key)| key.alias(value(at))).collect();
-    let tallies = (0..values.len()).map(|at| tally(ident(value(at))).alias(format!("tally_{at}"))).collect();
-    let classes = rows.clone().select(keys.into_iter().chain(values).collect::<Vec<_>>())?.aggregate(named, tallies)?;
+    let (classes, width) = tally_classes(rows, columns, tallied)?;
     let (state, plan) = classes.into_parts();
     let plan = state.create_physical_plan(&plan).await?;
     let questions = Arc::new(questions(width)?);
@@ -53,4 +50,47 @@ pub(crate) async fn judge_classes(
     let folded = Arc::new(FoldExec::new(plan, Fold::Classes(Arc::clone(&questions))));
     states(&plans.execute(folded, state).await?)?.into_iter().for_each(|part| whole.merge(part));
     Ok((questions, whole))
+}
+
+/// Every class by its keys, then how often each key of every tallied expression occurs in it; and how many keys there are.
+fn tally_classes(rows: &DataFrame, columns: &[String], tallied: Vec<Expr>) -> Result<(DataFrame, usize)> {
+    let keys = alike(rows, columns, Floats::Read)?;
+    let (width, named) = (keys.len(), (0..keys.len()).map(|at| ident(key_name(at))).collect());
+    let value = |at: usize| format!("value_{at}");
+    let values: Vec<Expr> = tallied.into_iter().enumerate().map(|(at, key)| key.alias(value(at))).collect();
+    let tallies = (0..values.len()).map(|at| tally(ident(value(at))).alias(format!("tally_{at}"))).collect();
+    let classes = rows.clone().select(keys.into_iter().chain(values).collect::<Vec<_>>())?.aggregate(named, tallies)?;
+    Ok((classes, width))
+}
+
+/// Gives every class to a function by its histogram of a tallied expression. Classes come in no order, and parts of the
+/// result are merged in none.
+pub(super) async fn fold_tallies<T: Clone + Send + 'static>(
+    rows: &DataFrame,
+    columns: &[String],
+    tallied: Expr,
+    first: T,
+    add: impl Fn(&mut T, &[(i128, u64)]) + Clone + Send + 'static,
+    merge: impl Fn(&mut T, T),
+) -> Result<T> {
+    let (classes, width) = tally_classes(rows, columns, vec![tallied])?;
+    let mut tasks = JoinSet::new();
+    for mut stream in classes.execute_stream_partitioned().await? {
+        let (mut part, add) = (first.clone(), add.clone());
+        tasks.spawn(async move {
+            let mut histogram = Histogram::new();
+            while let Some(batch) = stream.try_next().await? {
+                for row in 0..batch.num_rows() {
+                    read_tally(batch.column(width), row, &mut histogram);
+                    add(&mut part, &histogram);
+                }
+            }
+            Ok::<T, Error>(part)
+        });
+    }
+    let mut whole = first;
+    while let Some(part) = tasks.join_next().await {
+        merge(&mut whole, part.map_err(|error| Error::Internal(format!("reading classes failed: {error}")))??);
+    }
+    Ok(whole)
 }

@@ -10,19 +10,19 @@ use datafusion::logical_expr::{Expr, ident, lit};
 use datafusion::prelude::DataFrame;
 use datafusion::scalar::ScalarValue;
 
-use super::classes::{class_sizes, judge_classes};
+use super::classes::{class_sizes, fold_tallies, judge_classes};
 use super::finding::Finding;
 use super::links::check_numbers;
-use super::plans::{PlanExecutor, collect, count_rows};
+use super::plans::{InProcess, PlanExecutor, collect, count_rows};
 use super::questions::{AskedOf, Counted, Measured, Questions};
-use super::rules::{Asked, asked};
+use super::rules::{Asked, asked, range_diversity};
 use crate::error::{Error, Result};
 use crate::measure::Classes;
 use crate::permutation::Slices;
-use crate::policy::{GROUP, Role};
+use crate::policy::{GROUP, Ranges, Role};
 use crate::privacy::Figures;
 use crate::published::exact::{Keys, NULL, Ranks, is_wide, ordered, wide_digits};
-use crate::published::values::Unit;
+use crate::published::values::{Unit, Values};
 use crate::treatment::{SensitiveColumn, Treatment};
 
 /// Most different values of a column that classes are compared with.
@@ -113,6 +113,58 @@ pub(crate) async fn verify_rows(
     Ok(found)
 }
 
+/// The rules that classes of some published rows break, and how many classes do. What rules compare with the whole table
+/// they compare with all published rows.
+pub(crate) async fn broken_rules(
+    plans: &dyn PlanExecutor,
+    published: &DataFrame,
+    rows: &DataFrame,
+    treatment: &Arc<Treatment>,
+    class_columns: &[String],
+) -> Result<BTreeMap<String, u64>> {
+    let rules = asked(treatment)?;
+    let mut measured = Vec::new();
+    for column in &treatment.sensitive {
+        let rules: Vec<&Asked> = rules.iter().filter(|rule| rule.column == column.name).collect();
+        if !rules.is_empty() {
+            measured.push(measure(plans, published, column, &rules, Look::Guarded).await?);
+        }
+    }
+    let mut broken = BTreeMap::new();
+    if measured.is_empty() {
+        return Ok(broken);
+    }
+    let (questions, counted) = ask(plans, rows, treatment, class_columns, measured, None).await?;
+    for (looked, counts) in questions.looked().iter().zip(&counted.broken) {
+        for (rule, &classes) in looked.rules.iter().zip(counts).filter(|(_, classes)| **classes > 0) {
+            *broken.entry(rule.name.to_owned()).or_default() += classes;
+        }
+    }
+    Ok(broken)
+}
+
+/// Gives every class to a function: how many rows hold each value of a sensitive column, and the range diversity of the
+/// class where the column has sensitive ranges.
+pub(crate) async fn fold_histograms<T: Clone + Send + 'static>(
+    rows: &DataFrame,
+    class_columns: &[String],
+    column: &SensitiveColumn,
+    first: T,
+    add: impl Fn(&mut T, &mut dyn Iterator<Item = u64>, Option<f64>) + Clone + Send + 'static,
+    merge: impl Fn(&mut T, T),
+) -> Result<T> {
+    let ranks = ranks_of(&InProcess, rows, column).await?;
+    let keys = Keys::of(column, ranks.as_ref());
+    let is_ranged = column.ranges != Ranges::Identity;
+    let (width, distinct) = if is_ranged { domain_of(&InProcess, rows, column, &keys).await? } else { (0.0, 0) };
+    let values = Arc::new(Values::new(column, width, distinct, None, ranks.as_ref()));
+    let add = move |part: &mut T, histogram: &[(i128, u64)]| {
+        let range = is_ranged.then(|| range_diversity(histogram, &values));
+        add(part, &mut histogram.iter().map(|(_, rows)| *rows), range);
+    };
+    fold_tallies(rows, class_columns, keys.call(&column.name), first, add, merge).await
+}
+
 /// Rows too many or too few.
 pub(crate) fn row_count(found: u64, expected: u64) -> Option<Finding> {
     let off = found.abs_diff(expected);
@@ -163,22 +215,30 @@ async fn measure(
     let compared = rules.iter().any(|rule| rule.compares());
     let wanted = compared || look == Look::All;
     let table = if wanted { table_of(plans, rows, column, &keys, compared).await? } else { None };
-    let (mut width, mut distinct) = (0.0, 0);
-    if rules.iter().any(|rule| rule.measures()) {
-        let key = rows.clone().select(vec![keys.call(&column.name).alias("key")])?;
-        let unit = Unit::of(&column.data_type);
-        match &keys {
-            Keys::Line => {
-                width = ends_of(plans, key, &unit).await?.map_or(0.0, |(low, high)| unit.between(low, high));
-            }
-            Keys::Ranks(ranks) => {
-                let ends = ranks.values().first().zip(ranks.values().last());
-                width = ends.map_or(0.0, |(low, high)| unit.between_wide(*low, *high));
-            }
-            _ => distinct = count_rows(plans, key.aggregate(vec![ident("key")], vec![])?).await?,
-        }
-    }
+    let (width, distinct) = match rules.iter().any(|rule| rule.measures()) {
+        true => domain_of(plans, rows, column, &keys).await?,
+        false => (0.0, 0),
+    };
     Ok(Measured::new(&column.name, width, distinct, table, ranks))
+}
+
+/// How far the published values of a column lie apart, or how many different ones there are.
+async fn domain_of(
+    plans: &dyn PlanExecutor,
+    rows: &DataFrame,
+    column: &SensitiveColumn,
+    keys: &Keys,
+) -> Result<(f64, u64)> {
+    let key = rows.clone().select(vec![keys.call(&column.name).alias("key")])?;
+    let unit = Unit::of(&column.data_type);
+    Ok(match keys {
+        Keys::Line => (ends_of(plans, key, &unit).await?.map_or(0.0, |(low, high)| unit.between(low, high)), 0),
+        Keys::Ranks(ranks) => {
+            let ends = ranks.values().first().zip(ranks.values().last());
+            (ends.map_or(0.0, |(low, high)| unit.between_wide(*low, *high)), 0)
+        }
+        _ => (0.0, count_rows(plans, key.aggregate(vec![ident("key")], vec![])?).await?),
+    })
 }
 
 /// The ranks of a column's published values, when these may have more digits than a key.

@@ -44,7 +44,9 @@ mod wire;
 pub(crate) use classes::class_sizes;
 pub(crate) use columns::{ColumnCheck, PromisedType, check_columns};
 pub use finding::Finding;
-pub(crate) use judge::{Found, Look, classes_beside, row_count, small_classes, verify_rows};
+pub(crate) use judge::{
+    Found, Look, broken_rules, classes_beside, fold_histograms, row_count, small_classes, verify_rows,
+};
 pub(crate) use links::{check_links, check_tables};
 pub(crate) use loss::check_max_loss;
 pub(crate) use order::check_order;

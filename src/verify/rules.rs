@@ -278,7 +278,7 @@ fn below(histogram: &[(i128, u64)], (lo, hi): (i128, i128)) -> f64 {
 }
 
 /// Range diversity: the mean closeness over ordered pairs of rows whose second lies in the range of the first.
-fn range_diversity(histogram: &[(i128, u64)], values: &Values) -> f64 {
+pub(crate) fn range_diversity(histogram: &[(i128, u64)], values: &Values) -> f64 {
     let mut pairs = 0.0;
     for (at, &(u, rows)) in histogram.iter().enumerate() {
         let near: f64 = values.in_range(histogram, at).map(|(x, count)| count as f64 * values.closeness(u, x)).sum();

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Date64Array, Decimal128Array, Float64Array, Int32Array, Int64Array, ListArray,
-    RecordBatch, StringArray, TimestampNanosecondArray, UInt64Array,
+    RecordBatch, StringArray, StructArray, TimestampNanosecondArray, UInt64Array,
 };
-use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema, TimeUnit};
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Field, Float64Type, Int32Type, Int64Type, Schema, TimeUnit, TimestampNanosecondType,
+};
 use datafusion::parquet::arrow::ArrowWriter;
 
-use crate::support::{Desk, texts};
+use crate::support::{Desk, batch, lines, manifest, read_parquet, released_files, texts, write_parquet};
 
 /// The first of the numbers of 18 digits that tests use; doubles near it are 16 apart.
 const LONG: i64 = 100_000_000_000_000_000;
@@ -244,4 +246,122 @@ fn a_text_that_means_null_names_no_folder() {
     let desk = Desk::with(vec![("age", ages(40)), ("ward", wards)], job);
     desk.run(&[]).refused(4, &["output.partition-by", "`ward`", "stands for null"]);
     assert!(desk.sink_files().is_empty());
+}
+
+/// Numbers near [`LONG`] in every type that a double rounds: whole, in cents, and moments.
+fn long_columns(numbers: &[i64]) -> [ArrayRef; 3] {
+    let cents = Decimal128Array::from_iter_values(numbers.iter().map(|number| i128::from(*number)));
+    [
+        Arc::new(Int64Array::from(numbers.to_vec())),
+        Arc::new(cents.with_precision_and_scale(30, 2).unwrap()),
+        Arc::new(TimestampNanosecondArray::from(numbers.to_vec())),
+    ]
+}
+
+/// The numbers of [`long_columns`], or of a column of small ones.
+fn long_numbers(column: &ArrayRef) -> Vec<i64> {
+    match column.data_type() {
+        DataType::Decimal128(..) => {
+            column.as_primitive::<Decimal128Type>().values().iter().map(|digits| *digits as i64).collect()
+        }
+        DataType::Int32 => {
+            column.as_primitive::<Int32Type>().values().iter().map(|number| i64::from(*number)).collect()
+        }
+        DataType::Timestamp(..) => column.as_primitive::<TimestampNanosecondType>().values().to_vec(),
+        _ => column.as_primitive::<Int64Type>().values().to_vec(),
+    }
+}
+
+/// Both ends of every row of a published column of long numbers.
+fn long_ranges(rows: &RecordBatch, column: &str) -> Vec<(i64, i64)> {
+    let ranges = rows.column_by_name(column).unwrap().as_struct();
+    assert_eq!((ranges.null_count(), ranges.column(0).null_count()), (0, 0));
+    long_numbers(ranges.column(0)).into_iter().zip(long_numbers(ranges.column(1))).collect()
+}
+
+/// Four ages of nine people with codes in a row, of whom the first five are in. To a double they all have one code, so that
+/// ranges which hold the members alone once seemed to hold all nine.
+#[test]
+fn chances_to_be_in_are_counted_on_long_numbers() {
+    let everybody: Vec<i64> = (0..36).map(|person| LONG + person % 9).collect();
+    let members: Vec<i64> = (0..20).map(|person| LONG + person % 5).collect();
+    let ages =
+        |each: i32| Arc::new(Int32Array::from_iter_values((0..4 * each).map(|person| person / each))) as ArrayRef;
+    for (kind, public) in long_columns(&everybody).into_iter().enumerate() {
+        let name = public.data_type().clone();
+        let desk = Desk::with(
+            vec![("age", ages(5)), ("code", Arc::clone(&long_columns(&members)[kind]))],
+            "privacy = { k = 5, presence = { public = \"public.parquet\", max = 0.9 } }\nmethod.name = \"mpalm\"\n\
+             columns.age.role = \"quasi\"\ncolumns.code.role = \"quasi\"\n",
+        );
+        write_parquet(&desk.path("public.parquet"), &batch(vec![("age", ages(9)), ("code", public)]));
+        desk.run(&[]).ok();
+        desk.throng("verify", &[]).ok();
+        // By the definition: the members among those who fit a class, of which there is one for everybody.
+        let rows = desk.released();
+        let mut classes: BTreeMap<((i64, i64), (i64, i64)), usize> = BTreeMap::new();
+        let ages = long_ranges(&rows, "age").into_iter();
+        ages.zip(long_ranges(&rows, "code")).for_each(|class| *classes.entry(class).or_default() += 1);
+        for ((ages, codes), rows) in &classes {
+            let fits = |(person, code): &(usize, &i64)| {
+                (ages.0..=ages.1).contains(&((person / 9) as i64)) && (codes.0..=codes.1).contains(*code)
+            };
+            let people = everybody.iter().enumerate().filter(fits).count();
+            assert!(*rows >= 5 && rows * 10 <= people * 9, "{name}: {rows} of {people}");
+        }
+        // Ranges that end with the last member hold every row as well, and tell of twenty people that they are in.
+        let file = released_files(&desk.path("out")).remove(0);
+        let rows = read_parquet(&file);
+        let (at, _) = rows.schema().column_with_name("code").unwrap();
+        let ranges = rows.column(at).as_struct();
+        let ends = [LONG, LONG + 4].map(|end| Arc::clone(&long_columns(&vec![end; rows.num_rows()])[kind]));
+        let narrow = StructArray::new(ranges.fields().clone(), ends.to_vec(), ranges.nulls().cloned());
+        let mut columns = rows.columns().to_vec();
+        columns[at] = Arc::new(narrow);
+        write_parquet(&file, &RecordBatch::try_new(rows.schema(), columns).unwrap());
+        let found = "presence: 20 public people are in the source with a chance above max = 0.9";
+        desk.throng("verify", &[]).refused(5, &[found]);
+    }
+}
+
+/// `ward -> floor` with codes of 18 digits on both sides, all of which a double takes for one. The floors of a zip are two
+/// that the next zip has one of, so that whoever follows the dependency knows everybody's floor.
+#[test]
+fn dependencies_are_followed_on_long_numbers() {
+    let floor = |row: i64| row % 40 % 8 + i64::from(row / 40 < 3);
+    let floors: Vec<i64> = (0..600).map(|row| LONG + floor(row)).collect();
+    let wards: Vec<i64> = (0..600).map(|row| LONG - 20 + 2 * floor(row) + row % 2).collect();
+    let zips: ArrayRef = Arc::new(Int32Array::from_iter_values((0..600).map(|row| row % 40)));
+    for (wards, floors) in long_columns(&wards).into_iter().zip(long_columns(&floors)) {
+        let kind = wards.data_type().clone();
+        let desk = Desk::with(
+            vec![("zip", Arc::clone(&zips)), ("floor", floors), ("ward", wards)],
+            "privacy.k = 4\nmethod.name = \"mondrian\"\ndependencies = [{ from = [\"ward\"], to = [\"floor\"] }]\n\
+             [columns]\nzip.role = \"quasi\"\nfloor.role = \"quasi\"\nward.role = \"sensitive\"\n",
+        );
+        desk.run(&[]).ok();
+        let rows = desk.released();
+        let (wards, floors) = (long_numbers(rows.column_by_name("ward").unwrap()), long_ranges(&rows, "floor"));
+        let mut known: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
+        for (ward, floor) in wards.iter().zip(&floors) {
+            let left = known.entry(*ward).or_insert(*floor);
+            *left = (left.0.max(floor.0), left.1.min(floor.1));
+        }
+        let classes = lines(&rows, &["zip", "floor"].map(str::to_owned));
+        let mut crowds = Vec::new();
+        for row in 0..rows.num_rows() {
+            let floor = LONG + (wards[row] - (LONG - 20)) / 2;
+            let fits = |other: &usize| {
+                let (low, high) = known[&wards[*other]];
+                classes[*other] == classes[row] && (low..=high).contains(&floor)
+            };
+            crowds.push((0..rows.num_rows()).filter(fits).count());
+        }
+        let exposed = crowds.iter().filter(|crowd| **crowd < 4).count();
+        assert!(exposed > 100, "{kind}: the test wants something to find, and found {exposed}");
+        let manifest = manifest(&desk.path("out"));
+        let inferred = &manifest["verification"]["inference"];
+        assert_eq!(inferred["exposed_rows"], exposed, "{kind}");
+        assert_eq!(inferred["smallest"], *crowds.iter().min().unwrap(), "{kind}");
+    }
 }

@@ -558,9 +558,16 @@ fn people_who_are_public_twice_are_found_by_their_key() {
     let ran = desk.run(&[]);
     ran.refused(4, &["2 people (by id) are in the public table more than once", "hold everybody once"]);
     assert_no_values(&ran.err);
-    // Without a key, two people may well have the same values.
+    // Without a key, two people may well have the same values; that they have the same number too is worth a warning.
     desk.job(&job("min = 0.1, max = 0.5", "mpalm"));
-    desk.run(&[]).ok();
+    let warning = "rows of the public table are the same as another in every column";
+    let ran = desk.run(&[]).ok();
+    assert!(ran.err.contains(&format!("2 {warning}")), "{}", ran.err);
+    assert_no_values(&ran.err);
+    // Of quasi-identifiers alone, equal rows are different people: hundreds share an age and a town.
+    write_parquet(&desk.path("public.parquet"), &all.project(&[1, 2]).unwrap());
+    let ran = desk.run(&["--run-id", "quasi"]).ok();
+    assert!(!ran.err.contains(warning), "{}", ran.err);
 }
 
 /// Twenty thousand people with incomes, money, times and text in far more different values than codes have steps.
@@ -687,5 +694,36 @@ fn columns_may_hold_nan_and_rules_may_compare_with_the_source() {
         ));
         desk.run(&["--quiet"]).ok();
         assert_eq!(desk.released().num_rows(), rows);
+    }
+}
+
+/// UCI Adult with hierarchies: 2,000 people in the source, all of the table public. Cuts at the nodes of hierarchies keep
+/// classes apart, so that no method has to put everybody into one.
+#[test]
+fn hierarchies_do_not_collapse_under_presence() {
+    let pipelines = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines");
+    let all = without(&read_parquet(&pipelines.join("data/adult.parquet")), "id");
+    let mut order: Vec<usize> = (0..all.num_rows()).collect();
+    fastrand::Rng::with_seed(42).shuffle(&mut order);
+    let members: std::collections::BTreeSet<usize> = order[..2000].iter().copied().collect();
+    let named = ["workclass", "education", "marital-status", "occupation", "race", "sex", "native-country"];
+    for method in ["auto", "mondrian", "k-members", "top-down", "combined"] {
+        let desk = Desk::new();
+        write_parquet(&desk.path("public.parquet"), &without(&all, "salary-class"));
+        write_parquet(&desk.path("in.parquet"), &chosen(&all, |row| members.contains(&row)));
+        let mut job = format!(
+            "privacy = {{ k = 5, presence = {{ public = \"public.parquet\", min = 0.0, max = 0.9 }} }}\n\
+             method.name = \"{method}\"\n[columns]\nage.role = \"quasi\"\nsalary-class.role = \"sensitive\"\n"
+        );
+        for name in named {
+            fs::copy(pipelines.join(format!("hierarchies/adult/{name}.csv")), desk.path(&format!("{name}.csv")))
+                .unwrap();
+            job += &format!("{name} = {{ role = \"quasi\", hierarchy = \"{name}.csv\" }}\n");
+        }
+        desk.job(&job);
+        desk.run(&[]).ok();
+        desk.throng("verify", &[]).ok();
+        let classes = manifest(&desk.path("out"))["verification"]["classes"]["count"].as_u64().unwrap();
+        assert!(classes > 100, "{method}: {classes} classes");
     }
 }

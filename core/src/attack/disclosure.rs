@@ -25,15 +25,14 @@ pub struct Disclosure {
 }
 
 impl Disclosure {
-    /// Adds a class by its histogram of `(value, rows)` and how surely a range is known in it; without ranges every
-    /// value is its own.
-    pub fn add(&mut self, histogram: &[(u32, u32)], range: Option<f64>) {
-        let rows: u64 = histogram.iter().map(|&(_, count)| u64::from(count)).sum();
+    /// Adds a class by how many rows hold each of its values, and how surely a range is known in it; without ranges
+    /// every value is its own.
+    pub fn add(&mut self, counts: impl IntoIterator<Item = u64>, range: Option<f64>) {
+        let (rows, most) = counts.into_iter().fold((0, 0), |(rows, most), count| (rows + count, count.max(most)));
         if rows == 0 {
             return;
         }
-        let most = histogram.iter().map(|&(_, count)| count).max().unwrap_or(0);
-        let value = f64::from(most) / rows as f64;
+        let value = most as f64 / rows as f64;
         let range = range.unwrap_or(value).max(value);
         self.rows += rows;
         for (level, (by_value, by_range)) in LEVELS.iter().zip(self.value.iter_mut().zip(&mut self.range)) {
@@ -61,9 +60,9 @@ mod tests {
     #[test]
     fn one_value_is_certain_and_ranges_are_no_less_sure() {
         let mut disclosure = Disclosure::default();
-        disclosure.add(&[(7, 4)], None);
-        disclosure.add(&[(1, 1), (2, 2), (3, 1)], Some(0.75));
-        disclosure.add(&[], None);
+        disclosure.add([4], None);
+        disclosure.add([1, 2, 1], Some(0.75));
+        disclosure.add([], None);
         assert_eq!(disclosure.rows, 8);
         assert_eq!(disclosure.value, [8, 4, 4, 4]);
         assert_eq!(disclosure.range, [8, 8, 4, 4]);

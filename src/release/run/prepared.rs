@@ -72,7 +72,7 @@ impl<'a> Work<'a> {
         self.ledger.refuse_foreign(&self.sink).await?;
         guard::ensure_first_release(&self.ledger, &self.sink, &self.run.job.sink).await?;
         if let (Some(public), Some(rule)) = (public, &self.run.policy.privacy.presence) {
-            public.hold_everybody(&self.frame(scanned), rule).await?;
+            public.hold_everybody(&self.frame(scanned), rule, treatment).await?;
         }
         self.run.foresee(rows, treatment).await?;
         let public_files = public.as_ref().map_or(0, |public| public.source.file_count());

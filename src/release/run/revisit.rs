@@ -92,7 +92,7 @@ impl Run {
                             found.extend(compare(&plans, &source, &rows, &columns, suppressed).await?);
                         }
                     }
-                    let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::All, &source).await?;
+                    let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::All).await?;
                     let fits = buckets.fit(&source).await?;
                     found.extend(buckets.check_source(&fits, suppressed));
                     let mut different = Vec::new();
@@ -140,7 +140,7 @@ impl Run {
             Some(public) if manifest.form().is_numbered() => {
                 let people = presence::people(public, &self.context, &treatment)?;
                 let shown = Shown::new(tables.map(|tables| tables.qit), &published);
-                let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::Quasi, &people).await?;
+                let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::Quasi).await?;
                 let fits = buckets.fit(&people).await?;
                 Some((buckets.tally(&fits, Effort::default()), buckets.linkage(&fits)))
             }

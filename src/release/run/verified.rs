@@ -9,7 +9,7 @@ use super::committed::Verified;
 use super::prepared::Work;
 use super::staged::Staged;
 use crate::audit::judge::classification;
-use crate::audit::{PopulationRisk, dependencies, presence, queries};
+use crate::audit::{PopulationRisk, dependencies, presence};
 use crate::error::{Error, Result};
 use crate::operator::Blueprint;
 use crate::release::agreement::{REENACTABLE, check_coherence, check_files, roles, rule_names};
@@ -19,6 +19,7 @@ use crate::release::manifest::{
     CellRows, FORMAT, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification,
 };
 use crate::release::phase::Phase;
+use crate::release::queries;
 use crate::release::verify;
 use crate::treatment::Treatment;
 use crate::verify::{Finding, Found, Look, check_max_loss, check_order, footers, verify_people, verify_rows};

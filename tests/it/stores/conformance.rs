@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use object_store::ObjectStoreExt;
 use throng::error::{Error, Result};
-use throng::release::{Outcome, Phase, Verified, collect_garbage, roll_back};
+use throng::release::{Outcome, Phase, ReleaseCheck, collect_garbage, roll_back};
 
 use super::place::{Place, outcome};
 use super::s3::Server;
@@ -141,7 +141,7 @@ async fn lets_one_of_two_win(place: &Place) {
 
 async fn finds_damage(place: &Place) {
     let run = place.prepare("left", JOB);
-    let Verified { manifest, findings, .. } = run.verify_latest(Some("left")).await.unwrap();
+    let ReleaseCheck { manifest, findings, .. } = run.verify_latest(Some("left")).await.unwrap();
     assert_eq!(findings, []);
     let file = &manifest.files[0].path;
     place.store.copy(&place.sink().at(&manifest.files[0].path), &place.sink().at("data/copy")).await.unwrap();

@@ -24,7 +24,6 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::DataFrame;
 
-use super::cover::{Published, step};
 use crate::encode::Coder;
 use crate::error::{Error, Result};
 use crate::hierarchy::{Hierarchy, TOP};
@@ -32,6 +31,7 @@ use crate::measure::workload::{self, Query, QueryError};
 use crate::model::Code;
 use crate::operator::Blueprint;
 use crate::policy::Form;
+use crate::published::cover::{Published, Span};
 use crate::treatment::published_fields;
 
 /// Queries that one pass over a table answers.
@@ -188,23 +188,22 @@ fn covered(coder: &Coder, columns: &[ArrayRef]) -> Result<Vec<Runs>> {
     Ok(match Published::read(coder.column(), columns)? {
         Published::Representative if coder.column().withheld => vec![all; rows],
         Published::Representative => coded(coder, &columns[0])?,
-        Published::Intervals { low, high, null } => (0..rows)
-            .map(|row| match (null[row], low[row].is_nan() && high[row].is_nan()) {
-                (true, _) => missing.clone(),
-                (false, true) => all.clone(),
-                (false, false) => vec![(at(low[row]), at(high[row]))],
-            })
-            .collect(),
-        Published::Steps(labels, hierarchy, singles) => {
-            let step = |row: usize, label: &str| match step(label, hierarchy.as_deref()) {
-                Some((lower, upper)) => coder.codes_between(lower, upper).into_iter().collect(),
-                None if singles[row].is_nan() => all.clone(),
-                None => vec![(at(singles[row]), at(singles[row]))],
+        Published::Line(spans, unit) => {
+            let covered = |span: &Span| match span {
+                Span::Missing => missing.clone(),
+                Span::Anything | Span::Nothing => all.clone(),
+                Span::Between(low, high) => vec![(at(unit.position(*low)), at(unit.position(*high)))],
+                Span::Wide(low, high) => vec![(at(unit.position_wide(*low)), at(unit.position_wide(*high)))],
+                Span::HalfOpen(low, high) => {
+                    let lower = low.as_ref().map_or(f64::NEG_INFINITY, |bound| bound.number);
+                    let upper = high.as_ref().map_or(f64::INFINITY, |bound| bound.number);
+                    coder.codes_between(lower, upper).into_iter().collect()
+                }
             };
-            each(&labels, &missing, step)
+            spans.iter().map(covered).collect()
         }
-        Published::Labels(labels, hierarchy) => {
-            each(&labels, &missing, |_, label| match (hierarchy.as_deref(), coder.words()) {
+        Published::Text(labels, hierarchy) => {
+            each(&labels, &missing, |label| match (hierarchy.as_deref(), coder.words()) {
                 (Some(Hierarchy::Levels(levels)), _) => match levels.span_of(label) {
                     Some((first, last)) if label != levels.root() => vec![(first as Code, last as Code)],
                     _ => all.clone(),
@@ -222,11 +221,11 @@ fn covered(coder: &Coder, columns: &[ArrayRef]) -> Result<Vec<Runs>> {
 }
 
 /// What every label stands for, each different one read once.
-fn each(labels: &StringViewArray, missing: &Runs, read: impl Fn(usize, &str) -> Runs) -> Vec<Runs> {
+fn each(labels: &StringViewArray, missing: &Runs, read: impl Fn(&str) -> Runs) -> Vec<Runs> {
     let mut known: HashMap<&str, Runs> = HashMap::new();
     let mut of = |row: usize| match labels.is_null(row) {
         true => missing.clone(),
-        false => known.entry(labels.value(row)).or_insert_with(|| read(row, labels.value(row))).clone(),
+        false => known.entry(labels.value(row)).or_insert_with(|| read(labels.value(row))).clone(),
     };
     (0..labels.len()).map(&mut of).collect()
 }
