@@ -288,11 +288,7 @@ fn object_store(error: &object_store::Error) -> Error {
             match ["status code: 401", "status code: 403"].iter().any(|status| text.contains(status)) {
                 true => Error::Input(format!("no permission, or no valid credentials: {text}")),
                 // Offsets in a damaged file may lead beyond it.
-                false
-                    if ["Requested range was invalid", "Out of range of file", "Invalid argument"]
-                        .iter()
-                        .any(|why| text.contains(why)) =>
-                {
+                false if BEYOND_FILE.iter().any(|why| text.contains(why)) => {
                     Error::Input("a file is damaged: it refers to bytes that it does not have".into())
                 }
                 false => Error::Retry(format!("the object store failed: {text}")),
