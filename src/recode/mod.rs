@@ -58,8 +58,6 @@ impl<'a> Groups<'a> {
         let published = |rows: &[u32]| rows.iter().filter(|&&row| table.is_member(row)).count();
         let repeated =
             (0_u32..).zip(grouping.iter()).flat_map(|(group, rows)| std::iter::repeat_n(group, published(rows)));
-        let stale = |group: u32| (group + 1) % (grouping.len() as u32).max(1);
-        let repeated = repeated.map(|group| if Fault::StaleLabel.is_planted() { stale(group) } else { group });
         let group_of_row = UInt32Array::from_iter_values(repeated);
         let members = grouping.rows().iter().filter(|&&row| table.is_member(row));
         let rows = members.map(|&row| order[row as usize]).collect();
@@ -88,7 +86,9 @@ impl<'a> Groups<'a> {
             placed[first..].sort_unstable_by_key(|&(rest, ..)| rest);
         }
         self.rows = placed.iter().map(|&(_, row, _)| row).collect();
-        self.group_of_row = placed.iter().map(|&(.., group)| group).collect();
+        let stale = |group: u32| (group + 1) % self.grouping.len() as u32;
+        let label = |&(.., group): &(u64, u32, u32)| if Fault::StaleLabel.is_planted() { stale(group) } else { group };
+        self.group_of_row = placed.iter().map(label).collect();
     }
 
     /// Batch rows of every group: what it publishes must cover all of them.
