@@ -54,7 +54,9 @@ pub(crate) use people::verify_people;
 pub(crate) use permuted::check_permuted;
 pub use plans::Watch;
 pub(crate) use plans::{InProcess, PlanExecutor};
-pub(crate) use read::{Footer, PublishedFile, PublishedFiles, checksum, file_schemas, folders, footers, open};
+#[cfg(feature = "delta")]
+pub(crate) use read::folders;
+pub(crate) use read::{Footer, PublishedFile, PublishedFiles, checksum, file_schemas, footers, open};
 pub(crate) use replaced::{check_dropped, check_replaced};
 pub(crate) use source::{compare, verify_against_source};
 #[cfg(feature = "cluster")]
