@@ -17,7 +17,7 @@ use crate::policy::Form;
 use crate::storage::Location;
 use crate::treatment::Treatment;
 pub(crate) use crate::verify::Finding;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "delta")]
 pub(crate) use crate::verify::folders;
 use crate::verify::{
     ColumnCheck, InProcess, PlanExecutor, PromisedType, check_columns, check_dropped, check_order, check_replaced,
