@@ -1,7 +1,8 @@
 //! Throng anonymises large tables: every row leaves in a throng of at least k.
 //!
-//! It splits a dataset by medians into cells, groups the rows of every cell so that each group holds at least k people
-//! and meets its other privacy rules, generalises the quasi-identifiers of each group, and writes verified Parquet.
+//! It splits a dataset by medians into cells, groups the rows of every cell so that each group holds at least k of them
+//! (or k people, where a row is not a person) and meets its other privacy rules, generalises the quasi-identifiers of each
+//! group, and writes verified Parquet.
 //! It runs as a batch job around a DataFusion operator ([`release`], the `throng` command) or as that operator inside
 //! somebody else's plan ([`operator`]).
 //!

@@ -43,6 +43,9 @@
 //! - **Order of rows.** Rows stand in an order that is computed from what is published of them: by the columns that make
 //!   up a class, then by all others. It does not say how rows stood in the source, nor in which order a group grew.
 //!   `throng verify` checks it.
+//! - **Rows of a query.** Where the operator is part of a plan or of SQL, rows leave cell by cell: cells in a random order
+//!   that comes from the secret key, rows of a cell class by class, by a keyed hash of what is published of them. What shows
+//!   is which rows shared a cell; a query that stores its rows for others should sort them (`ORDER BY`) by all columns.
 //! - **Group numbers** (forms with two tables, and permuted ones) are random numbers from the secret key. A group that was
 //!   made first has no smaller number.
 //! - **Permutations** inside a group come from the same key, by a cryptographic generator.
