@@ -299,7 +299,7 @@ fn chances_to_be_in_are_counted_on_long_numbers() {
         desk.throng("verify", &[]).ok();
         // By the definition: the members among those who fit a class, of which there is one for everybody.
         let rows = desk.released();
-        let mut classes: BTreeMap<((i64, i64), (i64, i64)), usize> = BTreeMap::new();
+        let mut classes: BTreeMap<_, usize> = BTreeMap::new();
         let ages = long_ranges(&rows, "age").into_iter();
         ages.zip(long_ranges(&rows, "code")).for_each(|class| *classes.entry(class).or_default() += 1);
         for ((ages, codes), rows) in &classes {

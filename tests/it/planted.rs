@@ -20,11 +20,11 @@ const TOWNS: [&str; 4] = ["Ash", "Alder", "Birch", "Beech"];
 #[derive(Debug, Clone, Copy)]
 enum Seen {
     /// The run itself, which publishes nothing.
-    ByRun(&'static str),
+    Run(&'static str),
     /// `throng verify job.toml`, which compares with the source, though the fault is planted there, too.
-    BySource(&'static str),
+    Source(&'static str),
     /// The same without the fault: what reads the source and replaces identifiers is the same code for both.
-    BySoundBuild(&'static str),
+    SoundBuild(&'static str),
 }
 
 /// A job in which a fault shows.
@@ -88,40 +88,40 @@ fn names() -> Option<(&'static str, ArrayRef)> {
 
 /// The job in which a fault shows. A new fault has no case until it has one here.
 fn case_of(fault: Fault) -> Case {
-    use Seen::{ByRun, BySoundBuild, BySource};
+    use Seen::{Run, SoundBuild, Source};
     let loss = "privacy.max-loss = 0.16\nprivacy.max-suppression = 1.0\n";
     let person = || Some(("person", longs(|row| row / 2)));
     let people = "privacy.person = \"person\"\ncolumns.person.role = \"identifier\"\n";
     let bucketise = "method.form = \"bucketise\"\n";
     match fault {
-        Fault::SmallGroups => case(None, "", ByRun("k")),
-        Fault::OnePersonMore => case(person(), people, ByRun("k")),
-        Fault::OneValueLess => case(None, "privacy.l-diversity = { column = \"ill\", l = 3 }\n", ByRun("l-diversity")),
+        Fault::SmallGroups => case(None, "", Run("k")),
+        Fault::OnePersonMore => case(person(), people, Run("k")),
+        Fault::OneValueLess => case(None, "privacy.l-diversity = { column = \"ill\", l = 3 }\n", Run("l-diversity")),
         Fault::AnyDistribution => {
-            case(None, "privacy.t-closeness = { column = \"ill\", t = 0.4 }\n", ByRun("t-closeness"))
+            case(None, "privacy.t-closeness = { column = \"ill\", t = 0.4 }\n", Run("t-closeness"))
         }
-        Fault::AnyLoss | Fault::LeftOverGroup | Fault::StaleDomain => case(None, loss, ByRun("max-loss")),
+        Fault::AnyLoss | Fault::LeftOverGroup | Fault::StaleDomain => case(None, loss, Run("max-loss")),
         Fault::SensitiveAsFloat => {
             let codes = Some(("diagnosis", longs(|row| NEAR + (20 + row * 7 % 240) / 70)));
             let job = "columns.diagnosis.role = \"sensitive\"\n\
                        privacy.t-closeness = { column = \"diagnosis\", t = 0.5, distance = \"equal\" }\n";
-            case(codes, job, ByRun("t-closeness"))
+            case(codes, job, Run("t-closeness"))
         }
         Fault::RowHashColumn => {
             let stage = Some(("stage", ints(|row| row % 3)));
             let job = "columns.stage.role = \"sensitive\"\nmethod.form = \"anatomy\"\n";
-            case(stage, job, BySource("truthful"))
+            case(stage, job, Source("truthful"))
         }
-        Fault::ClassHashColumn => case(person(), people, ByRun("person")),
+        Fault::ClassHashColumn => case(person(), people, Run("person")),
         Fault::NullsKept => {
             let size = words(|row| (row % 9 > 0).then(|| format!("size {}", row % 3)));
             let job = "columns.size = { role = \"quasi\", nulls = \"drop\" }\nprivacy.max-suppression = 0.5\n";
-            case(Some(("size", size)), job, ByRun("nulls"))
+            case(Some(("size", size)), job, Run("nulls"))
         }
         Fault::TrustedStatistics => {
-            let odd = |row: usize| if row % 4 == 0 { 1.0 } else { f64::NAN };
+            let odd = |row: usize| if row.is_multiple_of(4) { 1.0 } else { f64::NAN };
             let score: ArrayRef = Arc::new(Float64Array::from_iter_values((0..ROWS).map(odd)));
-            case(Some(("score", score)), "", BySoundBuild("truthful"))
+            case(Some(("score", score)), "", SoundBuild("truthful"))
         }
         Fault::SwappedColumns
         | Fault::NeighbourRow
@@ -129,52 +129,52 @@ fn case_of(fault: Fault) -> Case {
         | Fault::KeptAsFloat
         | Fault::StaleLabel
         | Fault::ShortRange
-        | Fault::RepeatedRow => case(None, "", BySource("truthful")),
-        Fault::OneRowMore => case(None, "", ByRun("manifest")),
-        Fault::UncountedSuppression => case(None, loss, ByRun("rows")),
+        | Fault::RepeatedRow => case(None, "", Source("truthful")),
+        Fault::OneRowMore => case(None, "", Run("manifest")),
+        Fault::UncountedSuppression => case(None, loss, Run("rows")),
         Fault::NullInRange => {
             let few = (0..ROWS as i32).map(|row| (row % 80 > 0).then_some(row * 17 % 240));
             let size: ArrayRef = Arc::new(Int32Array::from_iter(few));
-            case(Some(("size", size)), "columns.size.role = \"quasi\"\n", BySource("truthful"))
+            case(Some(("size", size)), "columns.size.role = \"quasi\"\n", Source("truthful"))
         }
         Fault::LowNode => {
             let job = "columns.town = { role = \"quasi\", hierarchy.tree = [{ A = [\"Ash\", \"Alder\"] }, \
                        { B = [\"Birch\", \"Beech\"] }] }\n";
-            case(towns(), job, BySource("truthful"))
+            case(towns(), job, Source("truthful"))
         }
         Fault::ThinMask => {
             let zip = words(|row| Some(format!("{:05}", row * 37 % 1000 * 7)));
             let job = "columns.zip = { role = \"quasi\", hierarchy.mask = \"right\" }\n";
-            case(Some(("zip", zip)), job, BySource("truthful"))
+            case(Some(("zip", zip)), job, Source("truthful"))
         }
         Fault::LowStep => {
             let size = ints(|row| row * 17 % 240);
             let job = "columns.size = { role = \"quasi\", hierarchy.widths = [10, 50] }\n";
-            case(Some(("size", size)), job, BySource("truthful"))
+            case(Some(("size", size)), job, Source("truthful"))
         }
-        Fault::ShortSet => case(towns(), "columns.town.role = \"quasi\"\n", BySource("truthful")),
-        Fault::CountedGroups => case(None, bucketise, ByRun("groups")),
-        Fault::NoPermutation => case(None, bucketise, BySource("permutation")),
+        Fault::ShortSet => case(towns(), "columns.town.role = \"quasi\"\n", Source("truthful")),
+        Fault::CountedGroups => case(None, bucketise, Run("groups")),
+        Fault::NoPermutation => case(None, bucketise, Source("permutation")),
         Fault::RawIdentifier => {
             let job = "columns.name = { role = \"identifier\", treat = { constant = \"X\" } }\n";
-            case(names(), job, ByRun("identifier"))
+            case(names(), job, Run("identifier"))
         }
         Fault::UnkeyedPseudonym => {
             let job = "columns.name = { role = \"identifier\", treat = { pseudonym = { key-env = \"NAME_KEY\" } } }\n";
-            case(names(), job, BySoundBuild("truthful"))
+            case(names(), job, SoundBuild("truthful"))
         }
-        Fault::GroupingOrder | Fault::ClassOrder => case(None, "", ByRun("order")),
+        Fault::GroupingOrder | Fault::ClassOrder => case(None, "", Run("order")),
         Fault::SpreadClass => {
-            let case = case(None, "", ByRun("order"));
+            let case = case(None, "", Run("order"));
             Case {
                 rows: batch(people_of(|row| row % 2)),
                 arguments: &["--partitions", "4", "--batch-rows", "100"],
                 ..case
             }
         }
-        Fault::LostRow => case(None, "", ByRun("rows")),
-        Fault::SourceMetadata => case(None, "", ByRun("columns")),
-        Fault::FileCount => case(None, "", ByRun("files")),
+        Fault::LostRow => case(None, "", Run("rows")),
+        Fault::SourceMetadata => case(None, "", Run("columns")),
+        Fault::FileCount => case(None, "", Run("files")),
     }
 }
 
@@ -205,15 +205,15 @@ fn missed(fault: Fault) -> Option<String> {
     let ran = throng(&bad, "run", arguments, Some(fault));
     let is_named = |ran: &Ran, rule: &str| ran.err.lines().any(|line| line.trim().starts_with(&format!("{rule}: ")));
     let (rule, planted) = match seen {
-        Seen::ByRun(rule) => {
+        Seen::Run(rule) => {
             if ran.code != Some(5) || !is_named(&ran, rule) {
                 return Some(format!("the run ends with {:?}: {}", ran.code, ran.err));
             }
             let left = bad.sink_files();
             return (!left.is_empty()).then(|| format!("files are left: {left:?}"));
         }
-        Seen::BySource(rule) => (rule, Some(fault)),
-        Seen::BySoundBuild(rule) => (rule, None),
+        Seen::Source(rule) => (rule, Some(fault)),
+        Seen::SoundBuild(rule) => (rule, None),
     };
     if ran.code != Some(0) {
         return Some(format!("the run ends with {:?}: {}", ran.code, ran.err));

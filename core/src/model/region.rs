@@ -119,7 +119,7 @@ mod tests {
         let mut line = Axis::new("line", Shape::Line { span: 9 });
         (line.null, line.shared_null) = (Some(NULL_ON_LINE), true);
         let axes = [line];
-        let region = |code: Code| Region::of(&axes, &Cover::of(&axes, [[code].as_slice()].into_iter()));
+        let region = |code: Code| Region::of(&axes, &Cover::of(&axes, [[code].as_slice()]));
         assert!(region(NULL_ON_LINE).meets(&region(3)) && !region(2).meets(&region(3)));
     }
 }
