@@ -97,6 +97,8 @@ pub mod treatment;
 pub mod verify;
 pub mod write;
 
+pub use error::{Error, ErrorKind, Result};
+
 use throng_core::{
     attack, auto, bound, dependency, faults, grouping, hierarchy, measure, methods, model, permutation, privacy, simd,
 };

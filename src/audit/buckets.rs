@@ -455,7 +455,7 @@ async fn entries(frame: &DataFrame, names: &[String]) -> Result<RecordBatch> {
     let sorted = counted.sort(vec![ident(GROUP).sort(true, true)])?.collect().await?;
     let entries = concat_batches(&schema, &sorted)?;
     if entries.column(0).data_type() != &DataType::UInt64 || entries.column(0).null_count() > 0 {
-        return Err(Error::Privacy(format!("the published column `{GROUP}` does not hold numbers of groups")));
+        return Err(Error::privacy(format!("the published column `{GROUP}` does not hold numbers of groups")));
     }
     Ok(entries)
 }

@@ -55,7 +55,7 @@ pub(crate) async fn check(source: &DataFrame, treatment: &Treatment) -> Result<V
             ..Default::default()
         });
     }
-    if broken.is_empty() { Ok(scores) } else { Err(Error::Input(broken.join("\n"))) }
+    if broken.is_empty() { Ok(scores) } else { Err(Error::input(broken.join("\n"))) }
 }
 
 /// Rows, rows that must go for the dependency to hold (g3), and instances.

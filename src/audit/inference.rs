@@ -159,7 +159,7 @@ fn key(batch: &RecordBatch, column: usize, row: usize) -> i128 {
 /// The place of a label by its key.
 fn place(places: &HashMap<i128, usize>, batch: &RecordBatch, column: usize, row: usize) -> Result<usize> {
     let found = places.get(&key(batch, column, row));
-    found.copied().ok_or_else(|| Error::Retry("the published files have changed while they were read".into()))
+    found.copied().ok_or_else(|| Error::retry("the published files have changed while they were read"))
 }
 
 /// Chases the published rows; none when no dependency can tell rows of a class apart.
@@ -200,7 +200,7 @@ pub(crate) async fn chase(published: &DataFrame, source: &DataFrame, treatment: 
         (view, knowledge)
     })
     .await
-    .map_err(|error| Error::Internal(format!("the chase failed: {error}")))?;
+    .map_err(|error| Error::internal(format!("the chase failed: {error}")))?;
     let mut keys = vec![content(&treatment.class_columns()).alias(CLASS), content(&label_columns).alias(LABEL)];
     keys.extend(mixed.plain_keys());
     let classes = published
@@ -236,7 +236,7 @@ pub(crate) async fn chase(published: &DataFrame, source: &DataFrame, treatment: 
         (view, knowledge, seating, places)
     })
     .await
-    .map_err(|error| Error::Internal(format!("counting people failed: {error}")))?;
+    .map_err(|error| Error::internal(format!("counting people failed: {error}")))?;
 
     let k = u64::from(treatment.policy.privacy.k);
     let mut counts = CrowdCounts::new(k, mixed.plain.len(), !treatment.rules(false).is_empty());
@@ -336,7 +336,7 @@ impl Register {
             let profile: Option<Vec<u32>> =
                 values.map(|(rows, values)| values.0.get(rows.row(row).as_ref()).map(|value| *value as u32)).collect();
             let found = profile.and_then(|profile| self.numbers.0.get(&profile).copied());
-            found.ok_or_else(|| Error::Retry("the source has changed while it was read".into()))
+            found.ok_or_else(|| Error::retry("the source has changed while it was read"))
         };
         (0..columns.first().map_or(0, |column| column.len())).map(profile).collect()
     }

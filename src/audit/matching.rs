@@ -71,7 +71,7 @@ impl Matching {
         }
         let mut whole = Self { names, rows, alone: none, ..Self::default() };
         while let Some(part) = tasks.join_next().await {
-            whole.merge(part.map_err(|error| Error::Internal(format!("a task of the matching failed: {error}")))??);
+            whole.merge(part.map_err(|error| Error::internal(format!("a task of the matching failed: {error}")))??);
         }
         Ok(whole)
     }

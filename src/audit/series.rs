@@ -199,7 +199,7 @@ impl Seen {
         if twice == 0 {
             return Ok(());
         }
-        Err(Error::Input(format!(
+        Err(Error::input(format!(
             "{twice} rows of the public table for `{name}` are of a subject that another row is of; name columns with \
              --subject that tell subjects apart"
         )))

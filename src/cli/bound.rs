@@ -60,7 +60,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     refuse(&job, &base).map_err(blame)?;
     let trials = Trials::open(&job, &base, &arguments.limits.options()).await.map_err(blame)?;
     if arguments.sample.is_none() && trials.rows() > MAX_ROWS {
-        return Err(Error::Job(format!(
+        return Err(Error::job(format!(
             "the source has {} rows, and a bound for more than {MAX_ROWS} takes very long; give --sample to prove one for \
              some of them, or --sample {} if you can wait",
             trials.rows(),
@@ -86,7 +86,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         found.push(Compared { bound, method: trial.method, lost, times });
     }
     if arguments.json {
-        let text = serde_json::to_string_pretty(&found).map_err(|error| Error::Internal(error.to_string()))?;
+        let text = serde_json::to_string_pretty(&found).map_err(|error| Error::internal(error.to_string()))?;
         return print(&text);
     }
     print(&table(&found, arguments.sample.is_some_and(|sample| sample < trials.rows())))

@@ -80,5 +80,5 @@ pub async fn run(arguments: Arguments) -> Result<()> {
     }
     let count = lines.len();
     let noun = if count == 1 { "problem" } else { "problems" };
-    Err(Error::Job(format!("{file}: {count} {noun}\n{}", lines.join("\n"))))
+    Err(Error::job(format!("{file}: {count} {noun}\n{}", lines.join("\n"))))
 }

@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
                 })
                 .collect();
             workers.into_iter().try_for_each(|worker| {
-                worker.join().unwrap_or_else(|_| Err(Error::Internal("a writing thread has died".into())))
+                worker.join().unwrap_or_else(|_| Err(Error::internal("a writing thread has died")))
             })
         })?;
     }

@@ -115,7 +115,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         Command::Convert { file, to, output } => {
             let tree = open(&file)?;
             let spec = || HierarchySpec::Tree { tree: tree.outline().inline() };
-            let failed = |error: String| Error::Internal(error);
+            let failed = |error: String| Error::internal(error);
             let content = match to {
                 Form::Csv => level_csv(&tree.rows())?,
                 Form::Toml => toml::to_string(&spec()).map_err(|error| failed(error.to_string()))?.into_bytes(),
@@ -128,7 +128,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
 
 /// A tree from a file of any form.
 fn open(path: &Path) -> Result<LevelTree> {
-    let wrong = |reason: String| Error::Job(format!("{}: {reason}", path.display()));
+    let wrong = |reason: String| Error::job(format!("{}: {reason}", path.display()));
     let text = read_text(path, MAX_HIERARCHY_BYTES, "hierarchy file");
     let text = text.map_err(|error| wrong(format!("cannot be read: {}", reason(&error))))?;
     let spec: HierarchySpec = match path.extension().and_then(|extension| extension.to_str()) {
@@ -170,7 +170,7 @@ fn known(schema: &datafusion::arrow::datatypes::Schema, data: &str, column: &str
         Ok(_) => Ok(()),
         Err(_) => {
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            Err(Error::Input(format!("`{data}` has no column `{column}`; it has {}", names.join(", "))))
+            Err(Error::input(format!("`{data}` has no column `{column}`; it has {}", names.join(", "))))
         }
     }
 }
@@ -198,7 +198,7 @@ async fn compare(tree: &LevelTree, file: &Path, data: &str, column: &str) -> Res
         }
     }
     if strangers > 0 {
-        return Err(Error::Job(format!(
+        return Err(Error::job(format!(
             "{}: {strangers} values of `{column}` in {rows} rows are not in the hierarchy; add them, or set unknown = \"top\"",
             file.display()
         )));

@@ -23,7 +23,7 @@ mod sweep;
 mod table;
 mod verify;
 
-use std::io::{ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ use bytesize::ByteSize;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::Serialize;
 
-use crate::error::{Error, Result, reason};
+use crate::error::{Error, ErrorKind, Result, reason};
 use crate::faults;
 use crate::policy::Job;
 use crate::release::SessionOptions;
@@ -191,24 +191,26 @@ impl JobArguments {
 fn read_job(path: &Path, settings: &[(&str, &str)]) -> Result<(Job, PathBuf)> {
     let text = read_job_text(path).map_err(|error| {
         let draft = format!("`throng profile {} --write job.toml` drafts a job for the data in it", path.display());
-        Error::Job(match error.kind() {
-            ErrorKind::IsADirectory => format!("{} is a folder, not a job file; {draft}", path.display()),
-            ErrorKind::InvalidData => format!("{} is not text, so no job file; {draft}", path.display()),
+        Error::job(match error.kind() {
+            io::ErrorKind::IsADirectory => format!("{} is a folder, not a job file; {draft}", path.display()),
+            io::ErrorKind::InvalidData => format!("{} is not text, so no job file; {draft}", path.display()),
             _ => format!("{} cannot be read: {}", path.display(), reason(&error)),
         })
     })?;
-    let job = Job::parse_with(&text, path, settings).map_err(|error| Error::Job(error.to_string()))?;
+    let job = Job::parse_with(&text, path, settings).map_err(|error| Error::job(error.to_string()))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
 }
 
 /// Names a job file in front of every problem with it.
 fn blame(path: &Path, error: Error) -> Error {
-    let Error::Job(text) = error else { return error };
+    if error.kind() != ErrorKind::Job {
+        return error;
+    }
     let file = path.display();
     let help = |line: &str| line.starts_with(' ');
     let named = |line: &str| if help(line) { line.to_owned() } else { format!("{file}: {line}") };
-    Error::Job(text.lines().map(named).collect::<Vec<_>>().join("\n"))
+    error.map_message(|text| text.lines().map(named).collect::<Vec<_>>().join("\n"))
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
@@ -276,7 +278,7 @@ pub fn main() -> ExitCode {
         .build()
     {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&Error::Resources(format!("threads cannot be started: {error}")), json),
+        Err(error) => return fail(&Error::resources(format!("threads cannot be started: {error}")), json),
     };
     let logging = {
         let _inside = runtime.enter();
@@ -291,7 +293,7 @@ pub fn main() -> ExitCode {
         // What it holds goes with it: spill folders, uploads, tasks.
         tokio::select! {
             done = cli.command.run(cli.quiet) => done,
-            () = run::stopped() => Err(Error::Interrupted("nothing was published".into())),
+            () = run::stopped() => Err(Error::interrupted("nothing was published")),
         }
     });
     logging.finish();
@@ -322,13 +324,28 @@ struct Failure<'a> {
     message: String,
 }
 
+/// The documented exit code of a failure.
+fn exit_code(error: &Error) -> u8 {
+    match error.kind() {
+        ErrorKind::Internal => 1,
+        ErrorKind::Job => 3,
+        ErrorKind::Input => 4,
+        ErrorKind::Privacy => 5,
+        ErrorKind::Resources => 6,
+        ErrorKind::Conflict => 7,
+        ErrorKind::Retry => 75,
+        ErrorKind::Interrupted => 130,
+    }
+}
+
 fn fail(error: &Error, json: bool) -> ExitCode {
+    let code = exit_code(error);
     say(&format!("error: {error}"));
     if json && !PRINTED.load(Ordering::Relaxed) {
         // The exit code tells of the failure if this one cannot be told.
-        let _ = print_json(&Failure { error: error.kind(), exit_code: error.exit_code(), message: error.to_string() });
+        let _ = print_json(&Failure { error: error.kind().name(), exit_code: code, message: error.to_string() });
     }
-    ExitCode::from(error.exit_code())
+    ExitCode::from(code)
 }
 
 /// Writes a line to standard error; nobody is left to tell when that fails.
@@ -341,7 +358,7 @@ static PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Writes a result to standard output as JSON.
 fn print_json(result: &impl Serialize) -> Result<()> {
-    print(&serde_json::to_string_pretty(result).map_err(|error| Error::Internal(error.to_string()))?)
+    print(&serde_json::to_string_pretty(result).map_err(|error| Error::internal(error.to_string()))?)
 }
 
 /// Writes a result to standard output.
@@ -349,7 +366,7 @@ fn print(text: &str) -> Result<()> {
     PRINTED.store(true, Ordering::Relaxed);
     match writeln!(std::io::stdout(), "{}", text.trim_end()) {
         // A reader that has seen enough (`| head`) is no failure.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }
 }

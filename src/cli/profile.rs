@@ -78,7 +78,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         found.show_values();
     }
     if arguments.json {
-        print(&serde_json::to_string_pretty(&found).map_err(|error| Error::Internal(error.to_string()))?)?;
+        print(&serde_json::to_string_pretty(&found).map_err(|error| Error::internal(error.to_string()))?)?;
     } else if !quiet {
         print(&of(&found))?;
     }

@@ -74,7 +74,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     if let Some(loss) = arguments.max_loss
         && !(0.0..=1.0).contains(&loss)
     {
-        return Err(Error::Job(format!("--max-loss must be from 0 to 1, is {loss}")));
+        return Err(Error::job(format!("--max-loss must be from 0 to 1, is {loss}")));
     }
     let (job, base) = arguments.job.read()?;
     refuse(&job, &base).map_err(|error| arguments.job.blame(error))?;
@@ -121,7 +121,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
             rows_per_sample: arguments.sample.min(trials.rows()),
             rows: trials.rows(),
         };
-        return print(&serde_json::to_string_pretty(&answer).map_err(|error| Error::Internal(error.to_string()))?);
+        return print(&serde_json::to_string_pretty(&answer).map_err(|error| Error::internal(error.to_string()))?);
     }
     print(&format!(
         "{}\n\n{} samples of about {} of {} rows\n{}",
@@ -173,10 +173,10 @@ fn command(best: &Tried, arguments: &Arguments, job: &Job) -> Result<String> {
     let mut set = |setting: &str| command += &format!(" --set {}", shell(setting));
     arguments.job.settings.iter().for_each(|(key, value)| set(&format!("{key}={value}")));
     set(&format!("privacy.k={}", best.k));
-    let name = method(&best.method).map_err(Error::Internal)?;
+    let name = method(&best.method).map_err(Error::internal)?;
     if name != job.method.name {
         let table = toml::Value::try_from(Setting::new(name, best.k).method_of(job));
-        set(&format!("method={}", table.map_err(|error| Error::Internal(error.to_string()))?));
+        set(&format!("method={}", table.map_err(|error| Error::internal(error.to_string()))?));
     }
     Ok(command)
 }

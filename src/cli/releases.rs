@@ -75,7 +75,7 @@ pub async fn list(arguments: Releases) -> Result<()> {
     let found = releases(&sink).await?;
     if found.is_empty() {
         let sink = arguments.sink.display();
-        return Err(Error::Input(format!("there is no release at `{sink}`; `throng run` makes one")));
+        return Err(Error::input(format!("there is no release at `{sink}`; `throng run` makes one")));
     }
     if arguments.json {
         let listed = found.iter().map(|release| {
@@ -122,7 +122,7 @@ pub async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
 pub async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
     let missing = |path: PathBuf| !path.exists();
     if local_path(Path::new("."), &arguments.sink.to_string_lossy()).is_some_and(missing) {
-        return Err(Error::Input(format!("there is no sink at `{}`", arguments.sink.display())));
+        return Err(Error::input(format!("there is no sink at `{}`", arguments.sink.display())));
     }
     let age = Duration::from_secs(arguments.older_than.saturating_mul(3600));
     let found = collect_garbage(&arguments.stores.open(&arguments.sink)?, age, arguments.dry_run).await?;

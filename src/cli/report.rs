@@ -92,7 +92,7 @@ const MAX_FIGURES_BYTES: u64 = 64 << 20;
 /// Figures that another command has written.
 fn figures<T: DeserializeOwned>(path: &std::path::Path, command: &str) -> Result<T> {
     let text = read_text(path, MAX_FIGURES_BYTES, &format!("file of `{command}`"))
-        .map_err(|error| Error::Input(format!("{} cannot be read: {}", path.display(), reason(&error))))?;
+        .map_err(|error| Error::input(format!("{} cannot be read: {}", path.display(), reason(&error))))?;
     serde_json::from_str(&text)
-        .map_err(|error| Error::Input(format!("{} is not a file of `{command}`: {error}", path.display())))
+        .map_err(|error| Error::input(format!("{} is not a file of `{command}`: {error}", path.display())))
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tracing::field::Empty;
 use tracing::{Instrument, info_span};
 
-use super::{JobArguments, Limits, print, print_json, say, summary};
+use super::{JobArguments, Limits, exit_code, print, print_json, say, summary};
 use crate::error::{Error, Result};
 use crate::release::{Manifest, Outcome, Phase, Run, RunOptions};
 use crate::storage::local_path;
@@ -98,8 +98,9 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     if let Some(file) = &arguments.metrics_file {
         let pipeline = job.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let error = outcome.as_ref().err();
+        let exit_code = error.map_or(0, exit_code);
         // Whether there is a release is what the exit code says.
-        if let Err(error) = (Ended { pipeline, manifest, done_before, error, effort: &effort }).write(file) {
+        if let Err(error) = (Ended { pipeline, manifest, done_before, error, exit_code, effort: &effort }).write(file) {
             tracing::warn!("{error}");
         }
     }
@@ -139,7 +140,7 @@ async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(O
             } else {
                 drop(execution);
                 run.abandon().await;
-                Err(Error::Interrupted("nothing was published".into()))
+                Err(Error::interrupted("nothing was published"))
             }
         }
     };

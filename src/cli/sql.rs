@@ -9,7 +9,7 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::parser::DFParser;
 
 use super::{Limits, print};
-use crate::error::{Error, Result, reason};
+use crate::error::{Error, ErrorKind, Result, reason};
 use crate::operator::{policies, register};
 use crate::storage::read_statements;
 
@@ -41,7 +41,7 @@ pub async fn run(arguments: Arguments) -> Result<()> {
         "-" => read_statements(std::io::stdin()),
         _ => File::open(&arguments.file).and_then(read_statements),
     };
-    let text = text.map_err(|error| Error::Job(format!("{name} cannot be read: {}", reason(&error))))?;
+    let text = text.map_err(|error| Error::job(format!("{name} cannot be read: {}", reason(&error))))?;
     let (context, _spill) = arguments.limits.options().open()?;
     register(&context)?;
     let beside = arguments.file.parent().filter(|folder| !folder.as_os_str().is_empty() && name != "-");
@@ -65,10 +65,13 @@ fn wrong(name: &str, error: DataFusionError) -> Error {
     let text = match error.find_root() {
         DataFusionError::SQL(error, _) => error.to_string(),
         DataFusionError::Plan(text) => text.clone(),
-        _ => match Error::from(error) {
-            Error::Input(text) => text,
-            other => return other.context(name),
-        },
+        _ => {
+            let error = Error::from(error);
+            if error.kind() != ErrorKind::Input {
+                return error.context(name);
+            }
+            error.to_string()
+        }
     };
-    Error::Job(format!("{name}: {text}"))
+    Error::job(format!("{name}: {text}"))
 }

@@ -61,7 +61,7 @@ fn weight(text: &str) -> Result<f64, String> {
 pub(super) fn refuse(job: &Job, base: &Path) -> Result<()> {
     let problems: Vec<String> =
         check(job, base).iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
-    if problems.is_empty() { Ok(()) } else { Err(Error::Job(problems.join("\n"))) }
+    if problems.is_empty() { Ok(()) } else { Err(Error::job(problems.join("\n"))) }
 }
 
 /// Tries every setting.
@@ -117,16 +117,16 @@ fn form(path: &Path) -> Result<Form> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => Ok(json),
         Some("csv") => Ok(csv),
-        _ => Err(Error::Job(format!("--output {}: must end in .json or .csv", path.display()))),
+        _ => Err(Error::job(format!("--output {}: must end in .json or .csv", path.display()))),
     }
 }
 
 fn json(trials: &[Trial]) -> Result<Vec<u8>> {
-    serde_json::to_vec_pretty(trials).map_err(|error| Error::Internal(error.to_string()))
+    serde_json::to_vec_pretty(trials).map_err(|error| Error::internal(error.to_string()))
 }
 
 fn csv(trials: &[Trial]) -> Result<Vec<u8>> {
-    let failed = |error: csv::Error| Error::Internal(error.to_string());
+    let failed = |error: csv::Error| Error::internal(error.to_string());
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut header = vec!["k", "method", "rows", "suppressed", "classes"];
     header.extend(COLUMNS.iter().map(|(name, _)| *name));
@@ -144,7 +144,7 @@ fn csv(trials: &[Trial]) -> Result<Vec<u8>> {
         record.push(trial.refused.clone().unwrap_or_default());
         writer.write_record(record).map_err(failed)?;
     }
-    writer.into_inner().map_err(|error| Error::Internal(error.to_string()))
+    writer.into_inner().map_err(|error| Error::internal(error.to_string()))
 }
 
 /// A column of scores: its name, and the score where there is one.

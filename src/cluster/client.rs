@@ -53,7 +53,7 @@ pub struct Client {
 }
 
 fn away(host: &str, port: u16, error: impl std::fmt::Display) -> Error {
-    Error::Retry(format!("the scheduler at {host}:{port} cannot be reached ({error}); is `throng scheduler` running?"))
+    Error::retry(format!("the scheduler at {host}:{port} cannot be reached ({error}); is `throng scheduler` running?"))
 }
 
 impl Client {
@@ -82,7 +82,7 @@ impl Client {
         let mut bytes = Vec::new();
         message.try_encode(&mut bytes)?;
         if bytes.len() > MAX_MESSAGE_BYTES {
-            return Err(Error::Resources(format!(
+            return Err(Error::resources(format!(
                 "the plan of this job has {}, more than the {} that a cluster takes; use smaller hierarchies",
                 bytesize::ByteSize(bytes.len() as u64),
                 bytesize::ByteSize(MAX_MESSAGE_BYTES as u64)
@@ -102,7 +102,7 @@ impl Client {
         let answer = answer.map_err(|status| self.refused(&status))?;
         let theirs = version::version_from_metadata(answer.metadata()).map(str::to_owned);
         version::check_compatibility(Some(ballista_core::BALLISTA_VERSION), theirs.as_deref()).map_err(|why| {
-            Error::Input(format!(
+            Error::input(format!(
                 "the scheduler is of another version ({why}); run the same version of throng everywhere"
             ))
         })?;
@@ -111,11 +111,11 @@ impl Client {
                 tracing::info!(job = %accepted.job_id, "submitted to the cluster: {name}");
                 Ok(Job { client: self.clone(), id: accepted.job_id.into(), ended: false })
             }
-            Some(execute_query_result::Result::Failure(refusal)) => Err(Error::Input(format!(
+            Some(execute_query_result::Result::Failure(refusal)) => Err(Error::input(format!(
                 "the scheduler cannot read the plan ({}); run the same version of throng everywhere",
                 refusal.failure.map_or_else(|| "it does not say why".to_owned(), why_refused)
             ))),
-            None => Err(Error::Internal("the scheduler has given no answer to a plan".into())),
+            None => Err(Error::internal("the scheduler has given no answer to a plan")),
         }
     }
 
@@ -123,7 +123,7 @@ impl Client {
         use tonic::Code::{DeadlineExceeded, Unavailable, Unknown};
         match status.code() {
             Unavailable | DeadlineExceeded | Unknown => away(&self.host, self.port, status.message()),
-            _ => Error::Input(format!("the scheduler has refused the plan: {}", status.message())),
+            _ => Error::input(format!("the scheduler has refused the plan: {}", status.message())),
         }
     }
 }
@@ -196,12 +196,12 @@ impl Job {
             let id = &self.id;
             let exhausted = ["Resources exhausted", "Failed to allocate"].iter().any(|sign| text.contains(sign));
             if exhausted {
-                return Error::Resources(format!(
+                return Error::resources(format!(
                     "an executor has too little memory for job {id}; give executors more with --memory-limit, or run the \
                      job with more --partitions"
                 ));
             }
-            Error::Retry(format!(
+            Error::retry(format!(
                 "the cluster could not finish job {id}; nothing was published, run again (the logs of the scheduler and \
                  the executors tell more)"
             ))
@@ -210,11 +210,11 @@ impl Job {
 
     async fn fetch(&self, location: PartitionLocation, proxy: Option<&FlightProxy>) -> Result<Vec<RecordBatch>> {
         let lost = |what: String| {
-            Error::Retry(format!("an executor was lost before its results were fetched ({what}); run again"))
+            Error::retry(format!("an executor was lost before its results were fetched ({what}); run again"))
         };
         let layout = location.layout();
         let (Some(executor), Some(partition)) = (location.executor_meta, location.partition_id) else {
-            return Err(Error::Internal("the scheduler does not say where a result is".into()));
+            return Err(Error::internal("the scheduler does not say where a result is"));
         };
         let (host, port) = match proxy {
             Some(FlightProxy::Local(true)) => (self.client.host.clone(), self.client.port),

@@ -55,7 +55,7 @@ fn split(buffer: &[u8]) -> Result<(&[u8], Option<Treatment>)> {
 }
 
 fn broken(what: impl std::fmt::Display) -> Error {
-    Error::Internal(format!("a plan cannot be read: {what}; run the same version of throng everywhere"))
+    Error::internal(format!("a plan cannot be read: {what}; run the same version of throng everywhere"))
 }
 
 fn only(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<Arc<dyn ExecutionPlan>> {

@@ -82,7 +82,7 @@ impl Cluster {
         tokio::select! {
             rows = job.rows() => rows,
             () = remote.follow(&self.host, self.progress_port, &id, rows) => {
-                Err(Error::Internal("the progress of a job has an end".into()))
+                Err(Error::internal("the progress of a job has an end"))
             }
         }
     }
@@ -91,7 +91,7 @@ impl Cluster {
         let job = JobId::from(name.to_owned());
         let options = context.copied_config();
         let stages = DefaultDistributedPlanner::new().plan_query_stages(&job, guarded(plan)?, options.options());
-        let stages = stages.map_err(|error| Error::Internal(error.to_string()))?;
+        let stages = stages.map_err(|error| Error::internal(error.to_string()))?;
         let mut text = String::new();
         for stage in stages {
             let tasks = stage.children().first().map_or(0, |input| input.output_partitioning().partition_count());

@@ -108,7 +108,7 @@ impl Executor {
 async fn serve_health(address: SocketAddr, health: ExecutorHealth) -> Result<()> {
     let taken = |error: std::io::Error| {
         let why = reason(&error);
-        Error::Resources(format!("{address} cannot be listened to: {why}; choose another --health-port"))
+        Error::resources(format!("{address} cannot be listened to: {why}; choose another --health-port"))
     };
     let listener = TcpListener::bind(address).await.map_err(taken)?;
     let ready = |State(health): State<ExecutorHealth>| async move {

@@ -22,7 +22,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::unary_plan;
 
 /// Where in a stage a guard stands.
@@ -49,19 +49,8 @@ type Missed = (String, usize, usize, String);
 /// What stands before the kind of a failure.
 const MARK: &str = "throng failure ";
 
-/// The name of a kind of failure, and how one is made.
-type Kind = (&'static str, fn(String) -> Error);
-
-/// Kinds that a failure on an executor can have; all others are a matter of the cluster.
-const KINDS: [Kind; 7] = [
-    ("job", Error::Job),
-    ("input", Error::Input),
-    ("privacy", Error::Privacy),
-    ("resources", Error::Resources),
-    ("conflict", Error::Conflict),
-    ("retry", Error::Retry),
-    ("internal", Error::Internal),
-];
+/// Stands for the kind of a value that cannot be read: the source is asked where.
+const UNREADABLE: &str = "unreadable";
 
 /// A failure as text, with its kind in front.
 fn told(error: DataFusionError, missed: Option<Missed>) -> DataFusionError {
@@ -70,17 +59,14 @@ fn told(error: DataFusionError, missed: Option<Missed>) -> DataFusionError {
     }
     let error = match of_ballista(&error) {
         Some(BallistaError::FetchFailed(..) | BallistaError::Cancelled) => return error,
-        Some(_) => Error::Retry("executors could not reach each other".into()),
+        Some(_) => Error::retry("executors could not reach each other"),
         None => Error::from(error),
     };
-    let text = match &error {
-        Error::Internal(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let told = format!("{MARK}{}: {text}{END}", error.kind());
-    match error {
-        Error::Retry(_) => DataFusionError::IoError(io::Error::other(told)),
-        _ => DataFusionError::Execution(told),
+    let kind = if error.is_unreadable() { UNREADABLE } else { error.kind().name() };
+    let told = format!("{MARK}{kind}: {}{END}", error.message());
+    match error.is_retryable() {
+        true => DataFusionError::IoError(io::Error::other(told)),
+        false => DataFusionError::Execution(told),
     }
 }
 
@@ -101,7 +87,10 @@ pub(super) fn heard(text: &str) -> Option<Error> {
     let (kind, told) = told.split_once(": ")?;
     let told = told.split(END).next().unwrap_or(told);
     let told = told.replace("\\n", "\n").replace("\\\"", "\"");
-    KINDS.iter().find(|(name, _)| *name == kind).map(|(_, error)| error(told))
+    if kind == UNREADABLE {
+        return Some(Error::unreadable());
+    }
+    ErrorKind::ALL.into_iter().find(|known| known.name() == kind).map(|kind| Error::new(kind, told))
 }
 
 impl GuardExec {
@@ -218,19 +207,21 @@ mod tests {
     #[test]
     fn failures_keep_their_kind_and_leave_values_behind() {
         let text = |error: DataFusionError| format!("Job 7 failed: Task 3: {:?} at stage 2", told(error, None));
-        let privacy = Error::Privacy("k = 5 cannot be met; lower it".into());
+        let privacy = Error::privacy("k = 5 cannot be met; lower it");
         assert!(
-            matches!(heard(&text(privacy.into_datafusion())), Some(Error::Privacy(told)) if told.ends_with("lower it"))
+            heard(&text(privacy.into_datafusion()))
+                .is_some_and(|told| told.kind() == ErrorKind::Privacy && told.message().ends_with("lower it"))
         );
         let cast = ArrowError::CastError("Cannot cast string 'Jane Doe' to value of Int32 type".into());
         let told = text(DataFusionError::ArrowError(Box::new(cast), None));
         assert!(!told.contains("Jane"), "{told}");
-        assert!(matches!(heard(&told), Some(Error::Input(_))));
+        assert!(heard(&told).is_some_and(|told| told.kind() == ErrorKind::Input));
         let small = DataFusionError::ResourcesExhausted("Failed to allocate".into());
-        assert!(matches!(heard(&text(small)), Some(Error::Resources(_))));
-        let quoted = Error::Job("`a` is \"b\"\nand more".into());
+        assert!(heard(&text(small)).is_some_and(|told| told.kind() == ErrorKind::Resources));
+        let quoted = Error::job("`a` is \"b\"\nand more");
         assert!(
-            matches!(heard(&text(quoted.into_datafusion())), Some(Error::Job(told)) if told == "`a` is \"b\"\nand more")
+            heard(&text(quoted.into_datafusion()))
+                .is_some_and(|told| told.kind() == ErrorKind::Job && told.message() == "`a` is \"b\"\nand more")
         );
         assert!(heard("Job 7 failed: executor lost").is_none());
     }
@@ -246,9 +237,9 @@ mod tests {
         let noted = Some(("executor-1".to_owned(), 1, 2, "gone".to_owned()));
         let reason = FailedTask::from(BallistaError::from(told(ours, noted))).failed_reason;
         assert!(matches!(reason, Some(FailedReason::FetchPartitionError(_))));
-        let busy = Error::Retry("the store is busy".into());
+        let busy = Error::retry("the store is busy");
         assert!(matches!(failed(busy.into_datafusion()), Some(FailedReason::IoError(_))));
-        let rule = Error::Privacy("k cannot be met".into());
+        let rule = Error::privacy("k cannot be met");
         assert!(matches!(failed(rule.into_datafusion()), Some(FailedReason::ExecutionError(_))));
     }
 }

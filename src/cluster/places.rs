@@ -65,7 +65,7 @@ impl Places {
     /// The places of a job. Local ones need no options.
     pub(super) fn new(places: &[Place]) -> Result<Self> {
         let far: Vec<&Place> = places.iter().filter(|place| local_path(Path::new(""), &place.url).is_none()).collect();
-        let text = serde_json::to_string(&far).map_err(|error| Error::Internal(error.to_string()))?;
+        let text = serde_json::to_string(&far).map_err(|error| Error::internal(error.to_string()))?;
         Ok(Self { text })
     }
 
@@ -73,7 +73,7 @@ impl Places {
         if self.text.is_empty() {
             return Ok(Vec::new());
         }
-        let bad = |error| Error::Internal(format!("the places of a job cannot be read: {error}"));
+        let bad = |error| Error::internal(format!("the places of a job cannot be read: {error}"));
         serde_json::from_str(&self.text).map_err(bad)
     }
 }

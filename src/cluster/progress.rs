@@ -105,7 +105,7 @@ const ROUND: Duration = Duration::from_secs(1);
 pub(super) async fn serve(address: SocketAddr, scheduler: Server, patience: Patience) -> Result<()> {
     let taken = |error: std::io::Error| {
         let why = crate::error::reason(&error);
-        Error::Resources(format!(
+        Error::resources(format!(
             "{address}, where the scheduler tells how far jobs are, cannot be listened to: {why}; choose another --port"
         ))
     };

@@ -54,7 +54,7 @@ impl Scheduler {
         let address = SocketAddr::new(self.bind, self.port);
         let taken = |error: std::io::Error| {
             let why = reason(&error);
-            Error::Resources(format!("{address} cannot be listened to: {why}; choose another --bind or --port"))
+            Error::resources(format!("{address} cannot be listened to: {why}; choose another --bind or --port"))
         };
         let listener = TcpListener::bind(address).await.map_err(taken)?;
         let cluster = BallistaCluster::new_from_config(&config).await.map_err(failed)?;
@@ -99,7 +99,7 @@ pub(crate) fn failed(error: BallistaError) -> Error {
     match error {
         BallistaError::IoError(error) => error.into(),
         BallistaError::DataFusionError(error) => (*error).into(),
-        BallistaError::GrpcConnectionError(text) => Error::Retry(format!("{text}; is the scheduler there?")),
-        other => Error::Resources(other.to_string()),
+        BallistaError::GrpcConnectionError(text) => Error::retry(format!("{text}; is the scheduler there?")),
+        other => Error::resources(other.to_string()),
     }
 }

@@ -218,7 +218,7 @@ impl TryFrom<&Treatment> for BlueprintMessage {
             policy: policy.to_text()?,
             files: policy.files.clone(),
             hash: policy.hash.clone(),
-            input: Some(input.map_err(|error| Error::Internal(format!("a schema cannot be sent: {error}")))?),
+            input: Some(input.map_err(|error| Error::internal(format!("a schema cannot be sent: {error}")))?),
             survey: None,
             part: false,
             key: treatment.key.to_wire(),
@@ -264,7 +264,7 @@ impl TryFrom<BlueprintMessage> for Blueprint {
 
 /// An error about a plan that was received.
 pub(super) fn broken(what: impl AsRef<str>) -> Error {
-    Error::Internal(format!("an anonymising plan cannot be read: {}", what.as_ref()))
+    Error::internal(format!("an anonymising plan cannot be read: {}", what.as_ref()))
 }
 
 impl From<&Survey> for SurveyMessage {

@@ -69,7 +69,7 @@ pub(crate) fn decode_treatment(buffer: &[u8]) -> Result<Treatment> {
 }
 
 fn surveyed(blueprint: Option<&Arc<Blueprint>>) -> Result<&Arc<Blueprint>> {
-    let unsurveyed = || Error::Internal("an anonymising plan can only be sent once its input has been surveyed".into());
+    let unsurveyed = || Error::internal("an anonymising plan can only be sent once its input has been surveyed");
     blueprint.ok_or_else(|| unsurveyed().into_datafusion())
 }
 

@@ -175,11 +175,11 @@ pub(crate) fn values_of<'a>(
     let converter = converter(data_type)?;
     let width = data_type.primitive_width().map(|width| width + 1);
     if keys.clone().any(|key| Some(key.len()) != width) {
-        return Err(Error::Internal(format!("a key names no {data_type}")));
+        return Err(Error::internal(format!("a key names no {data_type}")));
     }
     let parser = converter.parser();
     let mut columns = converter.convert_rows(keys.map(|key| parser.parse(key)))?;
-    columns.pop().ok_or_else(|| Error::Internal("keys without a column".into()))
+    columns.pop().ok_or_else(|| Error::internal("keys without a column"))
 }
 
 fn converter(data_type: &DataType) -> Result<RowConverter> {
@@ -274,8 +274,7 @@ pub fn digits(array: &ArrayRef, positions: &[f64]) -> Result<Option<(Vec<i128>, 
     if positions.iter().all(|position| position.is_nan() || (position * power).abs() < SURE) {
         return Ok(None);
     }
-    let too_long =
-        || Error::Input("a decimal of more than 38 digits has no place on a ladder; cast it in source.sql".into());
+    let too_long = || Error::input("a decimal of more than 38 digits has no place on a ladder; cast it in source.sql");
     let digits = stored_digits(array)?.ok_or_else(too_long)?;
     // Zeros before the point that are not stored are written out.
     let zeros = 10_i128.checked_pow(scale.min(0).unsigned_abs().into());

@@ -231,7 +231,7 @@ impl Coder {
             }
         }
         if strangers > 0 {
-            return Err(Error::Input(format!(
+            return Err(Error::input(format!(
                 "column `{}`: {strangers} values were not there when the table was surveyed; the input has changed \
                  during the run",
                 self.column.name
@@ -253,10 +253,10 @@ fn line_code(position: f64, min: f64, steps: f64, span: Code) -> Code {
 fn quantile_ladder(column: &QuasiColumn, quantiles: &[f64]) -> Result<Option<Arc<Hierarchy>>> {
     let Some(counts) = &column.quantiles else { return Ok(None) };
     let ladder = Ladder::quantiles(counts, quantiles)
-        .map_err(|error| Error::Job(format!("columns.{}.hierarchy: {error}", column.name)))?;
+        .map_err(|error| Error::job(format!("columns.{}.hierarchy: {error}", column.name)))?;
     Ok(Some(Arc::new(Hierarchy::Ladder(ladder))))
 }
 
 fn misfit(column: &QuasiColumn) -> Error {
-    Error::Internal(format!("column `{}`: what the survey found does not fit its hierarchy", column.name))
+    Error::internal(format!("column `{}`: what the survey found does not fit its hierarchy", column.name))
 }

@@ -87,7 +87,7 @@ impl Reference {
             return Ok(());
         }
         let name = &column.name;
-        Err(Error::Input(format!(
+        Err(Error::input(format!(
             "column `{name}`: it holds more than {MAX_VALUES} different values, too many to compare groups with the \
              distribution of the whole table; guard it by l-diversity, k-e or range-diversity, or round its values in \
              the source"

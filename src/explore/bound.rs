@@ -47,8 +47,8 @@ impl Trials {
                 (table.rows() as u64, lower_bound(&table, k as usize, &grouping, rounds))
             })
         });
-        let (rows, bound) = search.await.map_err(|error| Error::Internal(format!("the search failed: {error}")))?;
-        let bound = bound.ok_or_else(|| Error::Internal("the audit of a bound has found it wrong".into()))?;
+        let (rows, bound) = search.await.map_err(|error| Error::internal(format!("the search failed: {error}")))?;
+        let bound = bound.ok_or_else(|| Error::internal("the audit of a bound has found it wrong"))?;
         Ok(LossBound { rows, k, gcp: (bound.loss * PLACES).floor() / PLACES })
     }
 
@@ -58,7 +58,7 @@ impl Trials {
         let policy = Arc::new(Policy::of_checked(&job, &self.base)?);
         let (input, treatment) = treat(rows.clone().into_unoptimized_plan(), policy)?;
         if treatment.member.is_some() {
-            return Err(Error::Job("privacy.presence: there is no bound for rows that hide in a public table".into()));
+            return Err(Error::job("privacy.presence: there is no bound for rows that hide in a public table"));
         }
         let treatment = Arc::new(treatment);
         let columns = DataFrame::new(self.context.state(), survey_plan(&input, &treatment)?).cache().await?;

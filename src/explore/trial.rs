@@ -14,7 +14,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use serde::{Deserialize, Serialize};
 
 use super::row_hash::row_hash;
-use crate::error::{Error, Result};
+use crate::error::{ErrorKind, Result};
 use crate::grouping::options::Value;
 use crate::measure::classification::Minority;
 use crate::measure::{Classes, Groups};
@@ -181,7 +181,7 @@ impl Trials {
                 trial.scores =
                     Some(round_figures(&Scores { cm, ..Scores::new(&groups, &classes, setting.k, &columns) })?);
             }
-            Err(Error::Privacy(reason)) => trial.refused = Some(reason),
+            Err(error) if error.kind() == ErrorKind::Privacy => trial.refused = Some(error.to_string()),
             Err(other) => return Err(other),
         }
         Ok(trial)

@@ -37,11 +37,10 @@
 //! The same from a program:
 //!
 //! ```
-//! use throng::error::Error;
+//! use throng::{Error, ErrorKind};
 //!
-//! let retry = |error: &Error| error.exit_code() == 75;
-//! assert!(retry(&Error::Retry("the store timed out".into())));
-//! assert!(!retry(&Error::Privacy("k cannot be met".into())));
+//! assert!(Error::new(ErrorKind::Retry, "the store timed out").is_retryable());
+//! assert!(!Error::new(ErrorKind::Privacy, "k cannot be met").is_retryable());
 //! ```
 //!
 //! # Logs, metrics, traces

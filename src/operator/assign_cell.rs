@@ -69,10 +69,8 @@ impl ScalarUDFImpl for AssignCell {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let blueprint = self
-            .blueprint
-            .get()
-            .ok_or_else(|| Error::Internal("rows arrived before the survey".into()).into_datafusion())?;
+        let blueprint =
+            self.blueprint.get().ok_or_else(|| Error::internal("rows arrived before the survey").into_datafusion())?;
         let tree = &blueprint.survey.tree;
         // Rows that are to be dropped are the same to every cell, so they are spread over all of them.
         let dropping = blueprint.treatment.quasi.iter().zip(&args.args).filter(|(quasi, _)| quasi.nulls == Nulls::Drop);

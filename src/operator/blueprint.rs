@@ -72,7 +72,7 @@ impl Blueprint {
     ) -> Result<Self> {
         let inference = treatment.policy.privacy.inference;
         if inference != Inference::Warn {
-            return Err(Error::Privacy(format!(
+            return Err(Error::privacy(format!(
                 "privacy.inference = \"{}\" needs a look at the whole release, which a query does not get; run the job \
                  with `throng run`, or remove it",
                 inference.as_str()
@@ -104,7 +104,7 @@ impl Blueprint {
         let slices = treatment.slices(&survey.slices);
         let method = method(&treatment, &survey.tuned, &dependencies, &slices);
         if let Some(reason) = method.too_much(&axes) {
-            return Err(Error::Job(format!("method.name: `{}` gives up: {reason}", method.name())));
+            return Err(Error::job(format!("method.name: `{}` gives up: {reason}", method.name())));
         }
         let rules = rules(&treatment, &slices);
         let presence = presence_rule(&treatment.policy.privacy).filter(|_| treatment.form() == Form::Combined);
@@ -185,7 +185,7 @@ impl Blueprint {
             && !Fault::LeftOverGroup.is_planted()
         {
             // By how much would tell of the domain of the source.
-            return Err(Error::Privacy(format!(
+            return Err(Error::privacy(format!(
                 "a group loses more than privacy.max-loss = {bound} allows; raise it, or lower k"
             )));
         }
@@ -197,7 +197,7 @@ impl Blueprint {
             return Ok(());
         }
         if self.hides_counts() {
-            return Err(Error::Privacy(format!(
+            return Err(Error::privacy(format!(
                 "more rows are left out than privacy.max-suppression = {allowed} allows; relax a rule, or allow more \
                  suppression (how many is not told where `presence` is a secret)"
             )));
@@ -225,7 +225,7 @@ impl Blueprint {
             0 => "set nulls = \"category\"",
             _ => "relax a rule (a lower k or l, a higher max-loss or p)",
         };
-        Err(Error::Privacy(format!(
+        Err(Error::privacy(format!(
             "{}, and privacy.max-suppression allows {:.2} %; {relax}, or allow more suppression",
             why.join(", "),
             allowed * 100.0

@@ -238,7 +238,7 @@ impl ExecutionPlan for AnonymizeExec {
             let blueprint = shared
                 .get_or_try_init(|| async {
                     let Some(plan) = survey_plan else {
-                        return Err(Error::Internal("AnonymizeExec has no survey".into()));
+                        return Err(Error::internal("AnonymizeExec has no survey"));
                     };
                     // Another partition may have begun a survey before, and failed or been dropped.
                     let plan = reset_plan_states(plan)?;

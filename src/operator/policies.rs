@@ -57,7 +57,7 @@ impl PolicyRegistry {
     pub fn allow_files_below(&self, folder: &Path) -> Result<()> {
         let canonical = folder.canonicalize();
         let canonical = canonical
-            .map_err(|error| Error::Input(format!("{} cannot be opened: {}", folder.display(), reason(&error))))?;
+            .map_err(|error| Error::input(format!("{} cannot be opened: {}", folder.display(), reason(&error))))?;
         // A query may write the folder as it was given, too.
         let given = std::path::absolute(folder)?;
         self.folders.write().unwrap_or_else(PoisonError::into_inner).extend([canonical, given]);
@@ -71,7 +71,7 @@ impl PolicyRegistry {
         }
         let folders = self.folders.read().unwrap_or_else(PoisonError::into_inner);
         if folders.is_empty() {
-            return Err(Error::Job(format!(
+            return Err(Error::job(format!(
                 "no policy is registered as `{name}`; policies are registered by the program that runs the query \
                  (register_policy), and policy files are not opened unless it allows a folder of them"
             )));
@@ -90,13 +90,13 @@ impl PolicyRegistry {
             // A link may lead elsewhere.
             Some(found) if !folders.iter().any(|folder| found.starts_with(folder)) => Err(outside(name)),
             Some(found) => Policy::open(&found).map(Arc::new),
-            None => Err(Error::Job(format!("{name} cannot be read: no such file or directory"))),
+            None => Err(Error::job(format!("{name} cannot be read: no such file or directory"))),
         }
     }
 }
 
 fn outside(name: &str) -> Error {
-    Error::Job(format!("`{name}` is neither a registered policy nor in a folder of which policy files may be opened"))
+    Error::job(format!("`{name}` is neither a registered policy nor in a folder of which policy files may be opened"))
 }
 
 /// Makes a policy known to the SQL of a session: `SELECT * FROM anonymize((SELECT ...), '<name>')`.

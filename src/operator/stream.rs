@@ -218,7 +218,7 @@ impl CellStream {
             self.complete.extend(self.open.take());
             return Ok(());
         };
-        let cells = batch.columns().last().ok_or_else(|| Error::Internal("a batch without a cell column".into()))?;
+        let cells = batch.columns().last().ok_or_else(|| Error::internal("a batch without a cell column"))?;
         let cells = cells.as_primitive::<UInt32Type>().values().clone();
         let rows = batch.project(&(0..batch.num_columns() - 1).collect::<Vec<_>>())?;
         let mut from = 0;
@@ -227,7 +227,7 @@ impl CellStream {
             let part = compact(&rows.slice(from, run.len()))?;
             from += run.len();
             let cell = self.blueprint.labels.cell(run[0]);
-            let cell = cell.ok_or_else(|| Error::Internal(format!("no cell has the label {}", run[0])))?;
+            let cell = cell.ok_or_else(|| Error::internal(format!("no cell has the label {}", run[0])))?;
             parts.push((cell, batch_size(&part), part));
         }
         if let Err(error) = self.reserve(parts.iter().map(|(_, bytes, _)| bytes).sum()) {
@@ -276,11 +276,11 @@ impl CellStream {
         self.metrics.grouping.add_duration(done.grouping);
         self.metrics.recoding.add_duration(done.recoding);
         self.metrics.baseline.elapsed_compute().add_duration(done.encoding + done.grouping + done.recoding);
-        let mut tally = self.tally.lock().map_err(|_| Error::Internal("measures are poisoned".into()))?;
+        let mut tally = self.tally.lock().map_err(|_| Error::internal("measures are poisoned"))?;
         match tally.measures.get_mut(self.partition) {
             Some(Some(sum)) => sum.merge(&done.measures),
             Some(none) => *none = Some(done.measures),
-            None => return Err(Error::Internal(format!("there is no partition {}", self.partition))),
+            None => return Err(Error::internal(format!("there is no partition {}", self.partition))),
         }
         drop(tally);
         if done.rows.num_rows() > 0 {
@@ -293,7 +293,7 @@ impl CellStream {
 
     /// The last partition to end sees what all of them have published.
     fn end(&self) -> Result<()> {
-        let mut tally = self.tally.lock().map_err(|_| Error::Internal("measures are poisoned".into()))?;
+        let mut tally = self.tally.lock().map_err(|_| Error::internal("measures are poisoned"))?;
         tally.open = tally.open.saturating_sub(1);
         match tally.sum() {
             Some(measures) if tally.open == 0 => {
@@ -316,7 +316,7 @@ impl CellStream {
     fn reserve(&mut self, more: usize) -> Result<()> {
         let wanted = (self.held() + more) * WORKING_FACTOR;
         self.reservation.try_resize(wanted.max(self.floor)).map_err(|error| {
-            Error::Resources(format!(
+            Error::resources(format!(
                 "a cell needs {} of working memory, which the memory limit does not leave; raise --memory-limit, or \
                  lower --cell-rows or --partitions ({})",
                 bytesize::ByteSize(wanted as u64),
@@ -332,5 +332,5 @@ impl CellStream {
 }
 
 fn failed(error: &tokio::task::JoinError) -> Error {
-    Error::Internal(format!("grouping a cell failed: {error}"))
+    Error::internal(format!("grouping a cell failed: {error}"))
 }

@@ -258,7 +258,7 @@ impl MethodSpec {
     pub fn named(name: &str) -> Result<Self> {
         let known = || methods::METHODS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
         let found = MethodName::new(name);
-        let name = found.ok_or_else(|| Error::Job(format!("there is no method `{name}`; there are {}", known())))?;
+        let name = found.ok_or_else(|| Error::job(format!("there is no method `{name}`; there are {}", known())))?;
         Ok(Self { name, ..Self::default() })
     }
 
@@ -272,7 +272,7 @@ impl MethodSpec {
         let Some(key) = entry.options.iter().find(|key| key.name == name) else {
             let known: Vec<&str> = entry.options.iter().map(|key| key.name).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(Error::Job(format!("method `{}` has no option `{name}`; its options: {known}", entry.name)));
+            return Err(Error::job(format!("method `{}` has no option `{name}`; its options: {known}", entry.name)));
         };
         let value = match (key.kind, value.into().0) {
             (Kind::Share | Kind::Number { .. }, Value::Count(count)) => Value::Number(count as f64),
@@ -284,7 +284,7 @@ impl MethodSpec {
             (Kind::Word(words), Value::Text(word)) if words.iter().any(|(known, _)| *known == word) => {
                 Value::Text(word)
             }
-            (kind, _) => return Err(Error::Job(format!("method.{name} takes {}", kind.expected()))),
+            (kind, _) => return Err(Error::job(format!("method.{name} takes {}", kind.expected()))),
         };
         self.options.set(key, value);
         Ok(self)

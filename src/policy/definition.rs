@@ -61,12 +61,12 @@ impl Policy {
             })
             .map(|problem| problem.to_string())
             .collect();
-        if problems.is_empty() { Self::of_checked(job, base) } else { Err(Error::Job(problems.join("\n"))) }
+        if problems.is_empty() { Self::of_checked(job, base) } else { Err(Error::job(problems.join("\n"))) }
     }
 
     /// The policy of a job that has been checked.
     pub(crate) fn of_checked(job: &Job, base: &Path) -> Result<Self> {
-        let fixed_key = job.method.fixed_key().map_err(|message| Error::Job(format!("method: {message}")))?;
+        let fixed_key = job.method.fixed_key().map_err(|message| Error::job(format!("method: {message}")))?;
         Self::with(job, load::hierarchies(job, base)?, identifier::keys(job, base)?, fixed_key)
     }
 
@@ -93,12 +93,12 @@ impl Policy {
     /// An error about a file that is not a job file names the line, never what stands in it.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display();
-        let unreadable = |error: &std::io::Error| Error::Job(format!("{name} cannot be read: {}", reason(error)));
+        let unreadable = |error: &std::io::Error| Error::job(format!("{name} cannot be read: {}", reason(error)));
         let text = read_job_text(path).map_err(|error| unreadable(&error))?;
         let table = text.parse::<toml::Table>().map_err(|error| {
             let start = error.span().map_or(0, |span| span.start.min(text.len()));
             let line = 1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
-            Error::Job(format!("{name}:{line}: the line is not TOML, so this is not a job file"))
+            Error::job(format!("{name}:{line}: the line is not TOML, so this is not a job file"))
         })?;
         let base = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Self::from_table(table, base).map_err(|error| error.context(name))
@@ -113,16 +113,16 @@ impl Policy {
     /// A policy that was checked before, from its text and the contents of its hierarchy files. Keys are not sent: they
     /// are read where the policy is opened.
     pub(crate) fn reopen(text: &str, files: &BTreeMap<String, String>) -> Result<Self> {
-        let job = job_of(toml::from_str(text).map_err(|error| Error::Job(error.to_string()))?)?;
+        let job = job_of(toml::from_str(text).map_err(|error| Error::job(error.to_string()))?)?;
         // The key of the run comes beside the policy.
         Self::with(&job, load::hierarchies_from(&job, files)?, identifier::keys(&job, Path::new("."))?, None)
     }
 
     /// The policy as the text of a job file without source and sink, from which [`reopen`](Self::reopen) makes it again.
     pub(crate) fn to_text(&self) -> Result<String> {
-        let mut table = toml::Table::try_from(self.to_job()).map_err(|error| Error::Internal(error.to_string()))?;
+        let mut table = toml::Table::try_from(self.to_job()).map_err(|error| Error::internal(error.to_string()))?;
         table.retain(|key, _| key != "source" && key != "sink");
-        toml::to_string(&table).map_err(|error| Error::Internal(error.to_string()))
+        toml::to_string(&table).map_err(|error| Error::internal(error.to_string()))
     }
 
     /// A job that has this policy and comes from and goes nowhere.
@@ -228,8 +228,8 @@ fn job_of(mut table: toml::Table) -> Result<Job> {
     table.insert("source".to_owned(), nowhere());
     table.insert("sink".to_owned(), nowhere());
     table.entry("version").or_insert(toml::Value::Integer(1));
-    let text = toml::to_string(&table).map_err(|error| Error::Job(error.to_string()))?;
-    Job::parse(&text, Path::new("policy")).map_err(|error| Error::Job(error.to_string()))
+    let text = toml::to_string(&table).map_err(|error| Error::job(error.to_string()))?;
+    Job::parse(&text, Path::new("policy")).map_err(|error| Error::job(error.to_string()))
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ pub(crate) fn keys(job: &Job, base: &Path) -> Result<BTreeMap<String, Key>> {
     for (name, column) in &job.columns {
         if let Some(pseudonym) = column.pseudonym() {
             let key = pseudonym.key(base);
-            let key = key.map_err(|message| Error::Job(format!("columns.{name}.treat.pseudonym: {message}")))?;
+            let key = key.map_err(|message| Error::job(format!("columns.{name}.treat.pseudonym: {message}")))?;
             keys.insert(name.clone(), key);
         }
     }

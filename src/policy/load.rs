@@ -47,7 +47,7 @@ fn hierarchies_with(job: &Job, read: impl Fn(&str) -> Result<String, OpenError>)
             loaded.contents.insert(path.to_owned(), text.clone());
             Ok(text)
         });
-        let hierarchy = opened.map_err(|error| ThrongError::Job(format!("columns.{name}.hierarchy: {error}")))?;
+        let hierarchy = opened.map_err(|error| ThrongError::job(format!("columns.{name}.hierarchy: {error}")))?;
         loaded.hierarchies.extend(hierarchy.map(|hierarchy| (name.clone(), Arc::new(hierarchy))));
     }
     Ok(loaded)

@@ -455,7 +455,7 @@ pub(crate) const ST: &str = "st";
 
 /// Columns of the quasi-identifier table, the group included, when rows of this schema are both tables side by side.
 pub(crate) fn qit_width(schema: &TableSchema) -> Result<usize> {
-    let group = schema.index_of(GROUP).map_err(|_| Error::Internal("two tables without a group column".into()))?;
+    let group = schema.index_of(GROUP).map_err(|_| Error::internal("two tables without a group column"))?;
     Ok(group + 1)
 }
 

@@ -19,7 +19,7 @@ pub(super) fn nodes(
     groups: &Groups<'_>,
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
     let Shape::Tree(tree) = &coder.axis().shape else {
-        return Err(Error::Internal(format!("column `{}` has no tree", coder.column().name)));
+        return Err(Error::internal(format!("column `{}` has no tree", coder.column().name)));
     };
     let null = coder.axis().null;
     let (mut names, mut losses) = (Vec::new(), Vec::new());
@@ -65,7 +65,7 @@ pub(super) fn masks(
     groups: &Groups<'_>,
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
     let Shape::Tree(tree) = &coder.axis().shape else {
-        return Err(Error::Internal(format!("column `{}` has no tree", coder.column().name)));
+        return Err(Error::internal(format!("column `{}` has no tree", coder.column().name)));
     };
     let mut covers = groups.grouping.iter().map(|rows| ends(groups, rows, axis));
     each_set(coder, axis, original, groups, |values, mixed| {

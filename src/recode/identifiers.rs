@@ -51,7 +51,7 @@ fn replace(rows: LogicalPlan, policy: &Policy) -> Result<LogicalPlan> {
                 ScalarUDF::from(Function::new(pseudonymiser)).call(vec![column])
             }
             (Some(Treat::Pseudonym(_)), None) => {
-                return Err(Error::Internal(format!("column `{name}` has no key")));
+                return Err(Error::internal(format!("column `{name}` has no key")));
             }
             _ => {
                 columns.push(column);

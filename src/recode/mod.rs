@@ -131,7 +131,7 @@ impl<'a> ValueText<'a> {
 
     fn of(&self, row: usize) -> Result<String> {
         let text = self.0.value(row).try_to_string();
-        text.map_err(|_| Error::Input("a value is out of the range of its type and has no text form".into()))
+        text.map_err(|_| Error::input("a value is out of the range of its type and has no text form"))
     }
 }
 

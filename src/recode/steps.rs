@@ -106,7 +106,7 @@ fn cover<'a>(coder: &'a Coder, original: &ArrayRef, positions: &'a [f64], steps:
             Some((digits, scale)) => Box::new(move |min, max| {
                 let decimal = |row: usize| Decimal { digits: digits[row], scale };
                 let step = ladder.cover_digits(decimal(min), decimal(max));
-                let step = step.map_err(|error| Error::Job(format!("columns.{name}.hierarchy: {error}")))?;
+                let step = step.map_err(|error| Error::job(format!("columns.{name}.hierarchy: {error}")))?;
                 Ok(step.map(|(label, bucket)| (label, bucket.lower, bucket.upper)))
             }),
         },

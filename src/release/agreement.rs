@@ -162,7 +162,7 @@ pub(crate) fn check_attained(
     found: &BTreeMap<String, Figures>,
     treatment: &Treatment,
 ) -> Result<Option<Finding>> {
-    let unreadable = |error: serde_json::Error| Error::Internal(format!("figures cannot be compared: {error}"));
+    let unreadable = |error: serde_json::Error| Error::internal(format!("figures cannot be compared: {error}"));
     let said = serde_json::to_value(&manifest.verification.attained).map_err(unreadable)?;
     let found = serde_json::to_value(round_figures(found)?).map_err(unreadable)?;
     let differs = |(column, figures): (&String, &Value)| {

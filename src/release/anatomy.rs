@@ -43,7 +43,7 @@ impl Tables {
         };
         let (qit, st) = (of(QIT), of(ST));
         if qit.is_empty() || st.is_empty() {
-            return Err(Error::Privacy(format!("of the tables `{QIT}` and `{ST}` of the release, one has no files")));
+            return Err(Error::privacy(format!("of the tables `{QIT}` and `{ST}` of the release, one has no files")));
         }
         let qit = open(context, sink, &qit, None).await?;
         let st = open(context, sink, &st, None).await?;

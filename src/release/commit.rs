@@ -137,7 +137,7 @@ fn ensure_inside(sink: &Location, listed: &[ObjectMeta]) -> Result<()> {
         return Ok(());
     }
     let outside = |name: &str| {
-        Error::Conflict(format!("`{name}` of the sink `{}` is a link; nothing is removed behind links", sink.name))
+        Error::conflict(format!("`{name}` of the sink `{}` is a link; nothing is removed behind links", sink.name))
     };
     let data = format!("/{}", sink.at("data"));
     if std::fs::symlink_metadata(&data).is_ok_and(|known| known.is_symlink()) {
@@ -188,9 +188,7 @@ pub(crate) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commi
         Ok(true) => {}
         Ok(false) => {
             sink.store.delete(&path).await?;
-            return Err(Error::Retry(
-                "`throng gc` has removed the files of this run while it stood still; run again".into(),
-            ));
+            return Err(Error::retry("`throng gc` has removed the files of this run while it stood still; run again"));
         }
         Err(error) => return Ok(Commit::Unsettled(error)),
     }
@@ -224,7 +222,7 @@ pub(crate) async fn ensure_files(sink: &Location, manifest: &Manifest) -> Result
     if missing == 0 {
         return Ok(());
     }
-    Err(Error::Conflict(format!(
+    Err(Error::conflict(format!(
         "run `{}` has been released, but {missing} of its {} files are gone; run again with another --run-id, and remove \
          `{}` from the sink",
         manifest.run,
@@ -290,13 +288,13 @@ async fn point_to(sink: &Location, manifest: &Manifest, rolled_back: bool) -> Re
             Err(error) => return Err(error.into()),
         }
     }
-    Err(Error::Retry(format!("release `{}` is committed, but `_latest` is contended; run again", manifest.run)))
+    Err(Error::retry(format!("release `{}` is committed, but `_latest` is contended; run again", manifest.run)))
 }
 
 /// The error about a run that was never released.
 pub(crate) fn no_such_run(sink: &Location, run: &str) -> Error {
     let name = &sink.name;
-    Error::Input(format!("`{name}` holds no release of run `{run}`; `throng releases {name}` lists those it holds"))
+    Error::input(format!("`{name}` holds no release of run `{run}`; `throng releases {name}` lists those it holds"))
 }
 
 /// Removes the files of an attempt that will not be committed. Best effort: what stays is seen by nobody.
@@ -329,7 +327,7 @@ pub(crate) async fn discard_untold(sink: &Location, folder: &Path, told: &[Writt
 }
 
 fn json(value: &impl Serialize) -> Result<PutPayload> {
-    let text = serde_json::to_vec_pretty(value).map_err(|error| Error::Internal(error.to_string()))?;
+    let text = serde_json::to_vec_pretty(value).map_err(|error| Error::internal(error.to_string()))?;
     Ok(PutPayload::from(text))
 }
 
@@ -340,7 +338,7 @@ async fn read_json<T: for<'a> Deserialize<'a>>(sink: &Location, path: &Path) -> 
         Err(error) => return Err(error.into()),
     };
     let parsed = serde_json::from_slice(&found);
-    parsed.map(Some).map_err(|error| Error::Input(format!("`{path}` is damaged: {error}")))
+    parsed.map(Some).map_err(|error| Error::input(format!("`{path}` is damaged: {error}")))
 }
 
 #[cfg(test)]
@@ -357,6 +355,7 @@ mod tests {
 
     use super::super::lease::Lease;
     use super::*;
+    use crate::error::ErrorKind;
 
     /// A store whose puts of one file fail, after or before they are done.
     #[derive(Debug)]
@@ -496,7 +495,12 @@ mod tests {
         let _leases = (lease(&sink, "data/a").await, lease(&sink, "data/b").await);
         assert!(matches!(commit(&sink, &first).await, Ok(Commit::Won)));
         let refused = commit(&sink, &second).await;
-        assert!(matches!(&refused, Err(Error::Retry(text)) if text.contains("same moment")), "{refused:?}");
+        assert!(
+            refused
+                .as_ref()
+                .is_err_and(|error| error.kind() == ErrorKind::Retry && error.to_string().contains("same moment")),
+            "{refused:?}"
+        );
         assert!(committed(&sink, "second").await.unwrap().is_none(), "its manifest is gone");
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("first"));
         assert_eq!((count_others(&sink, "first").await.unwrap(), count_others(&sink, "other").await.unwrap()), (0, 1));
@@ -536,7 +540,7 @@ mod tests {
         // What `gc` does to a lease that has not been renewed for long.
         sink.store.delete(&sink.at("data/a/_lease")).await.unwrap();
         let refused = commit(&sink, &manifest("data/a", "1")).await;
-        assert!(matches!(refused, Err(Error::Retry(_))), "{refused:?}");
+        assert!(refused.as_ref().is_err_and(|error| error.kind() == ErrorKind::Retry), "{refused:?}");
         assert!(committed(&sink, "r").await.unwrap().is_none() && latest(&sink).await.unwrap().is_none());
         drop(held);
     }
@@ -548,7 +552,10 @@ mod tests {
         let release = with_file(manifest("data/a", "1"));
         sink.store.put(&sink.at(&manifest_name("r")), json(&release).unwrap()).await.unwrap();
         let refused = settle(&sink, &release).await.unwrap_err();
-        assert!(matches!(&refused, Error::Conflict(text) if text.contains("1 of its 1 files are gone")), "{refused}");
+        assert!(
+            refused.kind() == ErrorKind::Conflict && refused.to_string().contains("1 of its 1 files are gone"),
+            "{refused}"
+        );
     }
 
     /// A commit by a clock that was ahead must not let a rerun of it take the pointer back.
@@ -586,12 +593,12 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, sink.join("data")).unwrap();
         let opened = Location::open(folder.path(), "sink").unwrap();
         let refused = collect_garbage(&opened, Duration::ZERO, false).await.unwrap_err();
-        assert!(matches!(&refused, Error::Conflict(text) if text.contains("`data`")), "{refused}");
+        assert!(refused.kind() == ErrorKind::Conflict && refused.to_string().contains("`data`"), "{refused}");
         std::fs::remove_file(sink.join("data")).unwrap();
         std::fs::create_dir(sink.join("data")).unwrap();
         std::os::unix::fs::symlink(elsewhere.join("run=x"), sink.join("data/run=y")).unwrap();
         let refused = collect_garbage(&opened, Duration::ZERO, false).await;
-        assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
+        assert!(refused.as_ref().is_err_and(|error| error.kind() == ErrorKind::Conflict), "{refused:?}");
         assert!(elsewhere.join("run=x/precious.parquet").exists());
     }
 

@@ -31,7 +31,7 @@ const ATTEMPTS: usize = 10;
 
 /// A failure to make an action.
 fn unmade(error: impl std::fmt::Display) -> Error {
-    Error::Internal(format!("a Delta action cannot be made: {error}"))
+    Error::internal(format!("a Delta action cannot be made: {error}"))
 }
 
 /// What the commit of a release needs beside its manifest.
@@ -46,14 +46,14 @@ impl Shape {
     /// The columns as Delta knows them.
     fn delta_schema(&self) -> Result<StructType> {
         let converted: Result<StructType, _> = self.schema.as_ref().try_into_kernel();
-        let Err(_) = &converted else { return converted.map_err(|error| Error::Internal(error.to_string())) };
+        let Err(_) = &converted else { return converted.map_err(|error| Error::internal(error.to_string())) };
         let unfit = self.schema.fields().iter().find(|field| {
             let one: Result<StructType, _> = (&Schema::new(vec![field.as_ref().clone()])).try_into_kernel();
             one.is_err()
         });
         let (name, data_type) =
             unfit.map_or_else(Default::default, |field| (field.name().clone(), field.data_type().to_string()));
-        Err(Error::Job(format!(
+        Err(Error::job(format!(
             "sink.format: column `{name}` is of type {data_type}, which Delta tables do not have; cast it in source.sql"
         )))
     }
@@ -67,7 +67,7 @@ impl Shape {
 /// Refuses a table that holds something else than releases.
 pub(crate) async fn refuse_foreign(sink: &Location) -> Result<()> {
     match open(sink, None).await? {
-        Some(table) if !is_ours(&table)? => Err(Error::Conflict(format!(
+        Some(table) if !is_ours(&table)? => Err(Error::conflict(format!(
             "the Delta table `{}` holds something else than releases, which this run would replace; choose another sink",
             sink.name
         ))),
@@ -88,7 +88,7 @@ pub(crate) async fn releases(sink: &Location) -> Result<Vec<(u64, Manifest)>> {
     for (age, mut commit) in history.into_iter().enumerate() {
         let Some(manifest) = commit.info.remove(KEY) else { continue };
         let version = newest.saturating_sub(age as u64);
-        let damaged = |error| Error::Input(format!("version {version} carries a damaged manifest: {error}"));
+        let damaged = |error| Error::input(format!("version {version} carries a damaged manifest: {error}"));
         found.push((version, serde_json::from_value(manifest).map_err(damaged)?));
     }
     found.reverse();
@@ -126,7 +126,7 @@ fn transaction(run: &str) -> String {
 async fn manifest_of(sink: &Location, run: &str) -> Result<Manifest> {
     let found = releases(sink).await?.into_iter().rev().find(|(_, manifest)| manifest.run == run);
     found.map(|(_, manifest)| manifest).ok_or_else(|| {
-        Error::Conflict(format!(
+        Error::conflict(format!(
             "run `{run}` has been released, but the log of `{}` no longer tells how; choose another --run-id",
             sink.name
         ))
@@ -137,8 +137,8 @@ async fn manifest_of(sink: &Location, run: &str) -> Result<Manifest> {
 pub(crate) async fn no_roll_back(sink: &Location, run: &str) -> Error {
     match releases(sink).await.map(|found| found.into_iter().rev().find(|(_, manifest)| manifest.run == run)) {
         Err(error) => error,
-        Ok(None) => Error::Input(format!("`{}` holds no release of run `{run}`", sink.name)),
-        Ok(Some((version, _))) => Error::Conflict(format!(
+        Ok(None) => Error::input(format!("`{}` holds no release of run `{run}`", sink.name)),
+        Ok(Some((version, _))) => Error::conflict(format!(
             "`{}` is a Delta table, which keeps its own versions; run `{run}` is version {version}: read it at that \
              version, or RESTORE the table to it",
             sink.name

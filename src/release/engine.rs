@@ -9,7 +9,7 @@ use datafusion::execution::SessionState;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::policy::Job;
 use crate::storage::StoreOptions;
 use crate::survey::{Survey, survey};
@@ -87,7 +87,9 @@ impl PlanExecutor for Verifier<'_> {
         loop {
             tries += 1;
             match self.engine.collect("verify", Arc::clone(&plan), self.rows, &context, self.watch).await {
-                Err(Error::Retry(why)) if tries < self.engine.tries() => tracing::warn!("trying once more: {why}"),
+                Err(why) if why.is_retryable() && tries < self.engine.tries() => {
+                    tracing::warn!("trying once more: {why}")
+                }
                 done => return done,
             }
         }

@@ -53,7 +53,7 @@ impl Report {
         if rows == 0 || values >= self.l && groups > 0 {
             return Ok(());
         }
-        Err(Error::Privacy(format!(
+        Err(Error::privacy(format!(
             "column `{}` holds {values} different values, so no group can hold the {} that the policy asks for; lower l \
              to at most {values}, or release without this rule",
             self.column, self.l

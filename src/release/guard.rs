@@ -52,7 +52,7 @@ fn warning(earlier: u64) -> String {
 /// Why a second release is refused, and the ways on.
 pub(crate) fn second_release(sink: &Location, earlier: u64) -> Error {
     let holds = if earlier == 1 { "a release".to_owned() } else { format!("{earlier} releases") };
-    Error::Conflict(format!(
+    Error::conflict(format!(
         "the sink `{}` holds {holds} of another run already; whoever compares releases of the same people learns more of them \
          than k and the rules allow; set releases = \"independent\" in [sink] if no people are in both or you accept that, \
          or choose an empty sink",
@@ -62,7 +62,7 @@ pub(crate) fn second_release(sink: &Location, earlier: u64) -> Error {
 
 /// What a run is told whose release appeared at the same moment as another's.
 pub(crate) fn raced(sink: &Location) -> Error {
-    Error::Retry(format!(
+    Error::retry(format!(
         "another run has published into `{}` at the same moment; this one has withdrawn its release, run again",
         sink.name
     ))

@@ -42,7 +42,7 @@ impl Ledger {
         #[cfg(not(feature = "delta"))]
         {
             let _ = treatment;
-            Err(Error::Job(format!("sink.format: this build does not know Delta tables; {}", crate::policy::BUILD)))
+            Err(Error::job(format!("sink.format: this build does not know Delta tables; {}", crate::policy::BUILD)))
         }
     }
 
@@ -101,7 +101,7 @@ pub(crate) async fn is_delta(sink: &Location) -> Result<bool> {
     let found = sink.store.list(Some(&sink.at("_delta_log"))).try_next().await?.is_some();
     if found && !cfg!(feature = "delta") {
         let build = crate::policy::BUILD;
-        return Err(Error::Job(format!("`{}` is a Delta table, which this build does not know; {build}", sink.name)));
+        return Err(Error::job(format!("`{}` is a Delta table, which this build does not know; {build}", sink.name)));
     }
     Ok(found)
 }
@@ -145,7 +145,7 @@ pub async fn roll_back(sink: &Location, run: &str) -> Result<()> {
 /// Returns their paths below the sink, and their sizes.
 pub async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
     if is_delta(sink).await? {
-        return Err(Error::Conflict(format!(
+        return Err(Error::conflict(format!(
             "`{}` is a Delta table, and VACUUM removes what its log does not refer to",
             sink.name
         )));
@@ -164,7 +164,7 @@ async fn refuse_others(sink: &Location, ours: &[&str]) -> Result<()> {
         .find(|path| path.filename().is_some_and(|name| !ours.contains(&name)));
     match foreign {
         None => Ok(()),
-        Some(path) => Err(Error::Conflict(format!(
+        Some(path) => Err(Error::conflict(format!(
             "the sink `{}` holds something that is not a release (`{}`); choose an empty folder",
             sink.name,
             path.filename().unwrap_or_default()

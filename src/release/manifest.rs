@@ -210,7 +210,7 @@ const FIGURE_DIGITS: usize = 4;
 
 /// Rounds all figures of something that leaves, which are its numbers with a fraction; counts stay as they are.
 pub(crate) fn round_figures<T: Serialize + DeserializeOwned>(told: &T) -> Result<T> {
-    let unreadable = |error: serde_json::Error| Error::Internal(format!("figures cannot be rounded: {error}"));
+    let unreadable = |error: serde_json::Error| Error::internal(format!("figures cannot be rounded: {error}"));
     let mut value = serde_json::to_value(told).map_err(unreadable)?;
     round_value(&mut value);
     serde_json::from_value(value).map_err(unreadable)

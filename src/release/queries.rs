@@ -268,7 +268,7 @@ impl ScalarUDFImpl for Share {
             ColumnarValue::Scalar(ScalarValue::UInt16(Some(last))),
         ] = args.args.as_slice()
         else {
-            return Err(Error::Internal("`share` is asked with two codes".into()).into_datafusion());
+            return Err(Error::internal("`share` is asked with two codes").into_datafusion());
         };
         let runs = runs.to_array(args.number_rows)?;
         let runs = runs.as_list::<i32>();

@@ -230,13 +230,13 @@ impl Run {
     /// A committed manifest of this run id: the same work, or another's.
     fn already(&self, done: Manifest, source: &Source, public: Option<String>) -> Result<Outcome> {
         if done.policy != self.policy.hash {
-            return Err(Error::Conflict(format!(
+            return Err(Error::conflict(format!(
                 "run `{}` has been released under another policy; choose another --run-id",
                 done.run
             )));
         }
         if done.version != env!("CARGO_PKG_VERSION") {
-            return Err(Error::Conflict(format!(
+            return Err(Error::conflict(format!(
                 "run `{}` has been released by Throng {}, this is {}; choose another --run-id",
                 done.run,
                 done.version,
@@ -244,7 +244,7 @@ impl Run {
             )));
         }
         if !self.reads(&done, source) || done.public_snapshot != public.unwrap_or_default() {
-            return Err(Error::Conflict(format!(
+            return Err(Error::conflict(format!(
                 "run `{}` has been released from another input; choose another --run-id",
                 done.run
             )));
@@ -255,5 +255,5 @@ impl Run {
 
 fn refuse<'a>(problems: impl Iterator<Item = &'a crate::error::Problem>) -> Result<()> {
     let lines: Vec<String> = problems.map(ToString::to_string).collect();
-    if lines.is_empty() { Ok(()) } else { Err(Error::Job(lines.join("\n"))) }
+    if lines.is_empty() { Ok(()) } else { Err(Error::job(lines.join("\n"))) }
 }

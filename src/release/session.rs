@@ -115,7 +115,7 @@ impl SpillFolder {
     pub fn create(parent: &Path) -> Result<Self> {
         let failed = |error: std::io::Error| {
             let why = reason(&error);
-            Error::Resources(format!(
+            Error::resources(format!(
                 "the spill folder in {} cannot be made: {why}; choose another place with --spill-dir",
                 parent.display()
             ))

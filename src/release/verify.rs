@@ -11,7 +11,7 @@ use super::agreement::{check_coherence, check_counts, check_files};
 use super::anatomy::Tables;
 use super::manifest::{Manifest, OutputFile};
 pub(crate) use super::published::{checksum, open, published_files};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::measure::Classes;
 use crate::policy::Form;
 use crate::storage::Location;
@@ -112,13 +112,18 @@ pub(crate) async fn verify_release_with(
             Ok((classes, findings))
         }
         // What has been changed need not be readable any more.
-        Err(Error::Input(_) | Error::Privacy(_)) if !changed.is_empty() => Ok((Classes::default(), findings)),
-        Err(Error::Privacy(text)) => {
-            findings.push(Finding::new("files", 1, text));
+        Err(error) if is_about_content(&error) && !changed.is_empty() => Ok((Classes::default(), findings)),
+        Err(error) if error.kind() == ErrorKind::Privacy => {
+            findings.push(Finding::new("files", 1, error.to_string()));
             Ok((Classes::default(), findings))
         }
         Err(error) => Err(error),
     }
+}
+
+/// Whether what is in the files is at fault, and not the way to them.
+fn is_about_content(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Input | ErrorKind::Privacy)
 }
 
 /// Finds files in the folder of a release that its manifest does not list. Readers who follow the folder would read them.

@@ -183,7 +183,7 @@ async fn ranges(rows: &DataFrame, name: &str, data_type: &DataType, k: f64) -> R
 
 async fn ends(rows: &DataFrame, name: &str) -> Result<Option<(f64, f64)>> {
     let found = rows.clone().aggregate(vec![], vec![min(ident(name)), max(ident(name))])?.collect().await?;
-    let batch = found.first().ok_or_else(|| Error::Internal("an aggregate without a row".into()))?;
+    let batch = found.first().ok_or_else(|| Error::internal("an aggregate without a row"))?;
     let end = |column: &ArrayRef| -> Result<f64> { Ok(positions(column)?.first().copied().unwrap_or(f64::NAN)) };
     let (least, most) = (end(batch.column(0))?, end(batch.column(1))?);
     Ok((least.is_finite() && most.is_finite()).then_some((least, most)))

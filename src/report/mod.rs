@@ -155,7 +155,7 @@ impl Report {
         let ReleaseCheck { manifest, classes, findings, .. } = run.verify_latest(options.run.as_deref()).await?;
         let foreign = findings.iter().find(|finding| finding.rule == "policy" || finding.rule == "source");
         if let Some(finding) = foreign {
-            return Err(Error::Input(format!("{}; report on the sink alone instead", finding.message)));
+            return Err(Error::input(format!("{}; report on the sink alone instead", finding.message)));
         }
         let (_, treatment) = run.inspect().await?;
         let location = Location::open(base, &job.sink.url)?;

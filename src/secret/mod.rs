@@ -77,7 +77,7 @@ impl RunKey {
     pub fn random() -> Result<Self> {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
         getrandom::fill(bytes.as_mut())
-            .map_err(|error| Error::Resources(format!("the operating system gives no random numbers: {error}")))?;
+            .map_err(|error| Error::resources(format!("the operating system gives no random numbers: {error}")))?;
         Ok(Self(Arc::new(bytes)))
     }
 

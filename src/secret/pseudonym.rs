@@ -54,7 +54,7 @@ impl Key {
     }
 
     fn of(bytes: &[u8]) -> Result<Self> {
-        let mac = Hmac::<Sha256>::new_from_slice(bytes).map_err(|error| Error::Internal(error.to_string()))?;
+        let mac = Hmac::<Sha256>::new_from_slice(bytes).map_err(|error| Error::internal(error.to_string()))?;
         Ok(Self(mac))
     }
 

@@ -102,7 +102,7 @@ impl Csv {
                 let headers: Vec<Vec<String>> =
                     stream::iter(0..files.found.len()).map(read).buffered(FILES_AT_ONCE).try_collect().await?;
                 if let Some(other) = (1..headers.len()).find(|file| headers[*file] != headers[0]) {
-                    return Err(Error::Input(format!(
+                    return Err(Error::input(format!(
                         "the header of `{}` is not that of `{}`; all CSV files of a source need the same",
                         files.name(other),
                         files.name(0)
@@ -112,7 +112,7 @@ impl Csv {
             }
         };
         let folder = |column: &str| folders.iter().any(|field| field.name() == column);
-        let wrong = |text: String| Error::Input(format!("`{}` {text}", files.name(0)));
+        let wrong = |text: String| Error::input(format!("`{}` {text}", files.name(0)));
         self.fields(&names, folder).map(|fields| Arc::new(Schema::new(fields))).map_err(wrong)
     }
 
@@ -163,7 +163,7 @@ impl Csv {
             match (next, read) {
                 (Some(_), _) if !whole => {}
                 (_, Ok(true)) => return Ok(record.iter().map(str::to_owned).collect()),
-                _ => return Err(Error::Input(format!("`{}` has no header that can be read", files.name(file)))),
+                _ => return Err(Error::input(format!("`{}` has no header that can be read", files.name(file)))),
             }
         }
     }
@@ -182,7 +182,7 @@ impl Csv {
                 }
             }
             drop(sender);
-            let fault = search.join().await.map_err(|error| Error::Internal(error.to_string()))?;
+            let fault = search.join().await.map_err(|error| Error::internal(error.to_string()))?;
             if let Some(fault) = fault {
                 return Ok(Some(format!("`{}`, {fault}", files.name(number))));
             }

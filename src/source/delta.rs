@@ -22,7 +22,7 @@ pub(crate) fn failed(error: DeltaTableError) -> Error {
     match error {
         DeltaTableError::ObjectStore { source } => source.into(),
         DeltaTableError::InvalidJsonLog { version, .. } => {
-            Error::Input(format!("version {version} of the Delta log is damaged"))
+            Error::input(format!("version {version} of the Delta log is damaged"))
         }
         DeltaTableError::Transaction { source: TransactionError::ObjectStore { source } } => source.into(),
         DeltaTableError::Transaction {
@@ -31,17 +31,17 @@ pub(crate) fn failed(error: DeltaTableError) -> Error {
                 | TransactionError::CommitConflict(_)
                 | TransactionError::VersionAlreadyExists(_),
         } => contended(),
-        other => Error::Input(format!("the Delta table cannot be used: {other}")),
+        other => Error::input(format!("the Delta table cannot be used: {other}")),
     }
 }
 
 pub(crate) fn contended() -> Error {
-    Error::Retry("the Delta log is contended: others commit at the same time; run again".into())
+    Error::retry("the Delta log is contended: others commit at the same time; run again")
 }
 
 /// The log of a table.
 pub(crate) fn log_store(location: &Location) -> Result<LogStoreRef> {
-    let url = Url::parse(&location.url(&location.prefix)).map_err(|error| Error::Internal(error.to_string()))?;
+    let url = Url::parse(&location.url(&location.prefix)).map_err(|error| Error::internal(error.to_string()))?;
     let prefixed = Arc::new(PrefixStore::new(Arc::clone(&location.store), location.prefix.clone()));
     Ok(default_logstore(prefixed, Arc::clone(&location.store), &url, &StorageConfig::default()))
 }
@@ -56,7 +56,7 @@ pub(crate) async fn open(location: &Location, version: Option<u64>) -> Result<Op
     match version {
         None => table.load().await.map_err(failed)?,
         Some(version) => {
-            let missing = |_| Error::Input(format!("the Delta table has no version {version} any more, or not yet"));
+            let missing = |_| Error::input(format!("the Delta table has no version {version} any more, or not yet"));
             table.load_version(version).await.map_err(missing)?;
         }
     }
@@ -77,7 +77,7 @@ impl DeltaInput {
         let table = table.map_err(|error| error.context(format!("source `{}`", spec.url)))?;
         match table {
             Some(table) => Ok(Self { table, location }),
-            None => Err(Error::Input(format!("source `{}`: there is no Delta table", spec.url))),
+            None => Err(Error::input(format!("source `{}`: there is no Delta table", spec.url))),
         }
     }
 

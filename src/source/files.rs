@@ -69,7 +69,7 @@ impl Files {
             None => None,
             Some(pattern) => Some(
                 glob::Pattern::new(pattern)
-                    .map_err(|error| Error::Job(format!("{key}.url: `{url}` is not a usable pattern: {error}")))?,
+                    .map_err(|error| Error::job(format!("{key}.url: `{url}` is not a usable pattern: {error}")))?,
             ),
         };
         let csv = Csv::of(spec);
@@ -118,7 +118,7 @@ impl Files {
         let folder = |column: &str| self.partitions.fields.iter().any(|field| field.name() == column);
         match spec.schema.keys().find(|column| self.csv.is_none() && !folder(column)) {
             None => Ok(()),
-            Some(column) => Err(Error::Job(format!(
+            Some(column) => Err(Error::job(format!(
                 "{key}.schema.{column}: is not a folder name, and Parquet files have types of their own; remove it, or \
                  cast it in source.sql"
             ))),
@@ -140,7 +140,7 @@ impl Files {
     fn table_of(&self, format: Arc<dyn FileFormat>, schema: SchemaRef) -> Result<Arc<dyn TableProvider>> {
         for field in &self.partitions.fields {
             if schema.field_with_name(field.name()).is_ok() {
-                return Err(Error::Input(format!(
+                return Err(Error::input(format!(
                     "column `{}` is a folder name, and the files of `{}` hold it too; keep one of them",
                     field.name(),
                     self.location.name
@@ -182,7 +182,7 @@ impl Files {
                 match fields.iter().find(|(known, _)| known.name() == field.name()) {
                     None => fields.push((field.as_ref().clone(), at)),
                     Some((known, first)) if known.data_type() != field.data_type() => {
-                        return Err(Error::Input(format!(
+                        return Err(Error::input(format!(
                             "column `{}` is {} in `{}` and {} in `{}`; all files of a source need the same type",
                             field.name(),
                             known.data_type(),
@@ -211,7 +211,7 @@ impl Files {
         // A CSV file may hold nothing; a Parquet file that does was not written to its end, and its rows would be missed.
         match found.iter().find(|meta| meta.size == 0 && self.csv.is_none()) {
             None => Ok(found),
-            Some(empty) => Err(Error::Input(format!(
+            Some(empty) => Err(Error::input(format!(
                 "file `{}` is empty: write it again, or remove it if nothing is missing",
                 mask(&empty.location, &*self.shown)
             ))),
@@ -242,8 +242,8 @@ impl Files {
         let kind = if self.csv.is_some() { "CSV" } else { "Parquet" };
         match self.list_all().await {
             Err(error) => error,
-            Ok(empty) if empty.is_empty() => Error::Input(format!("there are no {kind} files")),
-            Ok(empty) => Error::Input(match empty.len() {
+            Ok(empty) if empty.is_empty() => Error::input(format!("there are no {kind} files")),
+            Ok(empty) => Error::input(match empty.len() {
                 1 => format!("the {kind} file is empty: it holds no header and no rows"),
                 files => format!("all {files} {kind} files are empty: they hold no header and no rows"),
             }),

@@ -28,7 +28,7 @@ use futures::TryStreamExt;
 use object_store::{ObjectMeta, ObjectStore};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result, UNREADABLE};
+use crate::error::{Error, Result};
 use crate::policy::{self, Format, Job, Role};
 use crate::source::snapshot::Snapshot;
 use crate::storage::{Location, StoreOptions, Stores};
@@ -154,7 +154,7 @@ impl Source {
             }
             None => {
                 let Some((_, table)) = self.tables.first() else {
-                    return Err(Error::Internal("a source without a table".into()));
+                    return Err(Error::internal("a source without a table"));
                 };
                 context.read_table(table.open(context).await?)?.into_unoptimized_plan()
             }
@@ -167,7 +167,7 @@ impl Source {
 
     /// Says more about a failure of reading: for a row of a CSV file that cannot be read, which one it is.
     pub async fn explain(&self, error: Error) -> Error {
-        if !matches!(&error, Error::Input(text) if text.contains(UNREADABLE)) {
+        if !error.is_unreadable() {
             return self.masked(error);
         }
         for (_, table) in &self.tables {
@@ -176,7 +176,7 @@ impl Source {
             // Without a schema, the failure is about the header, and says so itself.
             let Ok(schema) = csv.schema(files, files.folder_columns()).await else { continue };
             match csv.first_fault(files, &schema).await {
-                Ok(Some(fault)) => return Error::Input(fault),
+                Ok(Some(fault)) => return Error::input(fault),
                 Ok(None) => {}
                 Err(other) => tracing::debug!(%other, "the input cannot be searched for the fault"),
             }
@@ -198,7 +198,7 @@ impl Source {
     }
 
     fn masked(&self, error: Error) -> Error {
-        error.map_text(|text| self.mask(text))
+        error.map_message(|text| self.mask(text))
     }
 }
 
@@ -214,7 +214,7 @@ impl Table {
             #[cfg(feature = "delta")]
             Format::Delta => delta::DeltaInput::find(stores, base, spec).await.map(Self::Delta),
             #[cfg(not(feature = "delta"))]
-            Format::Delta => Err(Error::Job(format!(
+            Format::Delta => Err(Error::job(format!(
                 "{key}: `{}` is a Delta table, and this build of Throng does not know them; {}",
                 spec.url,
                 policy::BUILD
@@ -278,7 +278,7 @@ fn ensure_distinct_names(plan: &LogicalPlan) -> Result<()> {
     let twice = |at: &usize| fields[..*at].iter().any(|other| other.name() == fields[*at].name());
     match (0..fields.len()).find(twice) {
         None => Ok(()),
-        Some(at) => Err(Error::Input(format!(
+        Some(at) => Err(Error::input(format!(
             "the source holds two columns named `{}`; give one of them another name, in source.sql by AS",
             fields[at].name()
         ))),
@@ -315,7 +315,7 @@ async fn confirm(files: &Files) -> Result<()> {
     }
     let changed = (0..files.found.len()).find(|file| !now.iter().any(|other| same(other, &files.found[*file])));
     let name = changed.map_or_else(|| "a file has come".to_owned(), |file| format!("`{}`", files.name(file)));
-    Err(Error::Retry(format!("the input has changed while it was read ({name}); nothing was published, run again")))
+    Err(Error::retry(format!("the input has changed while it was read ({name}); nothing was published, run again")))
 }
 
 impl std::fmt::Debug for Source {

@@ -51,7 +51,7 @@ impl Public {
 
     fn column(&self, name: &str, data_type: &DataType) -> Result<Expr> {
         let Ok(field) = self.schema.field_with_name(name) else {
-            return Err(Error::Input(format!(
+            return Err(Error::input(format!(
                 "the public table has no column `{name}`, which is a quasi-identifier; privacy.presence.public needs all \
                  of them under the same names"
             )));
@@ -79,7 +79,7 @@ impl Public {
         if shared.is_empty() {
             return Ok(());
         }
-        Err(Error::Job(format!(
+        Err(Error::job(format!(
             "privacy.presence: the public table has columns that the release publishes as they are ({}), which tells who is \
              in the source; give them the role quasi or identifier, or take a public table without them",
             shared.join(", ")
@@ -128,7 +128,7 @@ impl Public {
         }
         for (schema, table) in [(source.schema().as_arrow(), "source"), (self.schema.as_ref(), "public table")] {
             if let Some(name) = rule.key.iter().find(|name| schema.field_with_name(name).is_err()) {
-                return Err(Error::Input(format!("privacy.presence.key: the {table} has no column `{name}`")));
+                return Err(Error::input(format!("privacy.presence.key: the {table} has no column `{name}`")));
             }
         }
         let context = source.clone().into_parts().0;
@@ -152,7 +152,7 @@ impl Public {
         let twice = counted.clone().filter((ident("rows") - ident("members")).gt(lit(1_i64)))?;
         let twice = twice.count().await?;
         if twice > 0 {
-            return Err(Error::Input(format!(
+            return Err(Error::input(format!(
                 "{twice} people (by {}) are in the public table more than once; privacy.presence.public must hold everybody \
                  once, or their chances are counted wrong",
                 rule.key.join(", ")
@@ -160,7 +160,7 @@ impl Public {
         }
         let missing = counted.filter((lit(2_i64) * ident("members")).gt(ident("rows")))?.count().await?;
         if missing > 0 {
-            return Err(Error::Input(format!(
+            return Err(Error::input(format!(
                 "{missing} people of the source (by {}) are not in the public table; privacy.presence.public must hold \
                  everybody",
                 rule.key.join(", ")
@@ -185,5 +185,5 @@ impl Public {
 }
 
 fn internal(error: impl std::fmt::Display) -> Error {
-    Error::Internal(error.to_string())
+    Error::internal(error.to_string())
 }

@@ -25,7 +25,7 @@ pub(super) fn register(
 
 /// The plan of a query over registered tables.
 pub(super) async fn plan(context: &SessionContext, sql: &str) -> Result<LogicalPlan> {
-    let wrong = |message: String| Error::Job(format!("source.sql: {message}"));
+    let wrong = |message: String| Error::job(format!("source.sql: {message}"));
     let plan = context.state().create_logical_plan(sql).await;
     let plan = plan.map_err(|error| wrong(error.strip_backtrace()))?;
     let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);

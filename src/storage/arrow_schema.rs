@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// Refuses a schema that cannot be decoded, and names the first column at fault where it can be told.
 pub(super) fn ensure_arrow_schema(encoded: &str) -> Result<()> {
-    let damaged = |place: &str| Error::Input(format!("its footer is damaged: {place} cannot be decoded"));
+    let damaged = |place: &str| Error::input(format!("its footer is damaged: {place} cannot be decoded"));
     let bytes = decode_base64(encoded).ok_or_else(|| damaged("the Arrow schema"))?;
     // A mark and a length may stand before the message.
     let message = match bytes.get(..4) {
@@ -115,6 +115,7 @@ mod tests {
     use datafusion::parquet::arrow::encode_arrow_schema;
 
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn every_type_that_files_hold_can_be_decoded() {
@@ -160,7 +161,7 @@ mod tests {
     #[test]
     fn what_is_no_schema_is_refused() {
         for text in ["", "a", "====", "not base64!", "AAAAAAAA"] {
-            assert!(matches!(ensure_arrow_schema(text), Err(Error::Input(_))), "{text}");
+            assert!(ensure_arrow_schema(text).is_err_and(|error| error.kind() == ErrorKind::Input), "{text}");
         }
     }
 

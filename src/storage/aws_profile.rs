@@ -34,7 +34,7 @@ impl Profile {
         let credentials = text("credentials", "AWS_SHARED_CREDENTIALS_FILE").unwrap_or_default();
         let found = Self::read(name, &config, &credentials);
         match (&found, chosen) {
-            (None, Some(name)) => Err(Error::Job(format!(
+            (None, Some(name)) => Err(Error::job(format!(
                 "AWS_PROFILE is `{name}`, which neither the credentials nor the config file of AWS holds"
             ))),
             (Some(profile), _) => profile.refuse_unsupported().map(|()| found),
@@ -68,7 +68,7 @@ impl Profile {
     fn refuse_unsupported(&self) -> Result<()> {
         let has_keys = self.get("aws_access_key_id").is_some() || self.get("web_identity_token_file").is_some();
         match UNSUPPORTED.iter().find(|key| self.get(key).is_some()) {
-            Some(key) if !has_keys => Err(Error::Job(format!(
+            Some(key) if !has_keys => Err(Error::job(format!(
                 "AWS profile `{0}` takes its credentials from `{key}`, which is not supported; export them first: \
                  eval \"$(aws configure export-credentials --profile {0} --format env)\"",
                 self.name

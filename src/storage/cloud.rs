@@ -34,7 +34,7 @@ pub(crate) fn open(scheme: &ObjectStoreScheme, url: &Url, options: &StoreOptions
         ObjectStoreScheme::MicrosoftAzure => azure(url, options),
         other => {
             let _ = (url, options);
-            Err(Error::Job(format!("this build of Throng cannot speak to {other:?}")))
+            Err(Error::job(format!("this build of Throng cannot speak to {other:?}")))
         }
     }
 }
@@ -66,7 +66,7 @@ fn patience(options: &StoreOptions) -> RetryConfig {
 /// What a builder finds wrong is a matter of settings, not of the store.
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
 fn wrong(error: object_store::Error) -> Error {
-    Error::Job(error.to_string())
+    Error::job(error.to_string())
 }
 
 /// The words for a store, from what its builder has settled on.

@@ -29,10 +29,9 @@ pub(crate) async fn read_footer(store: &dyn ObjectStore, file: &ObjectMeta) -> R
         return Ok(None);
     }
     if length + TRAILER > file.size {
-        return Err(Error::Input(
+        return Err(Error::input(
             "the file cannot be read as Parquet (its footer claims to be longer than the file); it may be cut off, \
-             damaged or of another kind"
-                .into(),
+             damaged or of another kind",
         ));
     }
     let footer = file.size - TRAILER - length..file.size - TRAILER;
@@ -48,7 +47,7 @@ pub(crate) async fn read_footer(store: &dyn ObjectStore, file: &ObjectMeta) -> R
     let fields = footer.file_metadata().schema_descr().root_schema().get_fields();
     let twice = |at: &usize| fields[..*at].iter().any(|other| other.name() == fields[*at].name());
     if let Some(at) = (0..fields.len()).find(twice) {
-        return Err(Error::Input(format!(
+        return Err(Error::input(format!(
             "it holds two columns named `{}`; give one of them another name",
             fields[at].name()
         )));

@@ -36,7 +36,7 @@ impl Partitions {
         let first = if pairs.is_empty() { Vec::new() } else { columns(0) };
         if let Some(other) = (1..pairs.len()).find(|file| columns(*file) != first) {
             let said = |columns: Vec<&str>| if columns.is_empty() { "none".to_owned() } else { columns.join(", ") };
-            return Err(Error::Input(format!(
+            return Err(Error::input(format!(
                 "the folders of `{}` name other columns ({}) than those of `{}` ({}); all files of a source need the same",
                 name(other),
                 said(columns(other)),
@@ -54,7 +54,7 @@ impl Partitions {
                     Some(text) => ScalarValue::try_from_string((*text).to_owned(), &data_type),
                 };
                 let value = value.map_err(|_| {
-                    Error::Input(format!("a folder of `{}` holds no {data_type} for column `{column}`", name(file)))
+                    Error::input(format!("a folder of `{}` holds no {data_type} for column `{column}`", name(file)))
                 })?;
                 found.values[file].push(value);
             }
@@ -82,7 +82,7 @@ pub(crate) fn folder(column: &str, value: Option<&str>) -> Result<String> {
         Some(NULL) => "the text that stands for null in folder names",
         _ => return Ok(format!("{column}={}", value.unwrap_or(NULL))),
     };
-    Err(Error::Input(format!(
+    Err(Error::input(format!(
         "output.partition-by: column `{column}` holds {unfit}, which cannot name a folder; make it null in source.sql, or \
          choose another column"
     )))

@@ -50,7 +50,7 @@ impl Stores {
             Some(path) => {
                 let path = absolute(&path)?;
                 let bad = |error: object_store::path::Error| {
-                    Error::Job(format!("`{location}` is not a usable path: {error}"))
+                    Error::job(format!("`{location}` is not a usable path: {error}"))
                 };
                 (parse("file:///")?, Path::from_absolute_path(&path).map_err(bad)?)
             }
@@ -93,11 +93,11 @@ fn named(kind: &str) -> Service {
 }
 
 fn parse(location: &str) -> Result<Url> {
-    Url::parse(location).map_err(|error| Error::Job(format!("`{location}` is not a URL: {error}")))
+    Url::parse(location).map_err(|error| Error::job(format!("`{location}` is not a URL: {error}")))
 }
 
 fn scheme(url: &Url) -> Result<(ObjectStoreScheme, Path)> {
-    ObjectStoreScheme::parse(url).map_err(|error| Error::Job(error.to_string()))
+    ObjectStoreScheme::parse(url).map_err(|error| Error::job(error.to_string()))
 }
 
 /// The address of a store itself. DataFusion tells stores apart by scheme and host alone, so a container that is
@@ -107,7 +107,7 @@ fn root(url: &Url) -> Result<Url> {
     root.set_path("");
     if !url.username().is_empty() {
         let host = format!("{}.{}", url.username(), url.host_str().unwrap_or_default());
-        let bad = || Error::Job(format!("`{url}` is not the address of a store"));
+        let bad = || Error::job(format!("`{url}` is not the address of a store"));
         root.set_username("").map_err(|()| bad())?;
         root.set_host(Some(&host)).map_err(|_| bad())?;
     }

@@ -30,19 +30,18 @@ pub(super) fn refuse_infeasible(rows: u64, members: Option<u64>, treatment: &Tre
     let public = rows - members;
     let k = treatment.policy.privacy.k;
     if members < u64::from(k) {
-        return Err(Error::Privacy(format!(
+        return Err(Error::privacy(format!(
             "the input holds fewer rows than k = {k}; lower privacy.k or wait for more rows"
         )));
     }
     if members > public {
-        return Err(Error::Input(
+        return Err(Error::input(
             "the source holds more rows than the public table; privacy.presence.public must hold everybody who is in the \
-             source"
-                .into(),
+             source",
         ));
     }
     if !Bounds::new(rule.min, rule.max).allow_counts(members, public) {
-        return Err(Error::Privacy(format!(
+        return Err(Error::privacy(format!(
             "the share of the public people who are in the source, about {:.2}, lets nobody's chance be kept between \
              privacy.presence.min = {} and max = {}; widen the bounds around that share",
             members as f64 / public.max(1) as f64,

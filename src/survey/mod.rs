@@ -107,7 +107,7 @@ pub async fn survey(
     }
     let mut whole = Surveyor::new(&treatment, plan.schema());
     while let Some(part) = tasks.join_next().await {
-        whole.merge(part.map_err(|error| Error::Internal(format!("a survey task failed: {error}")))??)?;
+        whole.merge(part.map_err(|error| Error::internal(format!("a survey task failed: {error}")))??)?;
     }
     whole.conclude(treatment, cell_rows).await
 }
@@ -207,7 +207,7 @@ impl Surveyor {
         let work = move || cancellable(flag, || self.finish(&treatment, cell_rows));
         let done = SpawnedTask::spawn_blocking(work).await;
         drop(waiting);
-        done.map_err(|error| Error::Internal(format!("the survey failed: {error}")))?
+        done.map_err(|error| Error::internal(format!("the survey failed: {error}")))?
     }
 
     fn finish(self, treatment: &Treatment, cell_rows: usize) -> Result<Survey> {
@@ -267,16 +267,16 @@ impl Surveyor {
 fn refuse_unusable(rows: u64, dropped: u64, facts: &[Facts], treatment: &Treatment) -> Result<()> {
     let k = treatment.policy.privacy.k;
     if rows == 0 && dropped > 0 {
-        return Err(Error::Input(format!(
+        return Err(Error::input(format!(
             "all {dropped} rows hold a null in a quasi-identifier with nulls = \"drop\"; mend the source, or set \
              nulls = \"category\""
         )));
     }
     if rows == 0 {
-        return Err(Error::Input("the input holds no rows".into()));
+        return Err(Error::input("the input holds no rows"));
     }
     if rows < u64::from(k) {
-        return Err(Error::Privacy(format!(
+        return Err(Error::privacy(format!(
             "the input holds {rows} rows, fewer than k = {k}; lower privacy.k or wait for more rows"
         )));
     }
@@ -312,7 +312,7 @@ fn refuse_unusable(rows: u64, dropped: u64, facts: &[Facts], treatment: &Treatme
             ));
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(Error::Input(problems.join("\n"))) }
+    if problems.is_empty() { Ok(()) } else { Err(Error::input(problems.join("\n"))) }
 }
 
 /// Stops when a method that must see all rows at once would see them cell by cell.
@@ -321,7 +321,7 @@ fn refuse_several_cells(tree: &CellTree, rows: u64, cell_rows: usize, treatment:
     if !method.entry().whole || tree.cells() == 1 {
         return Ok(());
     }
-    Err(Error::Resources(format!(
+    Err(Error::resources(format!(
         "method.name: `{}` must see all rows at once, and {rows} rows make {} cells of {cell_rows}; raise --cell-rows to \
          {rows} (and --memory-limit with it), or choose another method",
         method.as_str(),

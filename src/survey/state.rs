@@ -183,7 +183,7 @@ pub async fn merge_pieces<'a>(
 }
 
 fn broken(what: impl AsRef<str>) -> Error {
-    Error::Internal(format!("a part of the survey cannot be read: {}", what.as_ref()))
+    Error::internal(format!("a part of the survey cannot be read: {}", what.as_ref()))
 }
 
 /// Names of the columns that carry hashes and counts.

@@ -17,6 +17,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) done_before: bool,
     /// The failure, if it failed.
     pub(crate) error: Option<&'a Error>,
+    /// The exit code.
+    pub(crate) exit_code: u8,
     /// What it took.
     pub(crate) effort: &'a Effort,
 }
@@ -26,7 +28,7 @@ impl Ended<'_> {
     pub(crate) fn text(&self, now: f64) -> String {
         let mut page = Page { text: String::new(), pipeline: escape(&self.pipeline) };
         let reason = match (self.error, self.done_before) {
-            (Some(error), _) => error.kind(),
+            (Some(error), _) => error.kind().name(),
             (None, true) => "already-done",
             (None, false) => "done",
         };
@@ -34,8 +36,7 @@ impl Ended<'_> {
         let labels = [("reason", reason), ("version", env!("CARGO_PKG_VERSION"))];
         page.head("throng_run_info", "How the last run ended");
         page.line("throng_run_info", &labels, 1);
-        let code = self.error.map_or(0, Error::exit_code);
-        page.one("throng_run_exit_code", "Exit code of the last run", code);
+        page.one("throng_run_exit_code", "Exit code of the last run", self.exit_code);
         page.one("throng_run_timestamp_seconds", "When the last run ended, in Unix time", now);
         page.one("throng_run_seconds", "Duration of the last run", self.effort.seconds);
         page.head("throng_phase_seconds", "Duration of every phase of the last run");
@@ -64,7 +65,7 @@ impl Ended<'_> {
         let part: PathBuf = file.with_file_name(name);
         std::fs::write(&part, self.text(now)).and_then(|()| std::fs::rename(&part, file)).map_err(|error| {
             let _ = std::fs::remove_file(&part);
-            Error::Resources(format!("metrics file {} cannot be written: {}", file.display(), reason(&error)))
+            Error::resources(format!("metrics file {} cannot be written: {}", file.display(), reason(&error)))
         })
     }
 }
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_failed_run_has_metrics_too() {
-        let error = Error::Privacy("too few".into());
+        let error = Error::privacy("too few");
         let mut effort = Effort { seconds: 1.5, spilled_bytes: 7, rows_read: Some(12), ..Effort::default() };
         effort.phases.insert("survey".into(), 0.25.into());
         let ended = Ended {
@@ -144,6 +145,7 @@ mod tests {
             manifest: None,
             done_before: false,
             error: Some(&error),
+            exit_code: 5,
             effort: &effort,
         };
         let text = ended.text(1000.5);

@@ -138,7 +138,7 @@ impl Treatment {
             return Ok(());
         }
         let message = "privacy.presence: the public table is read by `throng run`; leave it out of queries and trials";
-        Err(Error::Job(message.into()))
+        Err(Error::job(message))
     }
 
     /// Whether an input column is read: everything but dropped identifiers, and what tells people apart, or members from
@@ -154,7 +154,7 @@ impl Treatment {
             .filter(|problem| problem.is_error())
             .map(|problem| problem.to_string())
             .collect();
-        if problems.is_empty() { Ok(()) } else { Err(Error::Job(problems.join("\n"))) }
+        if problems.is_empty() { Ok(()) } else { Err(Error::job(problems.join("\n"))) }
     }
 
     /// Lays a policy over a schema that has passed the check before, and has since had its identifiers replaced and may
@@ -202,7 +202,7 @@ impl Treatment {
             let taken = |name: &&str| published.iter().any(|field| field.name() == name);
             let added = [GROUP, COUNT].into_iter().filter(|name| *name == GROUP || treatment.form().is_two_tables());
             if let Some(name) = added.into_iter().find(|name| taken(name)) {
-                return Err(Error::Job(format!(
+                return Err(Error::job(format!(
                     "columns.{name}: the form `{}` adds a column of this name, but the source has one; rename it in the \
                      source",
                     treatment.form().as_str()
@@ -213,7 +213,7 @@ impl Treatment {
         treatment.output = Arc::new(Schema::new(published));
         if let Some(person) = &treatment.policy.privacy.person {
             // Without it, people could not be counted and k would silently count rows.
-            let index = input.index_of(person).map_err(|_| Error::Job(format!("there is no column `{person}`")))?;
+            let index = input.index_of(person).map_err(|_| Error::job(format!("there is no column `{person}`")))?;
             treatment.person = Some(index);
         }
         Ok(treatment)
@@ -270,7 +270,7 @@ impl Treatment {
         match (self.policy.columns.get(name), self.policy.defaults.as_ref().and_then(|defaults| defaults.role)) {
             (Some(column), _) => Ok(column.clone()),
             (None, Some(role)) => Ok(Column::new(role)),
-            (None, None) => Err(Error::Job(format!("column `{name}` has no role"))),
+            (None, None) => Err(Error::job(format!("column `{name}` has no role"))),
         }
     }
 

@@ -90,7 +90,7 @@ pub(super) async fn fold_tallies<T: Clone + Send + 'static>(
     }
     let mut whole = first;
     while let Some(part) = tasks.join_next().await {
-        merge(&mut whole, part.map_err(|error| Error::Internal(format!("reading classes failed: {error}")))??);
+        merge(&mut whole, part.map_err(|error| Error::internal(format!("reading classes failed: {error}")))??);
     }
     Ok(whole)
 }

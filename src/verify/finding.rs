@@ -31,6 +31,6 @@ impl Finding {
         }
         let lines: Vec<String> =
             findings.iter().map(|finding| format!("{}: {}", finding.rule, finding.message)).collect();
-        Err(Error::Privacy(format!("the release does not hold what it promises\n  {}", lines.join("\n  "))))
+        Err(Error::privacy(format!("the release does not hold what it promises\n  {}", lines.join("\n  "))))
     }
 }

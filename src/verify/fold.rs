@@ -62,14 +62,14 @@ fn schema() -> SchemaRef {
 
 /// A state as a row.
 fn emitted(state: &impl Serialize) -> Result<RecordBatch> {
-    let bytes = serde_json::to_vec(state).map_err(|error| Error::Internal(error.to_string()))?;
+    let bytes = serde_json::to_vec(state).map_err(|error| Error::internal(error.to_string()))?;
     let column: ArrayRef = Arc::new(BinaryArray::from_vec(vec![bytes.as_slice()]));
     Ok(RecordBatch::try_new(schema(), vec![column])?)
 }
 
 /// The states of all partitions.
 pub(crate) fn states<T: DeserializeOwned>(rows: &[RecordBatch]) -> Result<Vec<T>> {
-    let broken = |error: serde_json::Error| Error::Internal(format!("a part of the verification is lost: {error}"));
+    let broken = |error: serde_json::Error| Error::internal(format!("a part of the verification is lost: {error}"));
     let all = rows.iter().flat_map(|batch| batch.column(0).as_binary::<i32>().iter().flatten());
     all.map(|bytes| serde_json::from_slice(bytes).map_err(broken)).collect()
 }

@@ -252,7 +252,7 @@ async fn ranks_of(plans: &dyn PlanExecutor, rows: &DataFrame, column: &Sensitive
         digits.extend(wide_digits(batch.column(0))?.into_iter().flatten());
     }
     if digits.len() > MAX_RANKS {
-        return Err(Error::Resources(format!(
+        return Err(Error::resources(format!(
             "column `{}`: it holds more than {MAX_RANKS} different decimals of a type of more than 38 digits, too many to \
              rank; give it a type of 38 digits in the source, or round its values there",
             column.name
@@ -283,7 +283,7 @@ async fn table_of(
         return Ok(None);
     }
     if counts.len() > MAX_VALUES {
-        return Err(Error::Input(format!(
+        return Err(Error::input(format!(
             "column `{}`: it holds more than {MAX_VALUES} different values, too many to compare groups with the \
              distribution of the whole table; guard it by l-diversity, k-e or range-diversity, or round its values in \
              the source",

@@ -190,7 +190,7 @@ impl PublishedLoss {
         for (quasi, domain) in quasi.iter().zip(&self.domains) {
             let width = published_fields(quasi).len();
             if rest.len() < width {
-                return Err(Error::Internal("a quasi-identifier is not published".into()));
+                return Err(Error::internal("a quasi-identifier is not published"));
             }
             let (mine, others) = rest.split_at(width);
             rest = others;

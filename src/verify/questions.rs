@@ -112,7 +112,7 @@ impl Questions {
         let mut looked = Vec::new();
         for measured in &asked_of.columns {
             let column = treatment.sensitive.iter().find(|column| column.name == measured.name);
-            let missing = || Error::Internal("a class is asked about a column that is not there".into());
+            let missing = || Error::internal("a class is asked about a column that is not there");
             let column = column.ok_or_else(missing)?;
             looked.push(Looked {
                 name: column.name.clone(),

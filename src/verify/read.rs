@@ -18,7 +18,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use url::Url;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::storage::{FilesTable, Partitions, read_footer};
 
 /// Footers that are read at the same time.
@@ -90,7 +90,7 @@ pub(crate) struct Footer {
 
 /// The footers of all files.
 pub(crate) async fn footers(files: &PublishedFiles) -> Result<Vec<Footer>> {
-    let unknown = || Error::Privacy("a published file cannot be read back: it is no Parquet file".into());
+    let unknown = || Error::privacy("a published file cannot be read back: it is no Parquet file");
     look_at(files).await?.into_iter().map(|(_, footer)| footer.ok_or_else(unknown)).collect()
 }
 
@@ -159,12 +159,8 @@ pub(crate) async fn file_schemas(context: &SessionContext, files: &PublishedFile
 
 /// A file that cannot be read breaks what the release promises.
 fn unreadable(error: Error) -> Error {
-    match error {
-        Error::Input(text) | Error::Privacy(text) => {
-            Error::Privacy(format!("a published file cannot be read back: {text}"))
-        }
-        other => other.context("a published file cannot be read back"),
-    }
+    let error = error.context("a published file cannot be read back");
+    if error.kind() == ErrorKind::Input { Error::privacy(error.to_string()) } else { error }
 }
 
 /// BLAKE3 of a file; none when there is no such file.

@@ -76,7 +76,7 @@ pub(crate) fn asked(treatment: &Treatment) -> Result<Vec<Asked>> {
     let listed = privacy.rules().len();
     match all.len() == listed {
         true => Ok(all),
-        false => Err(Error::Internal(format!("{} of {listed} rules can be verified", all.len()))),
+        false => Err(Error::internal(format!("{} of {listed} rules can be verified", all.len()))),
     }
 }
 

@@ -228,7 +228,7 @@ impl Lookup {
         }
         let mut whole = Passed { covered: vec![0; self.rows.len()], ..Passed::default() };
         while let Some(part) = tasks.join_next().await {
-            let part = part.map_err(|error| Error::Internal(format!("comparing rows failed: {error}")))??;
+            let part = part.map_err(|error| Error::internal(format!("comparing rows failed: {error}")))??;
             whole.covered.iter_mut().zip(part.covered).for_each(|(all, some)| *all += some);
             whole.bare += part.bare;
             whole.left.extend(part.left);

@@ -63,12 +63,12 @@ enum NodeMessage {
 }
 
 fn sent<'a>(message: &impl Serialize, treatment: Option<&'a Treatment>) -> Result<Sent<'a>> {
-    let bytes = serde_json::to_vec(message).map_err(|error| Error::Internal(error.to_string()))?;
+    let bytes = serde_json::to_vec(message).map_err(|error| Error::internal(error.to_string()))?;
     Ok(Sent { bytes, treatment })
 }
 
 fn broken(what: impl std::fmt::Display) -> Error {
-    Error::Internal(format!(
+    Error::internal(format!(
         "a plan of a verification cannot be read: {what}; run the same version of throng everywhere"
     ))
 }

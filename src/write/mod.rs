@@ -280,7 +280,7 @@ pub(super) fn gather(batches: &[RecordBatch]) -> Result<(Vec<Written>, Option<Gr
                 files.push(Written { path: paths.value(row).to_owned(), rows: number(1, row), size: number(2, row) });
             }
             if texts.is_valid(row) {
-                let bad = |error| Error::Internal(format!("measures cannot be read: {error}"));
+                let bad = |error| Error::internal(format!("measures cannot be read: {error}"));
                 let part: Groups = serde_json::from_str(texts.value(row)).map_err(bad)?;
                 match &mut measures {
                     Some(sum) => sum.merge(&part),
@@ -321,9 +321,9 @@ async fn write_tables(
             );
             [qit?, st?].concat()
         }
-        (None, _) => return Err(Error::Internal("a release without a table".into())),
+        (None, _) => return Err(Error::internal("a release without a table")),
     };
-    let measures = measures.lock().map_err(|_| Error::Internal("measures are poisoned".into()))?.clone();
+    let measures = measures.lock().map_err(|_| Error::internal("measures are poisoned"))?.clone();
     Ok((written, measures))
 }
 

@@ -88,7 +88,7 @@ impl Draft {
         if !path.exists() {
             return Ok(());
         }
-        Err(Error::Conflict(format!(
+        Err(Error::conflict(format!(
             "{} is there already; move it away, write elsewhere, or overwrite it with --force",
             path.display()
         )))
@@ -230,7 +230,7 @@ pub(crate) fn inline(proposal: &Proposal) -> Option<String> {
 
 /// Lines as a level file.
 pub(crate) fn level_csv(lines: &[Vec<String>]) -> Result<Vec<u8>> {
-    csv(lines).map_err(|error| Error::Internal(error.to_string()))
+    csv(lines).map_err(|error| Error::internal(error.to_string()))
 }
 
 fn unit_name(unit: CalendarUnit) -> &'static str {

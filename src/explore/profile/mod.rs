@@ -187,7 +187,7 @@ async fn profile_by(
     let columns = columns(schema, tallies.finish());
     let rows = columns.first().map_or(0, |column| column.facts.rows);
     if rows == 0 {
-        return Err(Error::Input("the input holds no rows".into()));
+        return Err(Error::input("the input holds no rows"));
     }
     let quasi = quasi(&columns);
     let names: Vec<String> = quasi.iter().map(|column| columns[*column].name.clone()).collect();
@@ -311,7 +311,7 @@ fn scan_failed(error: &tokio::task::JoinError) -> Error {
     if error.is_panic() {
         return Error::damaged_pages();
     }
-    Error::Internal(format!("a scan has failed: {error}"))
+    Error::internal(format!("a scan has failed: {error}"))
 }
 
 /// Commonest values that are shown on demand.
@@ -355,7 +355,7 @@ impl Column {
             Proposal::Levels(lines, _) => Ok(String::from_utf8_lossy(&level_csv(&lines)?).into_owned()),
             other => match draft::inline(&other) {
                 Some(table) => Ok(format!("hierarchy = {table}\n")),
-                None => Err(Error::Input(format!(
+                None => Err(Error::input(format!(
                     "column `{}` needs no hierarchy: it becomes ranges or short sets without one",
                     self.name
                 ))),

@@ -51,7 +51,7 @@ async fn linkage(rows: DataFrame, public: DataFrame, quasi: &[String]) -> Result
         let mut columns: Vec<Expr> = Vec::new();
         for name in quasi {
             let missing =
-                |_| Error::Input(format!("the public table has no column `{name}`, a guessed quasi-identifier"));
+                |_| Error::input(format!("the public table has no column `{name}`, a guessed quasi-identifier"));
             frame.schema().as_arrow().field_with_name(name).map_err(missing)?;
             let data_type = types.field_with_name(name).map(|field| field.data_type().clone()).map_err(missing)?;
             columns.push(cast(ident(name), data_type).alias(name));

@@ -68,7 +68,9 @@ impl Run {
         loop {
             tried += 1;
             match pass().await {
-                Err(Error::Retry(why)) if tried < self.engine.tries() => tracing::warn!("trying once more: {why}"),
+                Err(why) if why.is_retryable() && tried < self.engine.tries() => {
+                    tracing::warn!("trying once more: {why}")
+                }
                 done => return done,
             }
         }
@@ -180,7 +182,7 @@ fn all_told(measures: &Groups, read: u64) -> Result<()> {
     if told == read {
         return Ok(());
     }
-    Err(Error::Retry(format!(
+    Err(Error::retry(format!(
         "the cluster has told of {told} rows out of {read}, as it may when an executor is lost; nothing was published, run \
          again"
     )))

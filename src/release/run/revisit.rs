@@ -118,7 +118,7 @@ impl Run {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let Opened { treatment, public: of_job, rows, .. } = self.open(&source).await?;
         if manifest.form() != treatment.form() {
-            return Err(Error::Job(format!(
+            return Err(Error::job(format!(
                 "method.form: the release has the form `{}`, and the job would publish `{}`; attack it with the job that \
                  made it",
                 manifest.form().as_str(),
@@ -201,7 +201,7 @@ pub(crate) async fn find_release(sink: &Location, run: Option<&str>) -> Result<M
         Some(run) => run.to_owned(),
         None => match ledger::latest_run(sink).await? {
             Some(run) => run,
-            None => return Err(Error::Input(format!("`{}` holds no release; `throng run` makes one", sink.name))),
+            None => return Err(Error::input(format!("`{}` holds no release; `throng run` makes one", sink.name))),
         },
     };
     let found = ledger::committed(sink, &run).await?;

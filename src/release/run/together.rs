@@ -73,7 +73,7 @@ impl Run {
             found.push((manifest.run, rows));
         }
         if found.is_empty() {
-            return Err(Error::Input(format!("`{}` holds no release; `throng run` makes one", sink.name)));
+            return Err(Error::input(format!("`{}` holds no release; `throng run` makes one", sink.name)));
         }
         Ok(found)
     }
@@ -91,7 +91,7 @@ impl Run {
         let mut columns = public.quasi(&quasi.collect::<Vec<_>>())?;
         for name in knows.subject.iter().chain(present) {
             if people.schema().field_with_unqualified_name(name).is_err() {
-                return Err(Error::Input(format!("the public table has no column `{name}`")));
+                return Err(Error::input(format!("the public table has no column `{name}`")));
             }
         }
         if let Some(present) = present {
@@ -108,9 +108,9 @@ fn published_columns(rows: DataFrame, name: &str, treatment: &Treatment) -> Resu
     let sensitive = treatment.sensitive.iter().map(|column| column.name.clone());
     let mut columns: Vec<Expr> = Vec::new();
     for column in treatment.class_columns().into_iter().chain(sensitive) {
-        let field = treatment.output.field_with_name(&column).map_err(|error| Error::Internal(error.to_string()))?;
+        let field = treatment.output.field_with_name(&column).map_err(|error| Error::internal(error.to_string()))?;
         let Ok(there) = rows.schema().field_with_unqualified_name(&column) else {
-            return Err(Error::Input(format!(
+            return Err(Error::input(format!(
                 "release `{name}` has no column `{column}`, which this job would publish; name the releases of one policy \
                  with --release"
             )));
@@ -128,15 +128,15 @@ fn ensure_attackable(treatment: &Treatment) -> Result<()> {
         return Err(unattackable(treatment.form()));
     }
     if treatment.sensitive.is_empty() {
-        return Err(Error::Job(
-            "columns: none is sensitive, so there is nothing that several releases could tell of somebody".into(),
+        return Err(Error::job(
+            "columns: none is sensitive, so there is nothing that several releases could tell of somebody",
         ));
     }
     Ok(())
 }
 
 fn unattackable(form: Form) -> Error {
-    Error::Job(format!(
+    Error::job(format!(
         "method.form: several releases are attacked in the form `generalise` only, and these have the form `{}`",
         form.as_str()
     ))
@@ -147,7 +147,7 @@ fn ensure_one_for_each(flag: &str, given: usize, releases: usize, others: &[usiz
     if given == releases || others.contains(&given) {
         return Ok(());
     }
-    Err(Error::Input(format!(
+    Err(Error::input(format!(
         "{flag} is given {given} times for {releases} releases; give it once for each, oldest first"
     )))
 }

@@ -64,7 +64,7 @@ impl<'a> Staged<'a> {
         for file in &self.files {
             let path = verify::released_path(&self.work.sink, self.folder.name(), file);
             let blake3 = verify::checksum(&self.work.sink, &path).await?;
-            let blake3 = blake3.ok_or_else(|| Error::Retry(format!("`{path}` was written but is not there")))?;
+            let blake3 = blake3.ok_or_else(|| Error::retry(format!("`{path}` was written but is not there")))?;
             files.push(OutputFile { path, rows: file.rows, size: file.size, blake3 });
         }
         Ok(files)

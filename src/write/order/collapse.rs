@@ -137,7 +137,7 @@ impl Layout {
 
     /// The record that carries measures.
     fn measures(&self, measures: &Groups) -> Result<RecordBatch> {
-        let text = serde_json::to_string(measures).map_err(|error| Error::Internal(error.to_string()))?;
+        let text = serde_json::to_string(measures).map_err(|error| Error::internal(error.to_string()))?;
         let mut records = Records::default();
         records.add(0..0, &[], &[], 0);
         let nothing = RecordBatch::new_empty(Arc::clone(&self.rows));

@@ -230,7 +230,7 @@ impl Expander {
         if texts.null_count() == texts.len() {
             return Ok(records.clone());
         }
-        let mut measures = self.measures.lock().map_err(|_| Error::Internal("measures are poisoned".into()))?;
+        let mut measures = self.measures.lock().map_err(|_| Error::internal("measures are poisoned"))?;
         measures.extend(texts.iter().flatten().map(str::to_owned));
         Ok(filter_record_batch(records, &is_null(texts)?)?)
     }
@@ -238,7 +238,7 @@ impl Expander {
     fn reserve(&mut self) -> Result<()> {
         let held = self.open.as_ref().map_or(0, OpenClass::bytes);
         self.reservation.try_resize(held).map_err(|error| {
-            Error::Resources(format!(
+            Error::resources(format!(
                 "the rows of one class need {} while they are ordered, which the memory limit does not leave; raise \
                  --memory-limit ({})",
                 bytesize::ByteSize(held as u64),
@@ -395,7 +395,7 @@ impl Layout {
                     };
                     take(&values, &class_of_row, None)?
                 }
-                (None, None) => return Err(Error::Internal(format!("column `{}` is in no record", field.name()))),
+                (None, None) => return Err(Error::internal(format!("column `{}` is in no record", field.name()))),
             });
         }
         Ok(RecordBatch::try_new(schema, columns)?)

@@ -120,7 +120,7 @@ impl PublishedOrder {
             return Ok(exchanged);
         }
         let order = LexOrdering::new([PhysicalSortExpr::new_default(key)]);
-        let order = order.ok_or_else(|| Error::Internal("records have no key".into()))?;
+        let order = order.ok_or_else(|| Error::internal("records have no key"))?;
         Ok(Arc::new(SortExec::new(order, exchanged).with_preserve_partitioning(true)))
     }
 }

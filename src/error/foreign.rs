@@ -1,0 +1,211 @@
+//! Failures of others in our words. Some of them quote values, which must not be passed on.
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
+use datafusion::parquet::errors::ParquetError;
+
+use super::Error;
+
+impl From<DataFusionError> for Error {
+    fn from(error: DataFusionError) -> Self {
+        match error {
+            DataFusionError::External(inner) => match inner.downcast::<Error>() {
+                Ok(ours) => *ours,
+                Err(other) => of_others(other.as_ref()).unwrap_or_else(unknown),
+            },
+            DataFusionError::Context(_, inner) => (*inner).into(),
+            DataFusionError::Shared(inner) => match inner.find_root() {
+                DataFusionError::External(boxed) => match boxed.downcast_ref::<Error>() {
+                    Some(ours) => ours.clone(),
+                    None => of_others(boxed.as_ref()).unwrap_or_else(unknown),
+                },
+                DataFusionError::ResourcesExhausted(text) => resources(text),
+                DataFusionError::ObjectStore(error) => object_store(error),
+                DataFusionError::ArrowError(error, _) => arrow(error),
+                DataFusionError::ParquetError(error) => parquet(error),
+                other => planned(other),
+            },
+            DataFusionError::ResourcesExhausted(text) => resources(&text),
+            DataFusionError::ObjectStore(error) => Self::from(*error),
+            DataFusionError::ParquetError(error) => parquet(&error),
+            DataFusionError::IoError(error) => Self::from(error),
+            DataFusionError::ArrowError(error, _) => arrow(&error),
+            other => planned(&other),
+        }
+    }
+}
+
+impl From<object_store::Error> for Error {
+    fn from(error: object_store::Error) -> Self {
+        let told = object_store(&error);
+        // Elsewhere our words hold all that may be said.
+        if told.is_retryable() { told.with_source(error) } else { told }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        // The error's own words may hold the name of a folder, and so a value.
+        io(&error).with_source(std::io::Error::from(error.kind()))
+    }
+}
+
+impl From<ArrowError> for Error {
+    fn from(error: ArrowError) -> Self {
+        arrow(&error)
+    }
+}
+
+impl From<ParquetError> for Error {
+    fn from(error: ParquetError) -> Self {
+        DataFusionError::from(error).into()
+    }
+}
+
+/// A value or row that cannot be read; where it is, the source may find out.
+#[derive(Debug, thiserror::Error)]
+#[error("a value cannot be converted to, or computed in, the type that is asked for")]
+struct Unreadable;
+
+impl Error {
+    /// A value or row cannot be read.
+    pub(crate) fn unreadable() -> Self {
+        Self::input(Unreadable.to_string()).with_source(Unreadable)
+    }
+
+    /// Whether a value or row could not be read.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        std::error::Error::source(self).is_some_and(|source| source.is::<Unreadable>())
+    }
+
+    /// A file of the source of which the reader cannot make sense.
+    pub(crate) fn damaged_pages() -> Self {
+        Self::input("a file of the source is damaged: its pages are not what its footer says")
+    }
+}
+
+/// What is said of a function that fails while a query runs: its own words quote the value.
+const FUNCTION_FAILED: &str = "a function of the query cannot be computed for a value of the input; guard it \
+    with CASE or WHERE (which function and value is not said, because values must not get into logs)";
+
+/// An error of DataFusion itself. What is found while planning is about the query; what is found while rows go by quotes
+/// them.
+fn planned(error: &DataFusionError) -> Error {
+    match error.find_root() {
+        DataFusionError::Execution(_) => Error::input(FUNCTION_FAILED),
+        DataFusionError::Internal(_) | DataFusionError::ExecutionJoin(_) => {
+            Error::internal("the query engine failed; its words are withheld, because they may quote values")
+        }
+        _ => Error::input(error.strip_backtrace()),
+    }
+}
+
+/// An error of which nothing is known: neither is what it quotes.
+fn unknown() -> Error {
+    Error::input(FUNCTION_FAILED)
+}
+
+fn not_parquet(error: &ParquetError) -> String {
+    let text = error.to_string();
+    let text = text.trim_start_matches("Parquet error: ");
+    format!("the input cannot be read as Parquet ({text}); it may be cut off, damaged or of another kind")
+}
+
+/// Arrow quotes the value that it cannot convert or compute with, so its words are not passed on.
+fn arrow(error: &ArrowError) -> Error {
+    match error {
+        ArrowError::ExternalError(inner) => match inner.downcast_ref::<Error>() {
+            Some(ours) => ours.clone(),
+            None => of_others(inner.as_ref()).unwrap_or_else(unknown),
+        },
+        ArrowError::MemoryError(text) => resources(text),
+        ArrowError::IoError(_, error) => io(error),
+        ArrowError::CastError(_)
+        | ArrowError::ParseError(_)
+        | ArrowError::ComputeError(_)
+        | ArrowError::InvalidArgumentError(_)
+        | ArrowError::ArithmeticOverflow(_)
+        | ArrowError::DivideByZero
+        | ArrowError::CsvError(_) => Error::unreadable(),
+        other => Error::input(other.to_string()),
+    }
+}
+
+fn parquet(error: &ParquetError) -> Error {
+    of_others(error).unwrap_or_else(|| Error::input(not_parquet(error)))
+}
+
+fn resources(text: &str) -> Error {
+    Error::resources(format!(
+        "the memory limit is too small for this job; raise it with --memory-limit, or lower --partitions ({text})"
+    ))
+}
+
+fn io(error: &std::io::Error) -> Error {
+    of_the_system(error).unwrap_or_else(|| Error::input(error.to_string()))
+}
+
+/// What the operating system said, however deep it is wrapped: a full disk is for the operator, not for the input.
+fn of_the_system(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
+    use std::io::ErrorKind::{FileTooLarge, NotADirectory, PermissionDenied, QuotaExceeded, StorageFull};
+    use std::io::ErrorKind::{InvalidFilename, NotFound, ReadOnlyFilesystem, Unsupported};
+    std::iter::successors(Some(error), |error| error.source()).find_map(|inner| {
+        let found = inner.downcast_ref::<std::io::Error>()?;
+        // DataFusion names its own key for the disk space of spill files, and has no kind for it.
+        if found.to_string().contains("max_temp_directory_size") {
+            let text = "spill files need more disk space than allowed; raise --spill-limit";
+            return Some(Error::resources(text));
+        }
+        match found.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => {
+                Some(Error::resources(format!("no space left for writing: {found}")))
+            }
+            // The name may hold a value of `output.partition-by`.
+            InvalidFilename => Some(Error::input(
+                "a file or folder name is too long for the file system; shorten --run-id, the sink, or the values of \
+                 output.partition-by",
+            )),
+            PermissionDenied => Some(Error::input(format!("no permission: {error}"))),
+            NotFound | NotADirectory | ReadOnlyFilesystem | Unsupported => Some(Error::input(error.to_string())),
+            _ => None,
+        }
+    })
+}
+
+/// What our own code, the operating system or an object store said, however deep it is wrapped: a lost connection is a
+/// reason to try again, not a fault of the file that was read.
+fn of_others(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
+    of_the_system(error).or_else(|| {
+        std::iter::successors(Some(error), |error| error.source()).find_map(|inner| {
+            let ours = inner.downcast_ref::<Error>().cloned();
+            ours.or_else(|| inner.downcast_ref().map(object_store))
+        })
+    })
+}
+
+/// What a store says of bytes that a file does not have.
+const BEYOND_FILE: [&str; 3] =
+    ["Requested range was invalid", "Out of range of file", "Invalid argument (os error 22)"];
+
+fn object_store(error: &object_store::Error) -> Error {
+    match error {
+        object_store::Error::NotFound { path, .. } => Error::input(format!("there is nothing at `{path}`")),
+        object_store::Error::PermissionDenied { path, .. } => Error::input(format!("no permission for `{path}`")),
+        object_store::Error::Unauthenticated { path, .. } => {
+            Error::input(format!("no valid credentials for `{path}`; set them in the environment"))
+        }
+        object_store::Error::Generic { .. } => of_the_system(error).unwrap_or_else(|| {
+            let text = error.to_string();
+            // A listing tells its status in words only.
+            match ["status code: 401", "status code: 403"].iter().any(|status| text.contains(status)) {
+                true => Error::input(format!("no permission, or no valid credentials: {text}")),
+                // Offsets in a damaged file may lead beyond it.
+                false if BEYOND_FILE.iter().any(|why| text.contains(why)) => {
+                    Error::input("a file is damaged: it refers to bytes that it does not have")
+                }
+                false => Error::retry(format!("the object store failed: {text}")),
+            }
+        }),
+        other => of_the_system(other).unwrap_or_else(|| Error::input(other.to_string())),
+    }
+}
