@@ -25,7 +25,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use support::{census, timed};
 use throng::encode::row_hashes;
-use throng::operator::{Anonymize, AnonymizeExt, Blueprint, register};
+use throng::operator::{Anonymize, AnonymizeExt, AnonymizeParams, register};
 use throng::policy::Policy;
 use throng::recode::{Groups, publish};
 use throng_core::auto::{Auto, Effort};
@@ -41,17 +41,17 @@ fn main() {
     throng::telemetry::allocator::set_up();
     let rows = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let (blueprint, batch) = runtime.block_on(open(rows));
+    let (params, batch) = runtime.block_on(open(rows));
     let quasi: Vec<ArrayRef> =
-        blueprint.coders.iter().map(|coder| Arc::clone(batch.column(coder.column().index))).collect();
-    println!("{rows} rows, {} quasi-identifiers, {} cells", quasi.len(), blueprint.survey.tree.cells());
+        params.coders.iter().map(|coder| Arc::clone(batch.column(coder.column().index))).collect();
+    println!("{rows} rows, {} quasi-identifiers, {} cells", quasi.len(), params.survey.tree.cells());
     println!("{:<34} {:>10} {:>7}", "", "rows/us", "x");
 
     let hashing = line("hash the quasi-identifiers", rows, None, || row_hashes(&quasi, batch.num_rows(), 1).unwrap());
-    line("encode them", rows, Some(hashing), || encode(&blueprint, &quasi));
-    let table = encode(&blueprint, &quasi);
+    line("encode them", rows, Some(hashing), || encode(&params, &quasi));
+    let table = encode(&params, &quasi);
     line("assign cells", rows, Some(hashing), || {
-        let tree = &blueprint.survey.tree;
+        let tree = &params.survey.tree;
         (0..table.rows() as u32).map(|row| u64::from(tree.assign(table.row(row)))).sum::<u64>()
     });
 
@@ -74,7 +74,7 @@ fn main() {
         quasi.iter().map(|column| take(column, &taken, None).unwrap()).collect::<Vec<_>>()
     });
     line("recode them", rows, Some(taking), || {
-        let columns = blueprint.coders.iter().zip(&quasi).enumerate();
+        let columns = params.coders.iter().zip(&quasi).enumerate();
         columns.map(|(axis, (coder, column))| publish(coder, axis, column, &groups).unwrap()).collect::<Vec<_>>()
     });
 }
@@ -89,7 +89,7 @@ fn line<T>(name: &str, rows: u64, baseline: Option<Duration>, mut work: impl FnM
 }
 
 /// The census and what a run would decide before its second pass.
-async fn open(rows: u64) -> (Arc<Blueprint>, RecordBatch) {
+async fn open(rows: u64) -> (Arc<AnonymizeParams>, RecordBatch) {
     let data = census::data(rows);
     let context = SessionContext::new();
     register(&context).unwrap();
@@ -101,16 +101,16 @@ async fn open(rows: u64) -> (Arc<Blueprint>, RecordBatch) {
     let node = node.node.as_any().downcast_ref::<Anonymize>().expect("an anonymising node");
     let batches = frame.collect().await.unwrap();
     let batch = concat_batches(&batches[0].schema(), &batches).unwrap();
-    (Arc::clone(node.blueprint().expect("a surveyed node")), batch)
+    (Arc::clone(node.params().expect("a surveyed node")), batch)
 }
 
-fn encode(blueprint: &Blueprint, quasi: &[ArrayRef]) -> Table {
+fn encode(params: &AnonymizeParams, quasi: &[ArrayRef]) -> Table {
     let width = quasi.len();
     let mut codes: Vec<Code> = vec![0; quasi[0].len() * width];
-    for (axis, (coder, array)) in blueprint.coders.iter().zip(quasi).enumerate() {
+    for (axis, (coder, array)) in params.coders.iter().zip(quasi).enumerate() {
         coder.encode(array, |row, code| codes[row * width + axis] = code).unwrap();
     }
-    Table::new(Arc::clone(&blueprint.axes), codes)
+    Table::new(Arc::clone(&params.axes), codes)
 }
 
 fn groups(table: &Table) -> Grouping {

@@ -14,7 +14,7 @@
 //! | [`secret`] | the key of a run, all randomness that comes from it, pseudonyms |
 //! | [`storage`] | object stores, locations, uploads, credentials |
 //! | [`policy`] | the job file: source, sink, columns, rules, method; [`policy::Policy`] is the part an embedder needs |
-//! | [`treatment`] | a policy laid over the columns of a table |
+//! | [`binding`] | a policy laid over the columns of a table |
 //! | [`source`] | what is read: Parquet, CSV, SQL, Delta, public tables |
 //! | [`encode`] | Arrow columns to codes |
 //! | [`survey`] | pass 1: domains, a sample, tuned parameters, the tree of cells |
@@ -70,6 +70,7 @@
 //! | `otel` | OpenTelemetry export for the command |
 
 pub mod audit;
+pub mod binding;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cluster")]
@@ -93,7 +94,6 @@ pub mod storage;
 pub mod survey;
 #[cfg(feature = "cli")]
 pub mod telemetry;
-pub mod treatment;
 pub mod verify;
 pub mod write;
 

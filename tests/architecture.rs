@@ -36,7 +36,7 @@ const ORDER: &[&str] = &[
     // What to do, and with which data.
     "storage",
     "policy",
-    "treatment",
+    "binding",
     "source",
     // The operator and its two passes.
     "encode",

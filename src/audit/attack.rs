@@ -10,10 +10,10 @@ use crate::attack::disclosure::Disclosure;
 use crate::attack::linkage::Linkage;
 use crate::attack::population::{SampleClasses, Uniques};
 use crate::attack::tally::Tally;
+use crate::binding::{BoundPolicy, SensitiveColumn};
 use crate::error::Result;
 use crate::measure::Classes;
 use crate::policy::Form;
-use crate::treatment::{SensitiveColumn, Treatment};
 use crate::verify::{InProcess, class_sizes, fold_histograms};
 
 /// The figures of an attack.
@@ -110,9 +110,9 @@ pub(crate) async fn population(
     people: u64,
     source: &DataFrame,
     release: &Classes,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
 ) -> Result<Population> {
-    let raw = class_sizes(&InProcess, source, &treatment.quasi_names()).await?;
+    let raw = class_sizes(&InProcess, source, &bound_policy.quasi_names()).await?;
     let uniques = |classes: &Classes| SampleClasses::new(classes.histogram(), people).uniques();
     Ok(Population { people, source: uniques(&raw), release: uniques(release) })
 }

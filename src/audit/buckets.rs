@@ -21,14 +21,14 @@ use futures::TryStreamExt;
 use super::places::{Column, Values};
 use crate::attack::joint::Crowd;
 use crate::attack::linkage::Linkage;
-use crate::attack::overlap::{self, Effort};
+use crate::attack::overlap::{self, Budget};
 use crate::attack::tally::Tally;
 use crate::attack::{Belief, Share};
+use crate::binding::{BoundPolicy, published_fields};
 use crate::error::{Error, Result};
 use crate::permutation::Slices;
 use crate::policy::{GROUP, Role};
-use crate::published::{Boxes, content_keys};
-use crate::treatment::{Treatment, published_fields};
+use crate::published::{BoxTree, content_keys};
 use crate::verify::Finding;
 
 /// Buckets that hold a combination of values, up to which they are looked through one by one.
@@ -68,11 +68,11 @@ impl Shown {
     /// The slices as tables, and the columns of each as places in the input.
     pub(crate) fn slices(
         &self,
-        treatment: &Treatment,
+        bound_policy: &BoundPolicy,
         slices: &Slices,
         look: Look,
     ) -> Result<Vec<(DataFrame, Vec<usize>)>> {
-        let wanted = |column: &&usize| look == Look::All || treatment.roles[**column] == Role::Quasi;
+        let wanted = |column: &&usize| look == Look::All || bound_policy.roles[**column] == Role::Quasi;
         let frame = match self {
             Self::One(rows) => rows,
             Self::Two { quasi, .. } => quasi,
@@ -80,7 +80,7 @@ impl Shown {
         let of = |slice: &Vec<usize>| (frame.clone(), slice.iter().filter(wanted).copied().collect::<Vec<_>>());
         let mut parts: Vec<_> = slices.columns.iter().map(of).filter(|(_, columns)| !columns.is_empty()).collect();
         if let (Self::Two { sensitive: values, .. }, Look::All) = (self, look) {
-            let roles = treatment.roles.iter().enumerate();
+            let roles = bound_policy.roles.iter().enumerate();
             let sensitive = roles.filter(|(_, role)| **role == Role::Sensitive).map(|(column, _)| column).collect();
             parts.push((values.clone(), sensitive));
         }
@@ -97,7 +97,7 @@ pub(crate) struct Buckets {
     slices: Vec<Slice>,
     /// The quasi-identifiers by which boxes are looked up: their place among the columns looked up, and where values lie.
     axes: Vec<(usize, Column)>,
-    boxes: Boxes,
+    boxes: BoxTree,
     /// The exact slice with the most combinations: the buckets that hold each.
     index: Option<(usize, HashMap<i128, Vec<u32>>)>,
     /// Columns that are looked up, as they are to be read.
@@ -126,7 +126,7 @@ enum Shows {
 enum Found {
     Nothing,
     One(u32),
-    Several,
+    OneOrMany,
 }
 
 /// People by what they fit.
@@ -142,24 +142,24 @@ pub(crate) struct Fits {
 
 impl Buckets {
     /// Reads the buckets of a release.
-    pub(crate) async fn read(shown: &Shown, treatment: &Treatment, slices: &Slices, look: Look) -> Result<Self> {
-        let exact = treatment.form().is_exact();
+    pub(crate) async fn read(shown: &Shown, bound_policy: &BoundPolicy, slices: &Slices, look: Look) -> Result<Self> {
+        let exact = bound_policy.form().is_exact();
         let mut found = Self {
             numbers: Vec::new(),
             sizes: Vec::new(),
             slices: Vec::new(),
             axes: Vec::new(),
-            boxes: Boxes::new(Vec::new(), 0),
+            boxes: BoxTree::new(Vec::new(), 0),
             index: None,
             wanted: Vec::new(),
         };
         let mut numbers: Vec<u64> = Vec::new();
         let mut extents: Vec<Vec<(f64, f64)>> = Vec::new();
-        for (frame, columns) in shown.slices(treatment, slices, look)? {
-            let raised = treatment.quasi.iter().find(|quasi| !exact && columns == [quasi.index]);
+        for (frame, columns) in shown.slices(bound_policy, slices, look)? {
+            let raised = bound_policy.quasi.iter().find(|quasi| !exact && columns == [quasi.index]);
             let names: Vec<String> = match raised {
                 Some(quasi) => published_fields(quasi).iter().map(|field| field.name().clone()).collect(),
-                None => columns.iter().map(|&column| treatment.input.field(column).name().clone()).collect(),
+                None => columns.iter().map(|&column| bound_policy.input.field(column).name().clone()).collect(),
             };
             let entries = entries(&frame, &names).await?;
             let groups = entries.column(0).as_primitive::<UInt64Type>();
@@ -181,13 +181,13 @@ impl Buckets {
             let values = &entries.columns()[1..entries.num_columns() - 1];
             let first = found.wanted.len();
             for (place, &column) in columns.iter().enumerate() {
-                let name = treatment.input.field(column).name();
+                let name = bound_policy.input.field(column).name();
                 let data_type = match raised {
                     Some(quasi) => quasi.data_type.clone(),
                     None => values[place].data_type().clone(),
                 };
                 found.wanted.push(cast(ident(name), plain(&data_type)).alias(name));
-                let Some(quasi) = treatment.quasi.iter().find(|quasi| quasi.index == column) else { continue };
+                let Some(quasi) = bound_policy.quasi.iter().find(|quasi| quasi.index == column) else { continue };
                 let mut axis = match raised {
                     Some(quasi) => Column::read(quasi, values)?,
                     None => Column::plain(quasi, &values[place])?,
@@ -211,7 +211,7 @@ impl Buckets {
             let columns = (first..first + columns.len()).collect();
             found.slices.push(Slice { starts, counts, values, columns });
         }
-        found.boxes = Boxes::new(extents.iter().map(Vec::as_slice).collect(), numbers.len());
+        found.boxes = BoxTree::new(extents.iter().map(Vec::as_slice).collect(), numbers.len());
         found.numbers = numbers;
         found.index = found.index_of_slices();
         Ok(found)
@@ -280,7 +280,7 @@ impl Buckets {
                 Some(few) if few.len() <= FEW => candidates.extend(few),
                 _ => {
                     at.iter_mut().zip(&places).for_each(|(at, places)| *at = places[row]);
-                    self.boxes.holding(&at, |bucket| candidates.push(bucket));
+                    self.boxes.query_point(&at, |bucket| candidates.push(bucket));
                     candidates.sort_unstable();
                 }
             }
@@ -295,7 +295,7 @@ impl Buckets {
                             break;
                         }
                         Found::One(value) => fitting.push(value),
-                        Found::Several => {
+                        Found::OneOrMany => {
                             fits.muddled.insert(bucket);
                             fitting.push(0);
                         }
@@ -322,7 +322,7 @@ impl Buckets {
     }
 
     /// What a reader believes of everybody, and published rows that fit nobody.
-    pub(crate) fn beliefs(&self, fits: &Fits, effort: Effort) -> (Vec<Belief>, u64) {
+    pub(crate) fn beliefs(&self, fits: &Fits, effort: Budget) -> (Vec<Belief>, u64) {
         let clear = |crowd: &&Crowd| !fits.is_muddled(crowd);
         let crowds: Vec<Crowd> = fits.crowds.iter().filter(clear).cloned().collect();
         let found = overlap::attack(&self.sizes, |bucket| self.published(bucket), &crowds, effort);
@@ -336,7 +336,7 @@ impl Buckets {
     }
 
     /// People by how surely they are known to be in the source.
-    pub(crate) fn tally(&self, fits: &Fits, effort: Effort) -> Tally {
+    pub(crate) fn tally(&self, fits: &Fits, effort: Budget) -> Tally {
         let mut tally =
             Tally { released: self.sizes.iter().sum(), buckets: self.sizes.len() as u64, ..Tally::default() };
         let (beliefs, _) = self.beliefs(fits, effort);
@@ -377,7 +377,7 @@ impl Buckets {
     /// Whether the release is made of the rows that were fitted: what each bucket shows of every slice is what its rows
     /// have, but for so many that were suppressed.
     pub(crate) fn check_source(&self, fits: &Fits, suppressed: u64) -> Vec<Finding> {
-        let nothing = Effort { bucket: 0, whole: 0, joint: 0 };
+        let nothing = Budget { bucket: 0, whole: 0, joint: 0 };
         let (_, strangers) = self.beliefs(fits, nothing);
         let mut findings = Vec::new();
         if strangers > 0 {
@@ -428,7 +428,7 @@ impl Slice {
                 match (covering.next(), covering.next()) {
                     (None, _) => Found::Nothing,
                     (Some(entry), None) => Found::One(entry as u32),
-                    _ => Found::Several,
+                    _ => Found::OneOrMany,
                 }
             }
             (Shows::Exact(keys), _) => {

@@ -7,11 +7,11 @@ use datafusion::logical_expr::{ident, lit};
 use datafusion::prelude::DataFrame;
 use serde::{Deserialize, Serialize};
 
+use crate::binding::BoundPolicy;
 use crate::dependency::Preserved;
 use crate::error::{Error, Result};
 use crate::policy::Dependency;
 use crate::published::content;
-use crate::treatment::Treatment;
 
 /// How a functional dependency fares.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,10 +34,10 @@ pub struct DependencyScore {
 }
 
 /// Looks at every dependency; stops when one is violated by more rows than it tolerates.
-pub(crate) async fn check(source: &DataFrame, treatment: &Treatment) -> Result<Vec<DependencyScore>> {
+pub(crate) async fn check(source: &DataFrame, bound_policy: &BoundPolicy) -> Result<Vec<DependencyScore>> {
     let mut scores = Vec::new();
     let mut broken = Vec::new();
-    for (index, dependency) in treatment.policy.dependencies.iter().enumerate() {
+    for (index, dependency) in bound_policy.policy.dependencies.iter().enumerate() {
         let (rows, violating, instances) = look(source, dependency).await?;
         let share = violating as f64 / rows.max(1) as f64;
         if share > dependency.tolerance {

@@ -21,13 +21,13 @@ use super::inferred::Inferred;
 use super::seating::{Alike, Seating};
 use crate::attack::chase::{BitSet, Crowds, Kind, Knowledge, Member, View, crowds};
 use crate::attack::seats::{self, Counted};
+use crate::binding::{BoundPolicy, QuasiColumn, published_fields};
 use crate::error::{Error, Result};
 use crate::model::{Attribute, Dependency};
 use crate::policy::Inference;
 use crate::published::content;
 use crate::published::cover::{Original, Published};
 use crate::published::exact::KEY;
-use crate::treatment::{QuasiColumn, Treatment, published_fields};
 use crate::verify::{Finding, InProcess, broken_rules};
 
 /// What the chase has found.
@@ -35,22 +35,22 @@ use crate::verify::{Finding, InProcess, broken_rules};
 pub(crate) struct Chased {
     /// What the manifest says of it.
     pub found: Inferred,
-    /// Quasi-identifiers whose withholding leaves nothing to conclude, by their place in the treatment.
+    /// Quasi-identifiers whose withholding leaves nothing to conclude, by their place in the bound policy.
     telling: Vec<usize>,
 }
 
 /// The dependencies that can tell rows of a class apart: those with quasi-identifiers and plain columns.
 struct MixedDependencies {
     dependencies: Vec<(Dependency, f64)>,
-    /// Their quasi-identifiers, by place in the treatment.
+    /// Their quasi-identifiers, by place in the bound policy.
     quasi: Vec<usize>,
     /// Their plain columns, by name.
     plain: Vec<String>,
 }
 
 impl MixedDependencies {
-    fn of(treatment: &Treatment) -> Option<Self> {
-        let laid = treatment.dependencies();
+    fn of(bound_policy: &BoundPolicy) -> Option<Self> {
+        let laid = bound_policy.dependencies();
         let (mut quasi, mut plain): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
         let mut place = |attribute: &Attribute| {
             let (list, at) = match attribute {
@@ -68,7 +68,7 @@ impl MixedDependencies {
         };
         let is_mixed =
             |dependency: &&(&Dependency, f64)| !dependency.0.quasi().is_empty() && !dependency.0.plain().is_empty();
-        let tolerances = treatment.policy.dependencies.iter().map(|dependency| dependency.tolerance);
+        let tolerances = bound_policy.policy.dependencies.iter().map(|dependency| dependency.tolerance);
         let all: Vec<(&Dependency, f64)> = laid.list.iter().zip(tolerances).collect();
         let mut dependencies = Vec::new();
         for (dependency, tolerance) in all.iter().filter(is_mixed) {
@@ -163,9 +163,13 @@ fn place(places: &HashMap<i128, usize>, batch: &RecordBatch, column: usize, row:
 }
 
 /// Chases the published rows; none when no dependency can tell rows of a class apart.
-pub(crate) async fn chase(published: &DataFrame, source: &DataFrame, treatment: &Treatment) -> Result<Option<Chased>> {
-    let Some(mixed) = MixedDependencies::of(treatment) else { return Ok(None) };
-    let quasi: Vec<&QuasiColumn> = mixed.quasi.iter().map(|&at| &treatment.quasi[at]).collect();
+pub(crate) async fn chase(
+    published: &DataFrame,
+    source: &DataFrame,
+    bound_policy: &BoundPolicy,
+) -> Result<Option<Chased>> {
+    let Some(mixed) = MixedDependencies::of(bound_policy) else { return Ok(None) };
+    let quasi: Vec<&QuasiColumn> = mixed.quasi.iter().map(|&at| &bound_policy.quasi[at]).collect();
     let context = published.task_ctx();
     let memory = MemoryConsumer::new("Chase").register(context.memory_pool());
     let mut plains = Plains::new(mixed.plain.len());
@@ -201,7 +205,7 @@ pub(crate) async fn chase(published: &DataFrame, source: &DataFrame, treatment: 
     })
     .await
     .map_err(|error| Error::internal(format!("the chase failed: {error}")))?;
-    let mut keys = vec![content(&treatment.class_columns()).alias(CLASS), content(&label_columns).alias(LABEL)];
+    let mut keys = vec![content(&bound_policy.class_columns()).alias(CLASS), content(&label_columns).alias(LABEL)];
     keys.extend(mixed.plain_keys());
     let classes = published
         .clone()
@@ -223,13 +227,14 @@ pub(crate) async fn chase(published: &DataFrame, source: &DataFrame, treatment: 
         }
     }
     let seated = MemoryConsumer::new("Seating").register(context.memory_pool());
-    let width = treatment.quasi.len();
+    let width = bound_policy.quasi.len();
     let told = |batch: &RecordBatch| -> Result<Vec<(usize, usize)>> {
         let mut profiles = register.find(&mixed.quasi.iter().map(|&at| batch.column(at)).collect::<Vec<_>>())?;
         Ok(profiles.drain(..).enumerate().map(|(row, at)| (at, plains.read(batch, width, row))).collect())
     };
     let fits = |one: &Alike, profile: usize| knowledge.fitting(&view.labels[one.label], one.plain).contains(profile);
-    let seating = Seating::read(published, source, treatment, mixed.plain_keys(), &alike, &seated, told, fits).await?;
+    let seating =
+        Seating::read(published, source, bound_policy, mixed.plain_keys(), &alike, &seated, told, fits).await?;
     let (view, knowledge, seating, places) = tokio::task::spawn_blocking(move || {
         let places =
             seating.as_ref().map(|seating| seats::seats(&view, &seating.people, &seating.seats, seats::MAX_STEPS));
@@ -238,8 +243,8 @@ pub(crate) async fn chase(published: &DataFrame, source: &DataFrame, treatment: 
     .await
     .map_err(|error| Error::internal(format!("counting people failed: {error}")))?;
 
-    let k = u64::from(treatment.policy.privacy.k);
-    let mut counts = CrowdCounts::new(k, mixed.plain.len(), !treatment.rules(false).is_empty());
+    let k = u64::from(bound_policy.policy.privacy.k);
+    let mut counts = CrowdCounts::new(k, mixed.plain.len(), !bound_policy.rules(false).is_empty());
     let parted = MemoryConsumer::new("ChasedClasses").register(context.memory_pool());
     let mut start = 0;
     for class in alike.chunk_by(|one, next| one.class == next.class) {
@@ -252,8 +257,8 @@ pub(crate) async fn chase(published: &DataFrame, source: &DataFrame, treatment: 
         parted.try_resize(counts.size())?;
         start = end;
     }
-    let breaches = counts.breaches(published, &mixed, treatment).await?;
-    let withheld = treatment.quasi.iter().filter(|quasi| quasi.withheld);
+    let breaches = counts.breaches(published, &mixed, bound_policy).await?;
+    let withheld = bound_policy.quasi.iter().filter(|quasi| quasi.withheld);
     let found = Inferred {
         smallest: counts.smallest,
         classes: counts.crowds,
@@ -450,7 +455,7 @@ impl CrowdCounts {
         &mut self,
         published: &DataFrame,
         mixed: &MixedDependencies,
-        treatment: &Treatment,
+        bound_policy: &BoundPolicy,
     ) -> Result<BTreeMap<String, u64>> {
         let Some(parted) = self.parted.take().filter(|parted| !parted[0].is_empty()) else {
             return Ok(BTreeMap::new());
@@ -461,14 +466,14 @@ impl CrowdCounts {
         let array = |keys: Vec<i128>| Arc::new(Decimal128Array::from(keys).with_data_type(KEY)) as ArrayRef;
         let batch = RecordBatch::try_from_iter(names.zip(parted.into_iter().map(array)))?;
         let context = SessionContext::new_with_state(published.clone().into_parts().0);
-        let mut wanted = vec![content(&treatment.class_columns()).alias(CLASS)];
+        let mut wanted = vec![content(&bound_policy.class_columns()).alias(CLASS)];
         wanted.extend(mixed.plain_keys());
-        wanted.extend(treatment.sensitive.iter().map(|column| ident(&column.name)));
+        wanted.extend(bound_policy.sensitive.iter().map(|column| ident(&column.name)));
         let [on, of_crowd] = [&on, &of_crowd].map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
         let sets = context.read_batch(batch)?;
         let rows = published.clone().select(wanted)?.join(sets, JoinType::Inner, &on, &of_crowd, None)?;
-        let treatment = Arc::new(treatment.clone());
-        broken_rules(&InProcess, published, &rows, &treatment, &["crowd".to_owned()]).await
+        let bound_policy = Arc::new(bound_policy.clone());
+        broken_rules(&InProcess, published, &rows, &bound_policy, &["crowd".to_owned()]).await
     }
 }
 
@@ -477,8 +482,8 @@ impl CrowdCounts {
 pub(crate) enum Verdict {
     /// They may be published, as far as the dependencies are concerned.
     Publish(Option<Inferred>),
-    /// They may not; those that this treatment makes instead are to be looked at.
-    Withhold(Box<Treatment>),
+    /// They may not; those that this bound policy makes instead are to be looked at.
+    Withhold(Box<BoundPolicy>),
 }
 
 /// Chases rows that are about to be published.
@@ -486,19 +491,19 @@ pub(crate) enum Verdict {
 /// Repair is first of all an affair of the grouping, which keeps enough people together who fit each other's rows. What
 /// it could not see (other cells know more of a left side) is mended here: the columns on the right of dependencies are
 /// withheld, or those on the left where the right are published as they are. Nothing can be learnt of them then.
-pub(crate) async fn weigh(rows: &DataFrame, source: &DataFrame, treatment: &Treatment) -> Result<Verdict> {
-    let Some(Chased { found, telling }) = chase(rows, source, treatment).await? else {
+pub(crate) async fn weigh(rows: &DataFrame, source: &DataFrame, bound_policy: &BoundPolicy) -> Result<Verdict> {
+    let Some(Chased { found, telling }) = chase(rows, source, bound_policy).await? else {
         return Ok(Verdict::Publish(None));
     };
-    if found.is_exposed() && treatment.policy.privacy.inference == Inference::Repair {
-        let fresh = |column: &usize| !treatment.quasi[*column].withheld;
+    if found.is_exposed() && bound_policy.policy.privacy.inference == Inference::Repair {
+        let fresh = |column: &usize| !bound_policy.quasi[*column].withheld;
         let columns: Vec<usize> = telling.iter().copied().filter(fresh).collect();
         if !columns.is_empty() {
-            return Ok(Verdict::Withhold(Box::new(withhold(treatment, &columns)?)));
+            return Ok(Verdict::Withhold(Box::new(withhold(bound_policy, &columns)?)));
         }
     }
-    match judge(&found, treatment) {
-        Some(finding) if treatment.policy.privacy.inference == Inference::Warn => {
+    match judge(&found, bound_policy) {
+        Some(finding) if bound_policy.policy.privacy.inference == Inference::Warn => {
             tracing::warn!("inference: {}; privacy.inference = \"repair\" keeps them together", finding.message);
         }
         finding => Finding::refuse(finding.as_slice())?,
@@ -507,15 +512,16 @@ pub(crate) async fn weigh(rows: &DataFrame, source: &DataFrame, treatment: &Trea
 }
 
 /// What does not hold for a reader who knows the dependencies. What was not examined is a warning in the log.
-pub(crate) fn judge(found: &Inferred, treatment: &Treatment) -> Option<Finding> {
+pub(crate) fn judge(found: &Inferred, bound_policy: &BoundPolicy) -> Option<Finding> {
     if let Some(message) = found.undecided() {
         tracing::warn!("inference: {message}");
     }
-    found.finding(treatment.policy.privacy.k)
+    found.finding(bound_policy.policy.privacy.k)
 }
 
-/// The treatment that also withholds some quasi-identifiers.
-fn withhold(treatment: &Treatment, columns: &[usize]) -> Result<Treatment> {
-    let policy = treatment.policy.withholding(columns.iter().map(|&column| treatment.quasi[column].name.as_str()))?;
-    Treatment::resolve(Arc::new(policy), Arc::clone(&treatment.input), treatment.key.clone())
+/// The bound policy that also withholds some quasi-identifiers.
+fn withhold(bound_policy: &BoundPolicy, columns: &[usize]) -> Result<BoundPolicy> {
+    let policy =
+        bound_policy.policy.withholding(columns.iter().map(|&column| bound_policy.quasi[column].name.as_str()))?;
+    BoundPolicy::resolve(Arc::new(policy), Arc::clone(&bound_policy.input), bound_policy.key.clone())
 }

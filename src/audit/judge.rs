@@ -7,19 +7,19 @@ use datafusion::logical_expr::{ident, lit};
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
+use crate::binding::BoundPolicy;
 use crate::error::Result;
 use crate::measure::classification::Minority;
 use crate::published::content;
-use crate::treatment::Treatment;
 
 /// How often each label occurs in each published class: the classification metric, with so many rows suppressed.
 pub(crate) async fn classification(
     rows: &DataFrame,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     label: &str,
     suppressed: u64,
 ) -> Result<Option<f64>> {
-    let keys = vec![content(&treatment.class_columns()).alias("class"), ident(label).alias("label")];
+    let keys = vec![content(&bound_policy.class_columns()).alias("class"), ident(label).alias("label")];
     let commonest = rows
         .clone()
         .aggregate(keys, vec![count(lit(1)).alias("size")])?

@@ -23,9 +23,9 @@ use super::places::{Column, Values};
 use crate::attack::linkage::Linkage;
 use crate::attack::tally::Tally;
 use crate::attack::{Belief, Share};
+use crate::binding::{BoundPolicy, published_fields};
 use crate::error::{Error, Result};
-use crate::published::{Boxes, content_keys};
-use crate::treatment::{Treatment, published_fields};
+use crate::published::{BoxTree, content_keys};
 
 /// People of a public table by the classes that they fit.
 #[derive(Debug, Default)]
@@ -49,14 +49,19 @@ pub(crate) struct ClassIndex {
     /// Published rows of every class.
     pub(crate) rows: Vec<u64>,
     columns: Vec<Column>,
-    boxes: Boxes,
+    boxes: BoxTree,
 }
 
 impl Matching {
     /// Matches a public table, given its quasi-identifiers as the source has them, with the classes of a release.
-    pub async fn new(published: &DataFrame, public: &DataFrame, quasi: &[Expr], treatment: &Treatment) -> Result<Self> {
+    pub async fn new(
+        published: &DataFrame,
+        public: &DataFrame,
+        quasi: &[Expr],
+        bound_policy: &BoundPolicy,
+    ) -> Result<Self> {
         let public = public.clone().select(quasi.to_vec())?;
-        let classes = Arc::new(ClassIndex::read(published, treatment).await?);
+        let classes = Arc::new(ClassIndex::read(published, bound_policy).await?);
         let (names, rows) = (classes.names.clone(), classes.rows.clone());
         let none = vec![0; rows.len()];
         let mut tasks = JoinSet::new();
@@ -148,8 +153,8 @@ impl Matching {
 
 impl ClassIndex {
     /// Reads the classes of a release, to be asked about a public table that begins with its quasi-identifiers.
-    pub(crate) async fn read(published: &DataFrame, treatment: &Treatment) -> Result<Self> {
-        let keys = treatment.class_columns().iter().map(ident).collect();
+    pub(crate) async fn read(published: &DataFrame, bound_policy: &BoundPolicy) -> Result<Self> {
+        let keys = bound_policy.class_columns().iter().map(ident).collect();
         let classes = published.clone().aggregate(keys, vec![count(lit(1)).alias("__rows")])?;
         let schema = Arc::new(classes.schema().as_arrow().clone());
         let classes = concat_batches(&schema, &classes.collect().await?)?;
@@ -159,12 +164,12 @@ impl ClassIndex {
         let rows: Vec<u64> = sizes.values().iter().map(|&size| size as u64).collect();
         let mut columns = Vec::new();
         let mut first = 0;
-        for quasi in &treatment.quasi {
+        for quasi in &bound_policy.quasi {
             let width = published_fields(quasi).len();
             columns.push(Column::read(quasi, &classes.columns()[first..first + width])?);
             first += width;
         }
-        let boxes = Boxes::new(columns.iter().map(|column| column.extents.as_slice()).collect(), rows.len());
+        let boxes = BoxTree::new(columns.iter().map(|column| column.extents.as_slice()).collect(), rows.len());
         columns.iter_mut().for_each(|column| column.extents = Vec::new());
         Ok(Self { names, rows, columns, boxes })
     }
@@ -178,7 +183,7 @@ impl ClassIndex {
         for row in 0..batch.num_rows() {
             at.iter_mut().zip(&values).for_each(|(at, values)| *at = values.at[row]);
             fitting.clear();
-            self.boxes.holding(&at, |class| {
+            self.boxes.query_point(&at, |class| {
                 if self.columns.iter().zip(&values).all(|(column, values)| column.covers(class as usize, values, row)) {
                     fitting.push(class);
                 }
@@ -288,13 +293,13 @@ mod tests {
     }
 
     /// People by the rows of the classes that they fit.
-    fn found(people: &RecordBatch, classes: &RecordBatch, treatment: &Treatment) -> BTreeMap<Vec<u64>, u64> {
+    fn found(people: &RecordBatch, classes: &RecordBatch, bound_policy: &BoundPolicy) -> BTreeMap<Vec<u64>, u64> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let matching = runtime.block_on(async {
             let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(3));
             let (public, published) = (context.read_batch(people.clone()), context.read_batch(classes.clone()));
-            let quasi: Vec<Expr> = treatment.quasi.iter().map(|quasi| ident(&quasi.name)).collect();
-            Matching::new(&published.unwrap(), &public.unwrap(), &quasi, treatment).await.unwrap()
+            let quasi: Vec<Expr> = bound_policy.quasi.iter().map(|quasi| ident(&quasi.name)).collect();
+            Matching::new(&published.unwrap(), &public.unwrap(), &quasi, bound_policy).await.unwrap()
         });
         let mut found: BTreeMap<Vec<u64>, u64> = BTreeMap::new();
         found.insert(Vec::new(), matching.outside);
@@ -309,11 +314,11 @@ mod tests {
     }
 
     /// The same by asking every class of every person.
-    fn expected(people: &RecordBatch, classes: &RecordBatch, treatment: &Treatment) -> BTreeMap<Vec<u64>, u64> {
-        let columns = treatment.quasi.iter().zip(classes.columns());
+    fn expected(people: &RecordBatch, classes: &RecordBatch, bound_policy: &BoundPolicy) -> BTreeMap<Vec<u64>, u64> {
+        let columns = bound_policy.quasi.iter().zip(classes.columns());
         let shown: Vec<Published> =
             columns.map(|(quasi, array)| Published::read(quasi, std::slice::from_ref(array)).unwrap()).collect();
-        let columns = treatment.quasi.iter().zip(people.columns());
+        let columns = bound_policy.quasi.iter().zip(people.columns());
         let originals: Vec<Original> = columns.map(|(quasi, array)| Original::read(quasi, array).unwrap()).collect();
         let mut expected: BTreeMap<Vec<u64>, u64> = BTreeMap::new();
         for person in 0..people.num_rows() {
@@ -339,9 +344,9 @@ mod tests {
             classes.retain(|class| seen.insert(class.clone()));
             let people = public(&people);
             let policy = Policy::from_table(toml::from_str(POLICY).unwrap(), Path::new(".")).unwrap();
-            let treatment = Treatment::new(Arc::new(policy), people.schema()).unwrap();
+            let bound_policy = BoundPolicy::new(Arc::new(policy), people.schema()).unwrap();
             let classes = published(&classes, &people.schema());
-            prop_assert_eq!(found(&people, &classes, &treatment), expected(&people, &classes, &treatment));
+            prop_assert_eq!(found(&people, &classes, &bound_policy), expected(&people, &classes, &bound_policy));
         }
     }
 }

@@ -3,9 +3,9 @@
 
 use datafusion::arrow::array::{Array, ArrayRef};
 
+use crate::binding::QuasiColumn;
 use crate::error::Result;
 use crate::published::cover::{Original, Published};
-use crate::treatment::QuasiColumn;
 
 /// Published values of one quasi-identifier, and where they lie.
 #[derive(Debug)]

@@ -12,50 +12,50 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::buckets::{Buckets, Look, Shown};
 use super::matching::Matching;
 use crate::attack::linkage::Linkage;
-use crate::attack::overlap::Effort;
+use crate::attack::overlap::Budget;
 use crate::attack::{Belief, Bounds, Share};
+use crate::binding::BoundPolicy;
 use crate::error::Result;
 use crate::policy::Presence;
 use crate::published::content;
 use crate::source::public::Public;
-use crate::treatment::Treatment;
 use crate::verify::Finding;
 
 /// How much work the proof of one release may be.
-const EFFORT: Effort = Effort { bucket: 1 << 18, whole: usize::MAX, joint: 1 << 20 };
+const BUDGET_OF_ATTACK: Budget = Budget { bucket: 1 << 18, whole: usize::MAX, joint: 1 << 20 };
 
 /// Public people whose chance is outside the bounds, or cannot be told to be inside; and the risks of being linked.
 pub(crate) async fn verify(
     published: &DataFrame,
     public: &Public,
     context: &SessionContext,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
 ) -> Result<(Vec<Finding>, Linkage)> {
-    let Some(rule) = &treatment.policy.privacy.presence else { return Ok((Vec::new(), Linkage::default())) };
+    let Some(rule) = &bound_policy.policy.privacy.presence else { return Ok((Vec::new(), Linkage::default())) };
     let bounds = Bounds::new(rule.min, rule.max);
     let mut tested = Tested::default();
-    let linkage = if treatment.form().is_numbered() {
-        let people = people(public, context, treatment)?;
-        let slices = treatment.slices(&[]);
+    let linkage = if bound_policy.form().is_numbered() {
+        let people = people(public, context, bound_policy)?;
+        let slices = bound_policy.slices(&[]);
         let shown = Shown::One(published.clone());
-        let buckets = Buckets::read(&shown, treatment, &slices, Look::Quasi).await?;
+        let buckets = Buckets::read(&shown, bound_policy, &slices, Look::Quasi).await?;
         let fits = buckets.fit(&people).await?;
-        let (beliefs, strangers) = buckets.beliefs(&fits, EFFORT);
+        let (beliefs, strangers) = buckets.beliefs(&fits, BUDGET_OF_ATTACK);
         fits.crowds.iter().zip(&beliefs).for_each(|(crowd, belief)| tested.add(&bounds, belief, crowd.people));
         tested.add(&bounds, &Belief::Exact(Share::none()), fits.outside);
         tested.more = strangers;
         let people = buckets.people(&fits);
         tested.few = few(rule, &people);
-        tested.alike = alike(published, treatment, rule, &buckets.names()?, &people).await?;
+        tested.alike = alike(published, bound_policy, rule, &buckets.names()?, &people).await?;
         buckets.linkage(&fits)
     } else {
-        let matching = matching(published, public, context, treatment).await?;
+        let matching = matching(published, public, context, bound_policy).await?;
         matching.beliefs().iter().for_each(|(people, belief)| tested.add(&bounds, belief, *people));
         tested.add(&bounds, &Belief::Exact(Share::none()), matching.outside);
         let people = matching.people_of_class();
         tested.more = matching.rows.iter().zip(&people).map(|(rows, people)| rows.saturating_sub(*people)).sum();
         tested.few = few(rule, &people);
-        tested.alike = alike(published, treatment, rule, &matching.names, &people).await?;
+        tested.alike = alike(published, bound_policy, rule, &matching.names, &people).await?;
         matching.linkage()
     };
     Ok((tested.findings(rule), linkage))
@@ -122,14 +122,14 @@ fn few(rule: &Presence, people: &[u64]) -> u64 {
 /// Classes whose commonest sensitive value is that of too many of the people who fit, for every rule that asks.
 async fn alike(
     published: &DataFrame,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     rule: &Presence,
     names: &[i128],
     people: &[u64],
 ) -> Result<Vec<u64>> {
     let mut found = Vec::new();
     for rule in &rule.diversity {
-        let keys = vec![content(&treatment.class_columns()).alias("class"), ident(&rule.column).alias("value")];
+        let keys = vec![content(&bound_policy.class_columns()).alias("class"), ident(&rule.column).alias("value")];
         let commonest = published
             .clone()
             .aggregate(keys, vec![count(lit(1)).alias("size")])?
@@ -149,8 +149,9 @@ async fn alike(
 }
 
 /// The quasi-identifiers of the public table, as the source has them.
-pub(crate) fn people(public: &Public, context: &SessionContext, treatment: &Treatment) -> Result<DataFrame> {
-    let columns: Vec<_> = treatment.quasi.iter().map(|quasi| (quasi.name.clone(), quasi.data_type.clone())).collect();
+pub(crate) fn people(public: &Public, context: &SessionContext, bound_policy: &BoundPolicy) -> Result<DataFrame> {
+    let columns: Vec<_> =
+        bound_policy.quasi.iter().map(|quasi| (quasi.name.clone(), quasi.data_type.clone())).collect();
     Ok(public.frame(context).select(public.quasi(&columns)?)?)
 }
 
@@ -159,8 +160,9 @@ pub(crate) async fn matching(
     published: &DataFrame,
     public: &Public,
     context: &SessionContext,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
 ) -> Result<Matching> {
-    let columns: Vec<_> = treatment.quasi.iter().map(|quasi| (quasi.name.clone(), quasi.data_type.clone())).collect();
-    Matching::new(published, &public.frame(context), &public.quasi(&columns)?, treatment).await
+    let columns: Vec<_> =
+        bound_policy.quasi.iter().map(|quasi| (quasi.name.clone(), quasi.data_type.clone())).collect();
+    Matching::new(published, &public.frame(context), &public.quasi(&columns)?, bound_policy).await
 }

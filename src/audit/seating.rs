@@ -18,9 +18,9 @@ use futures::TryStreamExt;
 
 use super::places::{Column, Values};
 use crate::attack::seats::{People, Seat};
+use crate::binding::{BoundPolicy, published_fields};
 use crate::error::Result;
-use crate::published::{Boxes, content};
-use crate::treatment::{Treatment, published_fields};
+use crate::published::{BoxTree, content};
 
 /// Most places, pairs of people who are alike and rows that look alike, that are looked at.
 const MAX_PLACES: usize = 1 << 22;
@@ -58,18 +58,18 @@ impl Seating {
     pub(super) async fn read(
         published: &DataFrame,
         source: &DataFrame,
-        treatment: &Treatment,
+        bound_policy: &BoundPolicy,
         plain: Vec<Expr>,
         alike: &[Alike],
         memory: &MemoryReservation,
         mut told: impl FnMut(&RecordBatch) -> Result<Vec<(usize, usize)>>,
         fits: impl Fn(&Alike, usize) -> bool,
     ) -> Result<Option<Self>> {
-        if treatment.form().is_numbered() {
+        if bound_policy.form().is_numbered() {
             return Ok(None);
         }
-        let mut keys = vec![content(&treatment.class_columns()).alias("__class")];
-        keys.extend(treatment.class_columns().iter().map(ident));
+        let mut keys = vec![content(&bound_policy.class_columns()).alias("__class")];
+        keys.extend(bound_policy.class_columns().iter().map(ident));
         let classes = published.clone().aggregate(keys, vec![])?;
         let schema = Arc::new(classes.schema().as_arrow().clone());
         let classes = concat_batches(&schema, &classes.collect().await?)?;
@@ -77,12 +77,12 @@ impl Seating {
             classes.column(0).as_primitive::<Decimal128Type>().values().iter().copied().zip(0..).collect();
         let mut columns = Vec::new();
         let mut first = 1;
-        for quasi in &treatment.quasi {
+        for quasi in &bound_policy.quasi {
             let width = published_fields(quasi).len();
             columns.push(Column::read(quasi, &classes.columns()[first..first + width])?);
             first += width;
         }
-        let boxes = Boxes::new(columns.iter().map(|column| column.extents.as_slice()).collect(), classes.num_rows());
+        let boxes = BoxTree::new(columns.iter().map(|column| column.extents.as_slice()).collect(), classes.num_rows());
         let mut of_class: Vec<Vec<usize>> = vec![Vec::new(); classes.num_rows()];
         for (at, one) in alike.iter().enumerate() {
             if let Some(&class) = numbers.get(&one.class) {
@@ -90,7 +90,7 @@ impl Seating {
             }
         }
 
-        let mut wanted: Vec<Expr> = treatment.quasi.iter().map(|quasi| ident(&quasi.name)).collect();
+        let mut wanted: Vec<Expr> = bound_policy.quasi.iter().map(|quasi| ident(&quasi.name)).collect();
         wanted.extend(plain);
         let mut found: HashMap<Key, (u32, BTreeSet<usize>)> = HashMap::new();
         let mut places = 0;
@@ -103,7 +103,7 @@ impl Seating {
             for (row, (profile, plain)) in told.into_iter().enumerate() {
                 at.iter_mut().zip(&values).for_each(|(at, values)| *at = values.at[row]);
                 let mut classes = Vec::new();
-                boxes.holding(&at, |class| {
+                boxes.query_point(&at, |class| {
                     if columns.iter().zip(&values).all(|(column, values)| column.covers(class as usize, values, row)) {
                         classes.push(class);
                     }

@@ -1,4 +1,4 @@
-//! Several releases of the same people, held together: the figures of `throng attack --series`. Counts and shares, never who.
+//! OneOrMany releases of the same people, held together: the figures of `throng attack --series`. Counts and shares, never who.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::matching::ClassIndex;
 use crate::attack::series::{ClassValues, Exposure, Intersection, Sighting};
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::published::content_keys;
-use crate::treatment::Treatment;
 
 /// One release, and who was there.
 pub(crate) struct Night {
@@ -82,19 +82,19 @@ impl ColumnRelease {
 }
 
 /// Attacks releases in their order.
-pub(crate) async fn attack(nights: &[Night], treatment: &Treatment) -> Result<SeriesAttack> {
-    let k = treatment.policy.privacy.k;
+pub(crate) async fn attack(nights: &[Night], bound_policy: &BoundPolicy) -> Result<SeriesAttack> {
+    let k = bound_policy.policy.privacy.k;
     let mut found = SeriesAttack { k, releases: Vec::new(), sensitive: BTreeMap::new() };
     let mut columns: Vec<ColumnAttack> =
-        treatment.sensitive.iter().map(|column| ColumnAttack::new(&column.name)).collect();
+        bound_policy.sensitive.iter().map(|column| ColumnAttack::new(&column.name)).collect();
     for night in nights {
-        let index = ClassIndex::read(&night.published, treatment).await?;
-        let seen = Seen::read(night, &index, treatment.quasi.len()).await?;
+        let index = ClassIndex::read(&night.published, bound_policy).await?;
+        let seen = Seen::read(night, &index, bound_policy.quasi.len()).await?;
         let (rows, people) = (index.rows.iter().sum(), seen.people.len() as u64);
         found.releases.push(ComparedRelease { name: night.name.clone(), rows, people });
         for column in &mut columns {
-            let least = least_values(treatment, &column.name);
-            let exposure = column.observe(night, &index, &seen, treatment).await?;
+            let least = least_values(bound_policy, &column.name);
+            let exposure = column.observe(night, &index, &seen, bound_policy).await?;
             let empty = || ColumnExposure { least_values: least, releases: Vec::new() };
             let releases = &mut found.sensitive.entry(column.name.clone()).or_insert_with(empty).releases;
             releases.push(ColumnRelease::new(exposure, least, k));
@@ -104,8 +104,8 @@ pub(crate) async fn attack(nights: &[Night], treatment: &Treatment) -> Result<Se
 }
 
 /// The fewest different values that the policy lets a class have of a column: what one release promises.
-fn least_values(treatment: &Treatment, column: &str) -> u64 {
-    let rules = treatment.policy.privacy.l_diversity.iter().filter(|rule| rule.column == column);
+fn least_values(bound_policy: &BoundPolicy, column: &str) -> u64 {
+    let rules = bound_policy.policy.privacy.l_diversity.iter().filter(|rule| rule.column == column);
     rules.map(|rule| rule.l.ceil() as u64).max().unwrap_or(0).max(2)
 }
 
@@ -127,9 +127,9 @@ impl ColumnAttack {
         night: &Night,
         index: &ClassIndex,
         seen: &Seen,
-        treatment: &Treatment,
+        bound_policy: &BoundPolicy,
     ) -> Result<Exposure> {
-        let classes = self.class_values(&night.published, index, &treatment.class_columns()).await?;
+        let classes = self.class_values(&night.published, index, &bound_policy.class_columns()).await?;
         Ok(self.state.observe(Sighting { classes: &classes, crowds: &seen.crowds, people: &seen.people }))
     }
 

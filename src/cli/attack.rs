@@ -59,7 +59,7 @@ pub async fn run(arguments: Arguments) -> Result<()> {
     let public = match arguments.public.as_slice() {
         [] => None,
         [public] => Some(public.as_str()),
-        _ => super::misused("--public can be given several times with --series only"),
+        _ => super::usage_error("--public can be given several times with --series only"),
     };
     let found = run.attack(arguments.run_id.as_deref(), public, arguments.population).await;
     let found = found.map_err(|error| arguments.job.blame(error))?;

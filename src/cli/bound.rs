@@ -5,7 +5,7 @@ use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::sweep::refuse;
-use super::{JobArguments, Limits, print, say};
+use super::{JobArguments, Limits, eprint_line, print};
 use crate::error::{Error, Result};
 use crate::explore::{LossBound, Setting, Trials};
 
@@ -76,7 +76,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let mut found = Vec::new();
     for k in ks {
         if !quiet {
-            say(&format!("k = {k}"));
+            eprint_line(&format!("k = {k}"));
         }
         let setting = Setting::new(job.method.name, k);
         let bound = trials.bound(&rows, k, arguments.rounds).await.map_err(blame)?;

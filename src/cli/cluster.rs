@@ -12,7 +12,7 @@ use super::size;
 use crate::cluster::{Cluster, Executor, Scheduler, scheduler};
 use crate::error::Result;
 use crate::release::Engine;
-use crate::storage::TimeOut;
+use crate::storage::Timeout;
 
 /// Where the work is done.
 #[derive(Debug, Args)]
@@ -49,10 +49,10 @@ pub struct SchedulerArguments {
     advertise: String,
     /// How long an executor may be silent before its work is given to others; longer than its --heartbeat
     #[arg(long, env = "THRONG_EXECUTOR_TIMEOUT", value_name = "TIME", default_value = "20s")]
-    executor_timeout: TimeOut,
+    executor_timeout: Timeout,
     /// How long a driver may be silent before its job is called off
     #[arg(long, env = "THRONG_DRIVER_TIMEOUT", value_name = "TIME", default_value = "60s")]
-    driver_timeout: TimeOut,
+    driver_timeout: Timeout,
     /// Executors that must have come before /readyz says so
     #[arg(long, env = "THRONG_MIN_EXECUTORS", value_name = "N", default_value_t = 1)]
     min_executors: usize,
@@ -102,10 +102,10 @@ pub struct ExecutorArguments {
     concurrency: Option<u16>,
     /// How often it tells the scheduler that it is there
     #[arg(long, env = "THRONG_HEARTBEAT", value_name = "TIME", default_value = "5s")]
-    heartbeat: TimeOut,
+    heartbeat: Timeout,
     /// How long it waits for the scheduler at its start
     #[arg(long, env = "THRONG_SCHEDULER_PATIENCE", value_name = "TIME", default_value = "60s")]
-    patience: TimeOut,
+    patience: Timeout,
 }
 
 /// Runs a scheduler until the process is told to stop.
@@ -143,7 +143,7 @@ pub async fn execute(arguments: ExecutorArguments) -> Result<()> {
         spill_limit: arguments.spill_limit.map(|size| size.0),
         concurrency: arguments.concurrency.map_or(cores, usize::from),
         heartbeat: arguments.heartbeat.0,
-        patience: arguments.patience.0.max(Duration::from_secs(1)),
+        timeouts: arguments.patience.0.max(Duration::from_secs(1)),
     };
     executor.run().await
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Cli, misused, print, say};
+use super::{Cli, eprint_line, print, usage_error};
 use crate::error::{Result, unwritable};
 
 /// Print a script that lets a shell complete commands and flags
@@ -46,7 +46,7 @@ pub fn man(arguments: &Man, quiet: bool) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(failed)?;
         clap_mangen::generate_to(throng, folder).map_err(failed)?;
         if !quiet {
-            say(&format!("wrote manual pages to {}", folder.display()));
+            eprint_line(&format!("wrote manual pages to {}", folder.display()));
         }
         return Ok(());
     }
@@ -55,7 +55,7 @@ pub fn man(arguments: &Man, quiet: bool) -> Result<()> {
         None => throng,
         Some(name) => {
             let found = throng.find_subcommand(name).cloned();
-            found.unwrap_or_else(|| misused(&format!("there is no command `{name}`; `throng help` lists them all")))
+            found.unwrap_or_else(|| usage_error(&format!("there is no command `{name}`; `throng help` lists them all")))
         }
     };
     let mut page = Vec::new();

@@ -10,7 +10,7 @@ use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 
-use super::say;
+use super::eprint_line;
 use crate::error::{Error, Result, unwritable};
 use crate::generate::{Census, schema};
 
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
         })?;
     }
     if !quiet {
-        say(&format!("wrote {} rows to {}", arguments.rows, arguments.output.display()));
+        eprint_line(&format!("wrote {} rows to {}", arguments.rows, arguments.output.display()));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use datafusion::logical_expr::{LogicalPlanBuilder, ident};
 
-use super::{print, say};
+use super::{eprint_line, print};
 use crate::error::{Error, Result, reason, unwritable};
 use crate::explore::profile::{level_csv, profile};
 use crate::hierarchy::{InlineTree, LevelTree};
@@ -160,7 +160,7 @@ async fn build(data: &str, column: &str, output: Option<&Path>, quiet: bool) -> 
     let content = found.columns[0].hierarchy()?;
     write(output, content.as_bytes())?;
     if let (Some(path), false) = (output, quiet) {
-        say(&format!("{} is written; it may hold values of the data", path.display()));
+        eprint_line(&format!("{} is written; it may hold values of the data", path.display()));
     }
     Ok(())
 }

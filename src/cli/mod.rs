@@ -108,7 +108,7 @@ enum Command {
 
 impl Command {
     /// Whether it serves others until it is stopped.
-    fn is_a_role(&self) -> bool {
+    fn is_daemon(&self) -> bool {
         #[cfg(feature = "cluster")]
         return matches!(self, Self::Scheduler(_) | Self::Executor(_));
         #[cfg(not(feature = "cluster"))]
@@ -117,8 +117,8 @@ impl Command {
 
     /// Whether it can be left at any moment. A run and the roles of a cluster end by their own rules, a rollback is one
     /// step, and the others are done before anybody could ask them to stop.
-    fn can_be_left(&self) -> bool {
-        !self.is_a_role()
+    fn is_interruptible(&self) -> bool {
+        !self.is_daemon()
             && !matches!(
                 self,
                 Self::Run(_)
@@ -258,7 +258,7 @@ impl Limits {
 /// them than keep the cores busy; but those of a cluster's roles wait for each other, and must not run out.
 fn blocking_threads(command: &Command) -> usize {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    if command.is_a_role() { 512 } else { 2 * cores.max(2) }
+    if command.is_daemon() { 512 } else { 2 * cores.max(2) }
 }
 
 /// Runs the command that the arguments name.
@@ -268,7 +268,7 @@ pub fn main() -> ExitCode {
     let json = asks_for_json(&matches);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Some(fault) = faults::planted() {
-        say(&format!(
+        eprint_line(&format!(
             "warning: THRONG_TEST_FAULT plants the fault `{fault}`; nothing that this run makes is fit for use"
         ));
     }
@@ -283,11 +283,11 @@ pub fn main() -> ExitCode {
     let logging = {
         let _inside = runtime.enter();
         // Roles of a cluster have nothing but their logs to show.
-        let verbose = cli.verbose + u8::from(cli.command.is_a_role());
-        Logging::start(cli.log_format, verbose, cli.quiet).unwrap_or_else(|message| misused(&message))
+        let verbose = cli.verbose + u8::from(cli.command.is_daemon());
+        Logging::start(cli.log_format, verbose, cli.quiet).unwrap_or_else(|message| usage_error(&message))
     };
     let done = runtime.block_on(async {
-        if !cli.command.can_be_left() {
+        if !cli.command.is_interruptible() {
             return cli.command.run(cli.quiet).await;
         }
         // What it holds goes with it: spill folders, uploads, tasks.
@@ -312,7 +312,7 @@ fn asks_for_json(matches: &ArgMatches) -> bool {
 }
 
 /// Ends the command because it was called wrongly.
-fn misused(message: &str) -> ! {
+fn usage_error(message: &str) -> ! {
     Cli::command().error(clap::error::ErrorKind::InvalidValue, message).exit()
 }
 
@@ -340,7 +340,7 @@ fn exit_code(error: &Error) -> u8 {
 
 fn fail(error: &Error, json: bool) -> ExitCode {
     let code = exit_code(error);
-    say(&format!("error: {error}"));
+    eprint_line(&format!("error: {error}"));
     if json && !PRINTED.load(Ordering::Relaxed) {
         // The exit code tells of the failure if this one cannot be told.
         let _ = print_json(&Failure { error: error.kind().name(), exit_code: code, message: error.to_string() });
@@ -349,7 +349,7 @@ fn fail(error: &Error, json: bool) -> ExitCode {
 }
 
 /// Writes a line to standard error; nobody is left to tell when that fails.
-fn say(line: &str) {
+fn eprint_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

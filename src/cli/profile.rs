@@ -10,7 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::summary::{estimates, number};
 use super::table::table;
-use super::{Limits, print, say};
+use super::{Limits, eprint_line, print};
 use crate::error::{Error, Result};
 use crate::explore::profile::{Draft, Profile, Scan, profile_watched};
 use crate::policy::Role;
@@ -86,9 +86,9 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         let draft = Draft::new(&found, &arguments.data, path)?;
         draft.write(arguments.force)?;
         if !quiet {
-            say(&format!("{} is written; read its roles, then: throng run {}", path.display(), path.display()));
+            eprint_line(&format!("{} is written; read its roles, then: throng run {}", path.display(), path.display()));
             if !draft.hierarchies.is_empty() {
-                say(&format!(
+                eprint_line(&format!(
                     "its {} hierarchy files hold values of the data and can be read by you only; keep them as safe as the data",
                     draft.hierarchies.len()
                 ));

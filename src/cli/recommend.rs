@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use super::sweep::{method, refuse};
-use super::{JobArguments, Limits, print, say};
+use super::{JobArguments, Limits, eprint_line, print};
 use crate::error::{Error, Result};
 use crate::explore::{Setting, Trials};
 use crate::measure::interval::{Interval, mean_interval};
@@ -90,7 +90,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         for k in sizes {
             let setting = Setting::new(method, k);
             if !quiet {
-                say(&format!("k = {k}, {}", setting.name()));
+                eprint_line(&format!("k = {k}, {}", setting.name()));
             }
             let (mut losses, mut suppressed, mut refused) = (Vec::new(), 0.0, 0);
             for rows in &samples {

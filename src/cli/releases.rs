@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::stores::StoreArguments;
 use super::table::table;
-use super::{print, print_json, say};
+use super::{eprint_line, print, print_json};
 use crate::error::{Error, Result};
-use crate::release::{collect_garbage, latest_run, releases, roll_back};
+use crate::release::{self, collect_garbage, latest_run, releases};
 use crate::storage::local_path;
 
 /// List the releases of a sink, oldest first; the one that readers see is marked
@@ -108,12 +108,12 @@ pub async fn list(arguments: Releases) -> Result<()> {
 
 /// Makes an earlier release the newest.
 pub async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
-    roll_back(&arguments.stores.open(&arguments.sink)?, &arguments.run_id).await?;
+    release::rollback(&arguments.stores.open(&arguments.sink)?, &arguments.run_id).await?;
     if arguments.json {
         return print_json(&json!({ "run": arguments.run_id }));
     }
     if !quiet {
-        say(&format!("readers of {} now see run `{}`", arguments.sink.display(), arguments.run_id));
+        eprint_line(&format!("readers of {} now see run `{}`", arguments.sink.display(), arguments.run_id));
     }
     Ok(())
 }
@@ -138,8 +138,8 @@ pub async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
         }
         let verb = if arguments.dry_run { "would be removed" } else { "removed" };
         match found.len() {
-            0 => say(&format!("{}: there is nothing to remove", arguments.sink.display())),
-            files => say(&format!("{files} files, {} {verb}", bytesize::ByteSize(bytes))),
+            0 => eprint_line(&format!("{}: there is nothing to remove", arguments.sink.display())),
+            files => eprint_line(&format!("{files} files, {} {verb}", bytesize::ByteSize(bytes))),
         }
     }
     Ok(())

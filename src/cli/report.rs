@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::de::DeserializeOwned;
 
-use super::{Limits, say};
+use super::{Limits, eprint_line};
 use crate::error::{Error, Result, reason, unwritable};
 use crate::explore::Trial;
 use crate::policy::Job;
@@ -71,7 +71,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     };
     std::fs::write(&arguments.output, report.html()).map_err(|error| unwritable(&arguments.output, &error))?;
     if !quiet {
-        say(&format!("{} is written", arguments.output.display()));
+        eprint_line(&format!("{} is written", arguments.output.display()));
     }
     Finding::refuse(&report.findings)
 }

@@ -10,13 +10,13 @@ use serde::Serialize;
 use tracing::field::Empty;
 use tracing::{Instrument, info_span};
 
-use super::{JobArguments, Limits, exit_code, print, print_json, say, summary};
+use super::{JobArguments, Limits, eprint_line, exit_code, print, print_json, summary};
 use crate::error::{Error, Result};
 use crate::release::{Manifest, Outcome, Phase, Run, RunOptions};
 use crate::storage::local_path;
 use crate::telemetry::metrics::Ended;
 use crate::telemetry::progress::Progress;
-use crate::telemetry::tally::{Effort, Tally};
+use crate::telemetry::tally::{ResourceUsage, Tally};
 
 /// Anonymise a dataset and publish the verified result
 ///
@@ -76,7 +76,7 @@ struct Report<'a> {
     manifest: &'a Manifest,
     /// Whether the release was there before this run.
     done_before: bool,
-    effort: &'a Effort,
+    effort: &'a ResourceUsage,
 }
 
 /// Runs the job, and tells how it went.
@@ -152,13 +152,16 @@ async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(O
 }
 
 /// Shows a release to whoever asked for it.
-fn show(arguments: &Arguments, quiet: bool, outcome: &Outcome, sink: &str, effort: &Effort) -> Result<()> {
+fn show(arguments: &Arguments, quiet: bool, outcome: &Outcome, sink: &str, effort: &ResourceUsage) -> Result<()> {
     let (manifest, times, done_before) = match outcome {
         Outcome::Released(manifest, times) => (manifest.as_ref(), times.as_slice(), false),
         Outcome::AlreadyDone(manifest) => (manifest.as_ref(), [].as_slice(), true),
     };
     if done_before && !quiet {
-        say(&format!("run `{}` has been released before ({}); nothing to do", manifest.run, manifest.committed));
+        eprint_line(&format!(
+            "run `{}` has been released before ({}); nothing to do",
+            manifest.run, manifest.committed
+        ));
     }
     if arguments.json {
         return print_json(&Report { manifest, done_before, effort });

@@ -5,7 +5,7 @@ use clap::Args;
 
 use crate::error::Result;
 use crate::policy::Job;
-use crate::storage::{Location, StoreOptions, Stores, TimeOut};
+use crate::storage::{Location, StoreOptions, Stores, Timeout};
 
 /// Patience with object stores.
 #[derive(Debug, Args)]
@@ -15,13 +15,13 @@ pub(super) struct StoreArguments {
     store_retries: Option<u32>,
     /// How long a request is tried again, for example 3m, which is the default
     #[arg(long, env = "THRONG_STORE_RETRY_TIMEOUT", value_name = "TIME", help_heading = "Object stores")]
-    store_retry_timeout: Option<TimeOut>,
+    store_retry_timeout: Option<Timeout>,
     /// How long one request may take, for example 30s, which is the default
     #[arg(long, env = "THRONG_STORE_REQUEST_TIMEOUT", value_name = "TIME", help_heading = "Object stores")]
-    store_request_timeout: Option<TimeOut>,
+    store_request_timeout: Option<Timeout>,
     /// How long a connection may take to come about, for example 5s, which is the default
     #[arg(long, env = "THRONG_STORE_CONNECT_TIMEOUT", value_name = "TIME", help_heading = "Object stores")]
-    store_connect_timeout: Option<TimeOut>,
+    store_connect_timeout: Option<Timeout>,
 }
 
 impl StoreArguments {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use comfy_table::{CellAlignment, Table};
 
-use super::{JobArguments, Limits, print, say};
+use super::{JobArguments, Limits, eprint_line, print};
 use crate::error::{Error, Result, unwritable};
 use crate::explore::{Setting, Trial, Trials};
 use crate::measure::wilcoxon::signed_rank;
@@ -80,7 +80,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     for mut setting in settings(&methods, &arguments.k, &arguments.w_utility) {
         setting.l_is_k = arguments.l_is_k;
         if !quiet {
-            say(&format!("k = {}, {}", setting.k, setting.name()));
+            eprint_line(&format!("k = {}, {}", setting.k, setting.name()));
         }
         found.push(trials.run(&rows, setting).await.map_err(blame)?);
     }

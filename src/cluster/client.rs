@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::write::unique_name;
 
 /// How often the scheduler is asked for the state of a job.
-const PACE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long the scheduler may be out of reach while a job runs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,7 +49,7 @@ pub struct Client {
     host: String,
     port: u16,
     /// Last words about jobs that are on their way.
-    farewells: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    pending_cancellations: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
 fn away(host: &str, port: u16, error: impl std::fmt::Display) -> Error {
@@ -67,13 +67,16 @@ impl Client {
         let connection = SchedulerGrpcClient::new(channel)
             .max_encoding_message_size(MAX_MESSAGE_BYTES)
             .max_decoding_message_size(MAX_MESSAGE_BYTES);
-        Ok(Self { connection, host: host.to_owned(), port, farewells: Arc::default() })
+        Ok(Self { connection, host: host.to_owned(), port, pending_cancellations: Arc::default() })
     }
 
     /// Waits until the scheduler knows of every job that has been given up.
     pub async fn settle(&self) {
-        let farewells = self.farewells.lock().map(|mut farewells| std::mem::take(&mut *farewells));
-        futures::future::join_all(farewells.unwrap_or_default()).await;
+        let pending_cancellations = self
+            .pending_cancellations
+            .lock()
+            .map(|mut pending_cancellations| std::mem::take(&mut *pending_cancellations));
+        futures::future::join_all(pending_cancellations.unwrap_or_default()).await;
     }
 
     /// Submits a plan.
@@ -184,9 +187,9 @@ impl Job {
                     }
                 }
                 Err(status) if unheard >= PATIENCE => return Err(self.client.refused(&status)),
-                Err(_) => unheard += PACE,
+                Err(_) => unheard += POLL_INTERVAL,
             }
-            tokio::time::sleep(PACE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -254,8 +257,8 @@ impl Drop for Job {
                 }
                 let _ = connection.clean_job_data(CleanJobDataParams { job_id, remove_stage_ids: Vec::new() }).await;
             });
-            if let Ok(mut farewells) = self.client.farewells.lock() {
-                farewells.push(farewell);
+            if let Ok(mut pending_cancellations) = self.client.pending_cancellations.lock() {
+                pending_cancellations.push(farewell);
             }
         }
     }

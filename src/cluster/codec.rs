@@ -12,11 +12,11 @@ use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConve
 
 use super::guard::{Border, GuardExec};
 use super::survey::SurveyExec;
-use crate::codec::{AnonymizeCodec, decode_treatment, encode_treatment};
+use crate::binding::BoundPolicy;
+use crate::codec::{AnonymizeCodec, decode_bound_policy, encode_bound_policy};
 use crate::error::Error;
 use crate::operator::{ASSIGN_CELL, AnonymizeExec};
 use crate::storage::Uploads;
-use crate::treatment::Treatment;
 use crate::verify::{Sent, is_function, receive_aggregate, receive_function, receive_node, send_function, send_node};
 use crate::write::{CollapseExec, PublishedOrder, Target, WriteExec};
 
@@ -40,18 +40,18 @@ const VERIFY: u8 = 6;
 fn put(sent: Sent<'_>, buffer: &mut Vec<u8>) -> Result<()> {
     buffer.extend((sent.bytes.len() as u32).to_le_bytes());
     buffer.extend(sent.bytes);
-    sent.treatment.map_or(Ok(()), |treatment| encode_treatment(treatment, buffer))
+    sent.bound_policy.map_or(Ok(()), |bound_policy| encode_bound_policy(bound_policy, buffer))
 }
 
 /// Reads what [`put`] has written.
-fn split(buffer: &[u8]) -> Result<(&[u8], Option<Treatment>)> {
+fn split(buffer: &[u8]) -> Result<(&[u8], Option<BoundPolicy>)> {
     let parts = buffer.split_first_chunk().and_then(|(length, rest)| {
         let length = u32::from_le_bytes(*length) as usize;
         rest.split_at_checked(length)
     });
     let (bytes, policy) = parts.ok_or_else(|| broken("a part of a verification is cut off").into_datafusion())?;
-    let treatment = if policy.is_empty() { None } else { Some(decode_treatment(policy)?) };
-    Ok((bytes, treatment))
+    let bound_policy = if policy.is_empty() { None } else { Some(decode_bound_policy(policy)?) };
+    Ok((bytes, bound_policy))
 }
 
 fn broken(what: impl std::fmt::Display) -> Error {
@@ -80,8 +80,8 @@ impl PhysicalExtensionCodec for ClusterCodec {
                 let Some((ceiling, buffer)) = buffer.split_first_chunk() else {
                     return Err(broken("a survey has no ceiling").into_datafusion());
                 };
-                let treatment = Arc::new(decode_treatment(buffer)?);
-                Ok(Arc::new(SurveyExec::new(only(inputs)?, treatment, u64::from_le_bytes(*ceiling))))
+                let bound_policy = Arc::new(decode_bound_policy(buffer)?);
+                Ok(Arc::new(SurveyExec::new(only(inputs)?, bound_policy, u64::from_le_bytes(*ceiling))))
             }
             WRITE => {
                 let target: Target = serde_json::from_slice(buffer).map_err(|error| broken(error).into_datafusion())?;
@@ -98,8 +98,8 @@ impl PhysicalExtensionCodec for ClusterCodec {
                 Ok(Arc::new(collapse))
             }
             VERIFY => {
-                let (bytes, treatment) = split(buffer)?;
-                receive_node(bytes, only(inputs)?, treatment).map_err(Error::into_datafusion)
+                let (bytes, bound_policy) = split(buffer)?;
+                receive_node(bytes, only(inputs)?, bound_policy).map_err(Error::into_datafusion)
             }
             other => Err(broken(format!("node {other} is not known")).into_datafusion()),
         }
@@ -117,7 +117,7 @@ impl PhysicalExtensionCodec for ClusterCodec {
         } else if let Some(survey) = node.downcast_ref::<SurveyExec>() {
             buffer.push(SURVEY);
             buffer.extend(survey.ceiling().to_le_bytes());
-            encode_treatment(survey.treatment(), buffer)
+            encode_bound_policy(survey.bound_policy(), buffer)
         } else if let Some(write) = node.downcast_ref::<WriteExec>() {
             buffer.push(WRITE);
             serde_json::to_writer(buffer, write.target()).map_err(|error| broken(error).into_datafusion())
@@ -149,8 +149,8 @@ impl PhysicalExtensionCodec for ClusterCodec {
         match name {
             ASSIGN_CELL => self.anonymize.try_decode_udf(name, buffer),
             _ if is_function(name) => {
-                let (bytes, treatment) = split(buffer)?;
-                receive_function(bytes, treatment).map(Arc::new).map_err(Error::into_datafusion)
+                let (bytes, bound_policy) = split(buffer)?;
+                receive_function(bytes, bound_policy).map(Arc::new).map_err(Error::into_datafusion)
             }
             _ => self.ballista.try_decode_udf(name, buffer),
         }

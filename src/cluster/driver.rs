@@ -16,13 +16,13 @@ use url::Url;
 
 use super::client::Client;
 use super::guard::guarded;
-use super::places::{Places, settings};
 use super::progress::RemoteExec;
+use super::store_config::{StoreConfigs, settings};
 use super::survey::SurveyExec;
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
-use crate::release::{Engine, Place, Watch, known_rows};
+use crate::release::{Engine, StoreLocation, Watch, known_rows};
 use crate::survey::{Merged, Survey, first_ceiling, merge_pieces};
-use crate::treatment::Treatment;
 
 /// Partitions of a plan when nobody says: enough to keep a few executors busy to the end.
 const PARTITIONS: usize = 16;
@@ -68,7 +68,7 @@ impl Cluster {
         self.client.get_or_try_init(|| Client::connect(&self.host, self.port)).await
     }
 
-    async fn work_off(
+    async fn execute_plan(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         (name, rows): (&str, u64),
@@ -114,11 +114,11 @@ impl Engine for Cluster {
         1 + usize::from(self.client.initialized())
     }
 
-    fn configure(&self, _config: SessionConfig, places: &[Place]) -> Result<SessionConfig> {
+    fn configure(&self, _config: SessionConfig, places: &[StoreLocation]) -> Result<SessionConfig> {
         // One partition a task: memory is given out by the task, and a lost task is then one partition lost.
         let one = (BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK, 1);
         let mut config = settings().with_target_partitions(PARTITIONS).set_usize(one.0, one.1);
-        config.options_mut().extensions.insert(Places::new(places)?);
+        config.options_mut().extensions.insert(StoreConfigs::new(places)?);
         Ok(config)
     }
 
@@ -126,17 +126,17 @@ impl Engine for Cluster {
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: &SessionContext,
-        treatment: Arc<Treatment>,
+        bound_policy: Arc<BoundPolicy>,
         cell_rows: usize,
         watch: &Watch<'_>,
     ) -> Result<Survey> {
         let (schema, rows) = (plan.schema(), known_rows(&plan));
         let mut ceiling = first_ceiling(rows);
         loop {
-            let survey = Arc::new(SurveyExec::new(Arc::clone(&plan), Arc::clone(&treatment), ceiling));
-            let batches = self.work_off(survey, ("survey", rows), context, watch).await?;
+            let survey = Arc::new(SurveyExec::new(Arc::clone(&plan), Arc::clone(&bound_policy), ceiling));
+            let batches = self.execute_plan(survey, ("survey", rows), context, watch).await?;
             let pieces = batches.iter().flat_map(|batch| batch.column(0).as_binary::<i32>().iter().flatten());
-            match merge_pieces(Arc::clone(&treatment), Arc::clone(&schema), pieces, cell_rows).await? {
+            match merge_pieces(Arc::clone(&bound_policy), Arc::clone(&schema), pieces, cell_rows).await? {
                 Merged::Survey(survey) => return Ok(*survey),
                 Merged::Short(higher) => {
                     tracing::info!("many rows are alike: the survey is taken again with a larger sample");
@@ -154,17 +154,17 @@ impl Engine for Cluster {
         context: &SessionContext,
         watch: &Watch<'_>,
     ) -> Result<Vec<RecordBatch>> {
-        self.work_off(plan, (name, rows), context, watch).await
+        self.execute_plan(plan, (name, rows), context, watch).await
     }
 
     fn explain(
         &self,
         survey: Arc<dyn ExecutionPlan>,
         write: Arc<dyn ExecutionPlan>,
-        treatment: &Arc<Treatment>,
+        bound_policy: &Arc<BoundPolicy>,
         context: &SessionContext,
     ) -> Result<Option<String>> {
-        let survey = Arc::new(SurveyExec::new(survey, Arc::clone(treatment), u64::MAX));
+        let survey = Arc::new(SurveyExec::new(survey, Arc::clone(bound_policy), u64::MAX));
         let text = Self::stages("survey", survey, context)? + &Self::stages("group", write, context)?;
         Ok(Some(format!("cluster: {self}\n{text}")))
     }

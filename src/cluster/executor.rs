@@ -19,8 +19,8 @@ use tokio::net::TcpListener;
 
 use super::MAX_MESSAGE_BYTES;
 use super::codec::ClusterCodec;
-use super::places::{runtime, settings};
 use super::scheduler::failed;
+use super::store_config::{runtime, settings};
 use crate::error::{Error, Result, reason};
 use crate::release::SpillFolder;
 use crate::write::unique_name;
@@ -53,7 +53,7 @@ pub struct Executor {
     /// How often it tells the scheduler that it is there.
     pub heartbeat: Duration,
     /// How long it waits for the scheduler at its start.
-    pub patience: Duration,
+    pub timeouts: Duration,
 }
 
 impl Executor {
@@ -85,7 +85,7 @@ impl Executor {
             grpc_port: self.task_port,
             scheduler_host: self.scheduler.clone(),
             scheduler_port: self.scheduler_port,
-            scheduler_connect_timeout_seconds: self.patience.as_secs() as u16,
+            scheduler_connect_timeout_seconds: self.timeouts.as_secs() as u16,
             vcores: self.concurrency,
             task_scheduling_policy: TaskSchedulingPolicy::PushStaged,
             work_dir: Some(work_dir),

@@ -23,10 +23,10 @@ pub mod codec;
 pub mod driver;
 pub mod executor;
 pub mod guard;
-pub mod places;
 pub mod progress;
 pub mod scheduler;
 mod slots;
+pub mod store_config;
 pub mod survey;
 
 pub use driver::Cluster;

@@ -75,10 +75,10 @@ impl Progress {
 type Server = SchedulerServer<LogicalPlanNode, PhysicalPlanNode>;
 
 /// The scheduler, and when it was asked about which job.
-struct Desk {
+struct ProgressService {
     scheduler: Server,
     asked: Mutex<HashMap<JobId, Asked>>,
-    patience: Patience,
+    timeouts: Timeouts,
 }
 
 /// When a scheduler was first and last asked about a job.
@@ -90,7 +90,7 @@ struct Asked {
 
 /// How long others may be silent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct Timeouts {
     /// Executors, before they count as gone. A job waits twice as long for one to come.
     pub(super) executors: Duration,
     /// Drivers, before their jobs are called off.
@@ -102,7 +102,7 @@ const ROUND: Duration = Duration::from_secs(1);
 
 /// Answers `GET /progress/<job>` until the process ends, and calls off jobs whose drivers have been silent, or that have had
 /// no executor, for long.
-pub(super) async fn serve(address: SocketAddr, scheduler: Server, patience: Patience) -> Result<()> {
+pub(super) async fn serve(address: SocketAddr, scheduler: Server, timeouts: Timeouts) -> Result<()> {
     let taken = |error: std::io::Error| {
         let why = crate::error::reason(&error);
         Error::resources(format!(
@@ -110,28 +110,28 @@ pub(super) async fn serve(address: SocketAddr, scheduler: Server, patience: Pati
         ))
     };
     let listener = TcpListener::bind(address).await.map_err(taken)?;
-    let desk = Arc::new(Desk { scheduler, asked: Mutex::default(), patience });
-    let routes = Router::new().route("/progress/{job}", get(tell)).with_state(Arc::clone(&desk));
+    let service = Arc::new(ProgressService { scheduler, asked: Mutex::default(), timeouts });
+    let routes = Router::new().route("/progress/{job}", get(tell)).with_state(Arc::clone(&service));
     tokio::select! {
         ended = axum::serve(listener, routes).into_future() => Ok(ended?),
-        () = desk.call_off_the_forsaken() => Ok(()),
+        () = service.cancel_orphaned_jobs() => Ok(()),
     }
 }
 
-impl Desk {
+impl ProgressService {
     /// Never ends.
-    async fn call_off_the_forsaken(&self) {
-        let mut deserted: Option<Instant> = None;
+    async fn cancel_orphaned_jobs(&self) {
+        let mut no_executors_since: Option<Instant> = None;
         loop {
             tokio::time::sleep(ROUND).await;
-            deserted = match self.alive().await {
-                0 => deserted.or(Some(Instant::now())),
+            no_executors_since = match self.alive().await {
+                0 => no_executors_since.or(Some(Instant::now())),
                 _ => None,
             };
             let mut forsaken = Vec::new();
             if let Ok(mut asked) = self.asked.lock() {
                 asked.retain(|job, times| {
-                    let why = self.patience.ends(*times, deserted);
+                    let why = self.timeouts.ends(*times, no_executors_since);
                     forsaken.extend(why.map(|why| (job.clone(), why)));
                     why.is_none()
                 });
@@ -150,15 +150,15 @@ impl Desk {
     async fn alive(&self) -> usize {
         let known = self.scheduler.state.executor_manager.get_executors_state().await.unwrap_or_default();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let lately = |heard: &Duration| now.saturating_sub(*heard) < self.patience.executors;
+        let lately = |heard: &Duration| now.saturating_sub(*heard) < self.timeouts.executors;
         known.iter().filter(|(_, heard, _)| heard.as_ref().is_some_and(lately)).count()
     }
 }
 
-impl Patience {
-    /// Why a job is to be called off, if it is; `deserted` tells since when there has been no executor.
-    fn ends(&self, asked: Asked, deserted: Option<Instant>) -> Option<&'static str> {
-        let waits = deserted.map_or(Duration::ZERO, |since| since.max(asked.first).elapsed());
+impl Timeouts {
+    /// Why a job is to be called off, if it is; `no_executors_since` tells since when there has been no executor.
+    fn ends(&self, asked: Asked, no_executors_since: Option<Instant>) -> Option<&'static str> {
+        let waits = no_executors_since.map_or(Duration::ZERO, |since| since.max(asked.first).elapsed());
         if asked.last.elapsed() >= self.drivers {
             Some("its driver has gone")
         } else if waits >= 2 * self.executors {
@@ -169,15 +169,18 @@ impl Patience {
     }
 }
 
-async fn tell(State(desk): State<Arc<Desk>>, Path(job): Path<String>) -> Result<Json<Progress>, StatusCode> {
+async fn tell(
+    State(service): State<Arc<ProgressService>>,
+    Path(job): Path<String>,
+) -> Result<Json<Progress>, StatusCode> {
     let job = JobId::from(job);
-    let running = desk.scheduler.state.task_manager.get_running_job_cache();
+    let running = service.scheduler.state.task_manager.get_running_job_cache();
     let found = running.get(&job).ok_or(StatusCode::NOT_FOUND)?;
-    if let Ok(mut asked) = desk.asked.lock() {
+    if let Ok(mut asked) = service.asked.lock() {
         let now = Instant::now();
         asked.entry(job).or_insert(Asked { first: now, last: now }).last = now;
     }
-    let mut progress = Progress { alive: desk.alive().await, ..Progress::default() };
+    let mut progress = Progress { alive: service.alive().await, ..Progress::default() };
     let graph = found.execution_graph.read().await;
     graph.stages().values().for_each(|stage| progress.add(stage));
     Ok(Json(progress))
@@ -194,7 +197,7 @@ async fn ask(host: &str, port: u16, job: &str) -> Option<Progress> {
 }
 
 /// How often the scheduler is asked.
-const PACE: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Stands for a job on the cluster: a plan without rows, whose metrics tell how many have been worked off there.
 #[derive(Debug)]
@@ -219,14 +222,14 @@ impl RemoteExec {
 
     /// Follows a job of so many rows. It never ends: whoever waits for the job stops it.
     pub(super) async fn follow(&self, host: &str, port: u16, job: &str, rows: u64) {
-        let (mut last, mut deserted) = (Progress::default(), false);
+        let (mut last, mut no_executors_since) = (Progress::default(), false);
         loop {
-            tokio::time::sleep(PACE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let Some(progress) = ask(host, port, job).await else { continue };
-            if progress.alive == 0 && !deserted {
+            if progress.alive == 0 && !no_executors_since {
                 tracing::warn!(job, "the cluster has no executor; the job waits for one, but not for ever");
             }
-            deserted = progress.alive == 0;
+            no_executors_since = progress.alive == 0;
             let done = (progress.share() * rows as f64) as usize;
             self.rows.add(done.saturating_sub(self.rows.value()));
             if progress != last {
@@ -293,14 +296,14 @@ mod tests {
 
     #[test]
     fn jobs_are_called_off_without_a_driver_or_for_long_without_executors() {
-        let patience = Patience { executors: Duration::from_secs(10), drivers: Duration::from_secs(30) };
+        let timeouts = Timeouts { executors: Duration::from_secs(10), drivers: Duration::from_secs(30) };
         let now = Instant::now();
         let ago = |seconds| now.checked_sub(Duration::from_secs(seconds)).unwrap();
         let asked = |first, last| Asked { first: ago(first), last: ago(last) };
-        assert_eq!(patience.ends(asked(100, 1), None), None);
-        assert!(patience.ends(asked(100, 31), None).unwrap().contains("driver"));
-        assert!(patience.ends(asked(100, 1), Some(ago(21))).unwrap().contains("executor"));
-        assert_eq!(patience.ends(asked(100, 1), Some(ago(15))), None, "one may still come");
-        assert_eq!(patience.ends(asked(5, 1), Some(ago(500))), None, "the job is new");
+        assert_eq!(timeouts.ends(asked(100, 1), None), None);
+        assert!(timeouts.ends(asked(100, 31), None).unwrap().contains("driver"));
+        assert!(timeouts.ends(asked(100, 1), Some(ago(21))).unwrap().contains("executor"));
+        assert_eq!(timeouts.ends(asked(100, 1), Some(ago(15))), None, "one may still come");
+        assert_eq!(timeouts.ends(asked(5, 1), Some(ago(500))), None, "the job is new");
     }
 }

@@ -16,9 +16,9 @@ use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 use tokio::net::TcpListener;
 
 use super::codec::ClusterCodec;
-use super::places::{session, settings};
-use super::progress::Patience;
+use super::progress::Timeouts;
 use super::slots::accounted;
+use super::store_config::{session, settings};
 use super::{MAX_MESSAGE_BYTES, progress};
 use crate::error::{Error, Result, reason};
 
@@ -61,8 +61,8 @@ impl Scheduler {
         let cluster = accounted(&cluster);
         let server = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await.map_err(failed)?;
         let told = SocketAddr::new(self.bind, progress_port(self.port));
-        let patience = Patience { executors: self.executor_timeout, drivers: self.driver_timeout };
-        let progress = progress::serve(told, server.clone(), patience);
+        let timeouts = Timeouts { executors: self.executor_timeout, drivers: self.driver_timeout };
+        let progress = progress::serve(told, server.clone(), timeouts);
         tracing::info!(%address, "the scheduler listens");
         tokio::select! {
             ended = start_grpc_service_with_listener(listener, server) => ended.map_err(failed),

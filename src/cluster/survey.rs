@@ -13,17 +13,17 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, stream};
 
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::plan::{unary_plan, unary_properties};
 use crate::survey::survey_partition;
-use crate::treatment::Treatment;
 
 /// Surveys its input.
 #[derive(Debug)]
 pub struct SurveyExec {
     /// The quasi-identifiers, then the sensitive columns.
     input: Arc<dyn ExecutionPlan>,
-    treatment: Arc<Treatment>,
+    bound_policy: Arc<BoundPolicy>,
     /// The hash below which rows are sampled.
     ceiling: u64,
     properties: Arc<PlanProperties>,
@@ -31,18 +31,18 @@ pub struct SurveyExec {
 
 impl SurveyExec {
     /// A survey of a plan whose columns are the quasi-identifiers, then the sensitive ones. Rows below a hash are sampled.
-    pub fn new(input: Arc<dyn ExecutionPlan>, treatment: Arc<Treatment>, ceiling: u64) -> Self {
+    pub fn new(input: Arc<dyn ExecutionPlan>, bound_policy: Arc<BoundPolicy>, ceiling: u64) -> Self {
         let properties = unary_properties(&input, schema(), EmissionType::Final);
-        Self { input, treatment, ceiling, properties }
+        Self { input, bound_policy, ceiling, properties }
     }
 
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> DataFusionResult<Self> {
-        Ok(Self::new(input, Arc::clone(&self.treatment), self.ceiling))
+        Ok(Self::new(input, Arc::clone(&self.bound_policy), self.ceiling))
     }
 
     /// What happens to every column.
-    pub(super) fn treatment(&self) -> &Treatment {
-        &self.treatment
+    pub(super) fn bound_policy(&self) -> &BoundPolicy {
+        &self.bound_policy
     }
 
     /// The hash below which rows are sampled.
@@ -58,7 +58,7 @@ fn schema() -> SchemaRef {
 
 impl DisplayAs for SurveyExec {
     fn fmt_as(&self, _form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (quasi, sensitive) = (self.treatment.quasi.len(), self.treatment.sensitive.len());
+        let (quasi, sensitive) = (self.bound_policy.quasi.len(), self.bound_policy.sensitive.len());
         write!(f, "SurveyExec: quasi={quasi}, sensitive={sensitive}")
     }
 }
@@ -69,9 +69,9 @@ impl ExecutionPlan for SurveyExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let reservation = MemoryConsumer::new(format!("SurveyExec[{partition}]")).register(context.memory_pool());
         let rows = self.input.execute(partition, context)?;
-        let (treatment, ceiling) = (Arc::clone(&self.treatment), self.ceiling);
+        let (bound_policy, ceiling) = (Arc::clone(&self.bound_policy), self.ceiling);
         let pieces = async move {
-            let pieces = survey_partition(rows, &treatment, ceiling, &reservation).await;
+            let pieces = survey_partition(rows, &bound_policy, ceiling, &reservation).await;
             stream::iter(match pieces {
                 Ok(pieces) => pieces.into_iter().map(|piece| emitted(&piece)).collect(),
                 Err(error) => vec![Err(error)],

@@ -1,4 +1,4 @@
-//! The messages of the codec: a blueprint as the parts that it can be made from again.
+//! The messages of the codec: a parameters as the parts that it can be made from again.
 //!
 //! Written by hand, so that no compiler for protocol buffers is needed. Fields are only ever added; a change that older
 //! readers must not miss raises [`FORMAT`].
@@ -11,22 +11,22 @@ use datafusion_proto::protobuf;
 use prost::{Message, Oneof};
 use zeroize::Zeroize;
 
-use crate::encode::{Facts, Reference, SensitiveDomain};
+use crate::binding::BoundPolicy;
+use crate::encode::{ColumnStats, Reference, SensitiveDomain};
 use crate::error::{Error, Result};
 use crate::grouping::entry::Tuned;
 use crate::grouping::split::{Branch, CellNode, CellTree};
-use crate::operator::Blueprint;
+use crate::operator::AnonymizeParams;
 use crate::policy::Policy;
 use crate::secret::RunKey;
 use crate::survey::Survey;
-use crate::treatment::Treatment;
 
 /// Version of the messages.
 pub(super) const FORMAT: u32 = 2;
 
-/// A blueprint.
+/// A parameters.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct BlueprintMessage {
+pub(super) struct AnonymizeParamsMessage {
     #[prost(uint32, tag = "1")]
     format: u32,
     /// The policy, as the text of a job file.
@@ -52,7 +52,7 @@ pub(super) struct BlueprintMessage {
 }
 
 /// The key is wiped where a message ends. Whoever frames messages has bytes of their own.
-impl Drop for BlueprintMessage {
+impl Drop for AnonymizeParamsMessage {
     fn drop(&mut self) {
         self.key.zeroize();
     }
@@ -197,22 +197,22 @@ enum BranchKind {
     Cell(u32),
 }
 
-impl TryFrom<&Blueprint> for BlueprintMessage {
+impl TryFrom<&AnonymizeParams> for AnonymizeParamsMessage {
     type Error = Error;
 
-    fn try_from(blueprint: &Blueprint) -> Result<Self> {
-        let mut message = Self::try_from(blueprint.treatment.as_ref())?;
-        message.survey = Some(SurveyMessage::from(&blueprint.survey));
+    fn try_from(params: &AnonymizeParams) -> Result<Self> {
+        let mut message = Self::try_from(params.bound_policy.as_ref())?;
+        message.survey = Some(SurveyMessage::from(&params.survey));
         Ok(message)
     }
 }
 
-impl TryFrom<&Treatment> for BlueprintMessage {
+impl TryFrom<&BoundPolicy> for AnonymizeParamsMessage {
     type Error = Error;
 
-    fn try_from(treatment: &Treatment) -> Result<Self> {
-        let policy = &treatment.policy;
-        let input = protobuf::Schema::try_from(treatment.input.as_ref());
+    fn try_from(bound_policy: &BoundPolicy) -> Result<Self> {
+        let policy = &bound_policy.policy;
+        let input = protobuf::Schema::try_from(bound_policy.input.as_ref());
         Ok(Self {
             format: FORMAT,
             policy: policy.to_text()?,
@@ -221,15 +221,15 @@ impl TryFrom<&Treatment> for BlueprintMessage {
             input: Some(input.map_err(|error| Error::internal(format!("a schema cannot be sent: {error}")))?),
             survey: None,
             part: false,
-            key: treatment.key.to_wire(),
+            key: bound_policy.key.to_wire(),
         })
     }
 }
 
-impl TryFrom<&BlueprintMessage> for Treatment {
+impl TryFrom<&AnonymizeParamsMessage> for BoundPolicy {
     type Error = Error;
 
-    fn try_from(message: &BlueprintMessage) -> Result<Self> {
+    fn try_from(message: &AnonymizeParamsMessage) -> Result<Self> {
         if message.format != FORMAT {
             return Err(broken(format!(
                 "it has format {}, this version of throng reads format {FORMAT}; run the same version everywhere",
@@ -247,18 +247,18 @@ impl TryFrom<&BlueprintMessage> for Treatment {
     }
 }
 
-impl TryFrom<BlueprintMessage> for Blueprint {
+impl TryFrom<AnonymizeParamsMessage> for AnonymizeParams {
     type Error = Error;
 
-    fn try_from(mut message: BlueprintMessage) -> Result<Self> {
-        let treatment = Treatment::try_from(&message)?;
+    fn try_from(mut message: AnonymizeParamsMessage) -> Result<Self> {
+        let bound_policy = BoundPolicy::try_from(&message)?;
         let survey = Survey::try_from(message.survey.take().ok_or_else(|| broken("it lacks a survey"))?)?;
-        let (quasi, sensitive) = (treatment.quasi.len(), treatment.sensitive.len());
+        let (quasi, sensitive) = (bound_policy.quasi.len(), bound_policy.sensitive.len());
         let fits = survey.facts.len() == quasi && survey.sensitive.len() == sensitive;
         if !fits || survey.tree.nodes.iter().any(|cut| cut.axis as usize >= quasi) {
             return Err(broken("its survey is of other columns than its policy"));
         }
-        Self::new(Arc::new(treatment), survey)
+        Self::new(Arc::new(bound_policy), survey)
     }
 }
 
@@ -304,7 +304,7 @@ impl TryFrom<SurveyMessage> for Survey {
             rows: message.rows,
             members: message.members,
             dropped: message.dropped,
-            facts: message.facts.into_iter().map(Facts::try_from).collect::<Result<_>>()?,
+            facts: message.facts.into_iter().map(ColumnStats::try_from).collect::<Result<_>>()?,
             sensitive: message.sensitive.iter().map(SensitiveDomain::from).collect(),
             tree: CellTree { root, nodes },
             tuned: Tuned { delta: message.delta, s: message.s.map(|s| s as usize) },
@@ -314,20 +314,22 @@ impl TryFrom<SurveyMessage> for Survey {
     }
 }
 
-impl From<&Facts> for FactsMessage {
-    fn from(facts: &Facts) -> Self {
+impl From<&ColumnStats> for FactsMessage {
+    fn from(facts: &ColumnStats) -> Self {
         let kind = match facts.clone() {
-            Facts::Line { min, max, whole, nulls, varied, quantiles } => {
+            ColumnStats::Line { min, max, whole, nulls, varied, quantiles } => {
                 FactsKind::Line(LineMessage { min, max, whole, nulls, quantiles, varied })
             }
-            Facts::Leaves { unknown, nulls, varied } => FactsKind::Leaves(LeavesMessage { unknown, nulls, varied }),
-            Facts::Words { words, distinct, nulls } => FactsKind::Words(WordsMessage { words, distinct, nulls }),
+            ColumnStats::Leaves { unknown, nulls, varied } => {
+                FactsKind::Leaves(LeavesMessage { unknown, nulls, varied })
+            }
+            ColumnStats::Words { words, distinct, nulls } => FactsKind::Words(WordsMessage { words, distinct, nulls }),
         };
         Self { kind: Some(kind) }
     }
 }
 
-impl TryFrom<FactsMessage> for Facts {
+impl TryFrom<FactsMessage> for ColumnStats {
     type Error = Error;
 
     fn try_from(message: FactsMessage) -> Result<Self> {

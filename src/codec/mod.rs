@@ -1,7 +1,7 @@
-//! Anonymising plans on the wire: the node, the operator and `assign_cell`, each with its blueprint inside.
+//! Anonymising plans on the wire: the node, the operator and `assign_cell`, each with its parameters inside.
 //!
 //! Only a surveyed plan can be sent: the survey must see the whole table, and a piece of a plan on another machine does
-//! not. A receiver lays the same policy and survey over the same schema and so makes the same blueprint.
+//! not. A receiver lays the same policy and survey over the same schema and so makes the same parameters.
 
 mod messages;
 #[cfg(test)]
@@ -21,13 +21,13 @@ use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 use prost::Message;
 
+#[cfg(feature = "cluster")]
+use crate::binding::BoundPolicy;
 use crate::error::Error;
 use crate::operator::assign_cell::{ASSIGN_CELL, AssignCell};
-use crate::operator::{Anonymize, AnonymizeExec, AnonymizedTable, Blueprint};
+use crate::operator::{Anonymize, AnonymizeExec, AnonymizeParams, AnonymizedTable};
 use crate::recode::identifiers::PSEUDONYM;
-#[cfg(feature = "cluster")]
-use crate::treatment::Treatment;
-use messages::{BlueprintMessage, broken};
+use messages::{AnonymizeParamsMessage, broken};
 
 /// Writes and reads [`Anonymize`] and [`AnonymizeExec`].
 ///
@@ -35,42 +35,42 @@ use messages::{BlueprintMessage, broken};
 #[derive(Debug, Clone, Default)]
 pub struct AnonymizeCodec;
 
-fn encode(blueprint: &Blueprint, part: bool, buffer: &mut Vec<u8>) -> Result<()> {
-    let mut message = BlueprintMessage::try_from(blueprint).map_err(Error::into_datafusion)?;
+fn encode(params: &AnonymizeParams, part: bool, buffer: &mut Vec<u8>) -> Result<()> {
+    let mut message = AnonymizeParamsMessage::try_from(params).map_err(Error::into_datafusion)?;
     message.part = part;
     write(&message, buffer)
 }
 
 /// Appends a message to a buffer that has room for all of it: one that grows leaves copies of the key behind.
-fn write(message: &BlueprintMessage, buffer: &mut Vec<u8>) -> Result<()> {
+fn write(message: &AnonymizeParamsMessage, buffer: &mut Vec<u8>) -> Result<()> {
     buffer.reserve(message.encoded_len());
     message.encode(buffer).map_err(|error| broken(error.to_string()).into_datafusion())
 }
 
-fn decode(buffer: &[u8]) -> Result<Arc<Blueprint>> {
-    Blueprint::try_from(read(buffer)?).map(Arc::new).map_err(Error::into_datafusion)
+fn decode(buffer: &[u8]) -> Result<Arc<AnonymizeParams>> {
+    AnonymizeParams::try_from(read(buffer)?).map(Arc::new).map_err(Error::into_datafusion)
 }
 
-fn read(buffer: &[u8]) -> Result<BlueprintMessage> {
-    BlueprintMessage::decode(buffer).map_err(|error| broken(error.to_string()).into_datafusion())
+fn read(buffer: &[u8]) -> Result<AnonymizeParamsMessage> {
+    AnonymizeParamsMessage::decode(buffer).map_err(|error| broken(error.to_string()).into_datafusion())
 }
 
 /// Writes what happens to every column, for nodes that need no more.
 #[cfg(feature = "cluster")]
-pub(crate) fn encode_treatment(treatment: &Treatment, buffer: &mut Vec<u8>) -> Result<()> {
-    let message = BlueprintMessage::try_from(treatment).map_err(Error::into_datafusion)?;
+pub(crate) fn encode_bound_policy(bound_policy: &BoundPolicy, buffer: &mut Vec<u8>) -> Result<()> {
+    let message = AnonymizeParamsMessage::try_from(bound_policy).map_err(Error::into_datafusion)?;
     write(&message, buffer)
 }
 
-/// Reads what [`encode_treatment`] has written.
+/// Reads what [`encode_bound_policy`] has written.
 #[cfg(feature = "cluster")]
-pub(crate) fn decode_treatment(buffer: &[u8]) -> Result<Treatment> {
-    Treatment::try_from(&read(buffer)?).map_err(Error::into_datafusion)
+pub(crate) fn decode_bound_policy(buffer: &[u8]) -> Result<BoundPolicy> {
+    BoundPolicy::try_from(&read(buffer)?).map_err(Error::into_datafusion)
 }
 
-fn surveyed(blueprint: Option<&Arc<Blueprint>>) -> Result<&Arc<Blueprint>> {
+fn surveyed(params: Option<&Arc<AnonymizeParams>>) -> Result<&Arc<AnonymizeParams>> {
     let unsurveyed = || Error::internal("an anonymising plan can only be sent once its input has been surveyed");
-    blueprint.ok_or_else(|| unsurveyed().into_datafusion())
+    params.ok_or_else(|| unsurveyed().into_datafusion())
 }
 
 fn only<T: Clone>(inputs: &[T]) -> Result<T> {
@@ -84,7 +84,7 @@ impl LogicalExtensionCodec for AnonymizeCodec {
 
     fn try_encode(&self, node: &Extension, buffer: &mut Vec<u8>) -> Result<()> {
         match node.node.as_any().downcast_ref::<Anonymize>() {
-            Some(node) => encode(surveyed(node.blueprint())?, false, buffer),
+            Some(node) => encode(surveyed(node.params())?, false, buffer),
             None => not_impl_err!("AnonymizeCodec cannot write {}", node.node.name()),
         }
     }
@@ -123,8 +123,8 @@ impl PhysicalExtensionCodec for AnonymizeCodec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let message = read(buffer)?;
         let whole = !message.part;
-        let blueprint = Blueprint::try_from(message).map(Arc::new).map_err(Error::into_datafusion)?;
-        Ok(Arc::new(AnonymizeExec::surveyed(only(inputs)?, blueprint, whole)))
+        let params = AnonymizeParams::try_from(message).map(Arc::new).map_err(Error::into_datafusion)?;
+        Ok(Arc::new(AnonymizeExec::surveyed(only(inputs)?, params, whole)))
     }
 
     fn try_encode(
@@ -134,7 +134,7 @@ impl PhysicalExtensionCodec for AnonymizeCodec {
         _converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
         match node.downcast_ref::<AnonymizeExec>() {
-            Some(node) => encode(surveyed(node.blueprint())?, !node.is_whole(), buffer),
+            Some(node) => encode(surveyed(node.params())?, !node.is_whole(), buffer),
             None => not_impl_err!("AnonymizeCodec cannot write {}", node.name()),
         }
     }
@@ -148,7 +148,7 @@ impl PhysicalExtensionCodec for AnonymizeCodec {
 
     fn try_encode_udf(&self, function: &ScalarUDF, buffer: &mut Vec<u8>) -> Result<()> {
         match (function.inner().as_ref() as &dyn Any).downcast_ref::<AssignCell>() {
-            Some(function) => encode(surveyed(function.blueprint())?, false, buffer),
+            Some(function) => encode(surveyed(function.params())?, false, buffer),
             None if function.name() == PSEUDONYM => {
                 not_impl_err!("a plan that makes pseudonyms cannot be sent: the key stays where it is")
             }

@@ -21,8 +21,8 @@ use datafusion::common::HashMap;
 
 use super::positions;
 use super::words::{map_text, text};
+use crate::binding::{is_number, is_time};
 use crate::error::{Error, Result};
-use crate::treatment::{is_number, is_time};
 
 /// The distinct values of an array.
 #[derive(Debug)]

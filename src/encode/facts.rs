@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Facts of one quasi-identifier, as the coder needs them.
+/// ColumnStats of one quasi-identifier, as the coder needs them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Facts {
+pub enum ColumnStats {
     /// Numbers and points in time.
     Line {
         /// Smallest position.

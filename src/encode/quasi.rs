@@ -6,17 +6,17 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::buffer::NullBuffer;
 
 use super::words::{Words, map_text, text};
-use super::{Facts, positions};
+use super::{ColumnStats, positions};
+use crate::binding::QuasiColumn;
 use crate::error::{Error, Result};
 use crate::faults::Fault;
 use crate::hierarchy::{Hierarchy, Ladder, LevelTree};
 use crate::model::{Axis, Code, LINE_STEPS, NULL_ON_LINE, Shape};
 use crate::policy::{Nulls, Unknown};
-use crate::treatment::QuasiColumn;
 
 /// Turns the values of one quasi-identifier into codes on its [`Axis`].
 #[derive(Debug, Clone)]
-pub struct Coder {
+pub struct ColumnEncoder {
     column: QuasiColumn,
     hierarchy: Option<Arc<Hierarchy>>,
     axis: Axis,
@@ -41,14 +41,14 @@ enum Kind {
 /// Most leaves or words an axis can hold beside the codes of null and unknown.
 pub const MAX_CODES: usize = 60_000;
 
-impl Coder {
+impl ColumnEncoder {
     /// The coder of a column whose facts the survey has found.
-    pub fn new(column: &QuasiColumn, facts: &Facts) -> Result<Self> {
+    pub fn new(column: &QuasiColumn, facts: &ColumnStats) -> Result<Self> {
         let mut axis = Axis::new(&column.name, Shape::Line { span: 0 });
         axis.weight = column.weight;
         let mut resolved = None;
         let kind = match (facts, column.hierarchy.as_deref()) {
-            (Facts::Line { min, max, whole, nulls, varied, quantiles }, hierarchy) => {
+            (ColumnStats::Line { min, max, whole, nulls, varied, quantiles }, hierarchy) => {
                 // A declared domain may be wider than the data, not narrower: every value has a code of its own.
                 let [low, high] = column.domain.unwrap_or([*min, *max]);
                 let (min, max) = (min.min(low), max.max(high));
@@ -83,14 +83,14 @@ impl Coder {
                 resolved = quantiles;
                 kind
             }
-            (Facts::Leaves { unknown, nulls, .. }, Some(Hierarchy::Levels(levels))) => {
+            (ColumnStats::Leaves { unknown, nulls, .. }, Some(Hierarchy::Levels(levels))) => {
                 let has_unknown = *unknown > 0 && column.unknown == Unknown::Top;
                 axis.shape = Shape::Tree(levels.to_tree(*nulls > 0, has_unknown));
                 let leaves = levels.leaves().len();
                 axis.null = (*nulls > 0).then_some((leaves + usize::from(has_unknown)) as Code);
                 Kind::Leaves { unknown: has_unknown.then_some(leaves as Code) }
             }
-            (Facts::Words { words, distinct, nulls }, hierarchy) => {
+            (ColumnStats::Words { words, distinct, nulls }, hierarchy) => {
                 let exact = words.len() as u64 == *distinct;
                 axis.exact = exact;
                 axis.null = (*nulls > 0).then_some(words.len() as Code);

@@ -10,9 +10,9 @@ use datafusion::arrow::datatypes::DataType;
 use super::exact::{Distinct, values_of};
 use super::positions;
 use super::sensitive::{as_listed, leaf_codes};
+use crate::binding::SensitiveColumn;
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
-use crate::treatment::SensitiveColumn;
 
 /// Most different values of a column that groups are compared with.
 pub const MAX_VALUES: usize = 1 << 16;
@@ -82,7 +82,7 @@ impl Reference {
     }
 
     /// Refuses a column that holds too many different values.
-    pub fn refuse_too_many(&self, column: &SensitiveColumn) -> Result<()> {
+    pub fn ensure_few_values(&self, column: &SensitiveColumn) -> Result<()> {
         if !self.is_too_large() {
             return Ok(());
         }

@@ -13,12 +13,12 @@ use super::exact::{Distinct, keys};
 use super::reference::Reference;
 use super::words::{map_text, text};
 use super::{is_whole, positions};
+use crate::binding::{SensitiveColumn, is_number, is_time};
 use crate::error::{Error, Result};
 use crate::faults::Fault;
 use crate::hierarchy::{Hierarchy, LevelTree};
 use crate::model::{Sensitive, SensitiveShape, Shares};
 use crate::policy::{ListedRange, RangeOf, Ranges, Values};
-use crate::treatment::{SensitiveColumn, is_number, is_time};
 
 /// What is known of a sensitive column's whole domain.
 #[derive(Debug, Clone, PartialEq)]

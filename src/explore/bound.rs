@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::trial::{Setting, Trials};
 use crate::auto::{Auto, Effort};
 use crate::bound::lower_bound;
-use crate::encode::{Coder, without_nulls};
+use crate::encode::{ColumnEncoder, without_nulls};
 use crate::error::{Error, Result};
 use crate::grouping::Method;
 use crate::grouping::cancel::{CancelOnDrop, cancellable};
@@ -17,7 +17,7 @@ use crate::model::{Axis, Table};
 use crate::operator::survey_plan;
 use crate::policy::{Nulls, Policy};
 use crate::privacy::Rules;
-use crate::recode::treat;
+use crate::recode::replace_identifiers;
 use crate::survey::survey;
 
 /// What no release of some rows can go below.
@@ -56,19 +56,20 @@ impl Trials {
     async fn codes(&self, rows: &DataFrame, k: u32) -> Result<Table> {
         let job = Setting::new(self.job.method.name, k).apply(&self.job);
         let policy = Arc::new(Policy::of_checked(&job, &self.base)?);
-        let (input, treatment) = treat(rows.clone().into_unoptimized_plan(), policy)?;
-        if treatment.member.is_some() {
+        let (input, bound_policy) = replace_identifiers(rows.clone().into_unoptimized_plan(), policy)?;
+        if bound_policy.member.is_some() {
             return Err(Error::job("privacy.presence: there is no bound for rows that hide in a public table"));
         }
-        let treatment = Arc::new(treatment);
-        let columns = DataFrame::new(self.context.state(), survey_plan(&input, &treatment)?).cache().await?;
+        let bound_policy = Arc::new(bound_policy);
+        let columns = DataFrame::new(self.context.state(), survey_plan(&input, &bound_policy)?).cache().await?;
         let plan = columns.create_physical_plan().await?;
-        let found = survey(Arc::clone(&plan), self.context.task_ctx(), Arc::clone(&treatment), usize::MAX).await?;
-        let coders = treatment.quasi.iter().zip(&found.facts).map(|(column, facts)| Coder::new(column, facts));
+        let found = survey(Arc::clone(&plan), self.context.task_ctx(), Arc::clone(&bound_policy), usize::MAX).await?;
+        let coders =
+            bound_policy.quasi.iter().zip(&found.facts).map(|(column, facts)| ColumnEncoder::new(column, facts));
         let coders = coders.collect::<Result<Vec<_>>>()?;
         let axes: Arc<[Axis]> = coders.iter().map(|coder| coder.axis().clone()).collect();
         let dropping: Vec<usize> =
-            (0..coders.len()).filter(|&column| treatment.quasi[column].nulls == Nulls::Drop).collect();
+            (0..coders.len()).filter(|&column| bound_policy.quasi[column].nulls == Nulls::Drop).collect();
         let mut codes = Vec::new();
         for batch in collect(plan, self.context.task_ctx()).await? {
             let (batch, _) = without_nulls(&batch, dropping.iter().map(|&column| batch.column(column)), None)?;

@@ -189,11 +189,11 @@ impl Trials {
 
     async fn group(&self, rows: LogicalPlan, policy: &Arc<Policy>) -> Result<Found> {
         let node = Anonymize::new(rows, Arc::clone(policy))?;
-        let treatment = Arc::clone(node.treatment());
+        let bound_policy = Arc::clone(node.bound_policy());
         let label = policy.measures.class.as_deref();
         // Without labels a class is all of one.
         let label_of_row = label.map_or_else(|| lit(0_i64), ident).alias("label");
-        let keys = vec![content(&treatment.class_columns()).alias("class"), label_of_row];
+        let keys = vec![content(&bound_policy.class_columns()).alias("class"), label_of_row];
         let sizes = DataFrame::new(self.context.state(), node.into_plan())
             .aggregate(keys, vec![count(lit(1)).alias("alike")])?
             .aggregate(
@@ -211,8 +211,9 @@ impl Trials {
                 minority.add((size * number) as u64, most as u64);
             }
         }
-        let columns = treatment.quasi.iter().map(|column| column.name.clone()).collect();
-        let groups = measures(&plan).unwrap_or_else(|| Groups::new(treatment.quasi.len(), treatment.sensitive.len()));
+        let columns = bound_policy.quasi.iter().map(|column| column.name.clone()).collect();
+        let groups =
+            measures(&plan).unwrap_or_else(|| Groups::new(bound_policy.quasi.len(), bound_policy.sensitive.len()));
         Ok(Found { groups, classes, minority: label.map(|_| minority), columns })
     }
 }

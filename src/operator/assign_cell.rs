@@ -9,7 +9,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 use tokio::sync::OnceCell;
 
-use super::Blueprint;
+use super::AnonymizeParams;
 use crate::encode::present;
 use crate::error::Error;
 use crate::model::Code;
@@ -18,32 +18,32 @@ use crate::policy::Nulls;
 /// Name of the function.
 pub(crate) const ASSIGN_CELL: &str = "assign_cell";
 
-/// The function; its blueprint is filled in when the survey has run, which is before its first row arrives.
+/// The function; its parameters is filled in when the survey has run, which is before its first row arrives.
 #[derive(Debug)]
 pub(crate) struct AssignCell {
     signature: Signature,
-    blueprint: Arc<OnceCell<Arc<Blueprint>>>,
+    params: Arc<OnceCell<Arc<AnonymizeParams>>>,
 }
 
 impl AssignCell {
-    pub(crate) fn new(blueprint: Arc<OnceCell<Arc<Blueprint>>>) -> Self {
-        Self { signature: Signature::variadic_any(Volatility::Immutable), blueprint }
+    pub(crate) fn new(params: Arc<OnceCell<Arc<AnonymizeParams>>>) -> Self {
+        Self { signature: Signature::variadic_any(Volatility::Immutable), params }
     }
 
     /// The function over a table that has been surveyed.
-    pub(crate) fn surveyed(blueprint: Arc<Blueprint>) -> Self {
-        Self::new(Arc::new(OnceCell::new_with(Some(blueprint))))
+    pub(crate) fn surveyed(params: Arc<AnonymizeParams>) -> Self {
+        Self::new(Arc::new(OnceCell::new_with(Some(params))))
     }
 
-    /// The blueprint, once the survey has run.
-    pub(crate) fn blueprint(&self) -> Option<&Arc<Blueprint>> {
-        self.blueprint.get()
+    /// The parameters, once the survey has run.
+    pub(crate) fn params(&self) -> Option<&Arc<AnonymizeParams>> {
+        self.params.get()
     }
 }
 
 impl PartialEq for AssignCell {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.blueprint, &other.blueprint)
+        Arc::ptr_eq(&self.params, &other.params)
     }
 }
 
@@ -51,7 +51,7 @@ impl Eq for AssignCell {}
 
 impl Hash for AssignCell {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.blueprint).hash(state);
+        Arc::as_ptr(&self.params).hash(state);
     }
 }
 
@@ -69,19 +69,19 @@ impl ScalarUDFImpl for AssignCell {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let blueprint =
-            self.blueprint.get().ok_or_else(|| Error::internal("rows arrived before the survey").into_datafusion())?;
-        let tree = &blueprint.survey.tree;
+        let params =
+            self.params.get().ok_or_else(|| Error::internal("rows arrived before the survey").into_datafusion())?;
+        let tree = &params.survey.tree;
         // Rows that are to be dropped are the same to every cell, so they are spread over all of them.
-        let dropping = blueprint.treatment.quasi.iter().zip(&args.args).filter(|(quasi, _)| quasi.nulls == Nulls::Drop);
+        let dropping = params.bound_policy.quasi.iter().zip(&args.args).filter(|(quasi, _)| quasi.nulls == Nulls::Drop);
         let dropping = dropping.map(|(_, array)| array.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
         let present = present(&dropping);
-        let mut codes: Vec<Vec<Code>> = vec![Vec::new(); blueprint.coders.len()];
+        let mut codes: Vec<Vec<Code>> = vec![Vec::new(); params.coders.len()];
         for axis in tree.axes_used() {
             let array: ArrayRef = args.args[axis].to_array(args.number_rows)?;
             let column = &mut codes[axis];
             column.resize(args.number_rows, 0);
-            let coder = &blueprint.coders[axis];
+            let coder = &params.coders[axis];
             let put = |row: usize, code| column[row] = code;
             coder.encode_present(&array, present.as_ref(), put).map_err(Error::into_datafusion)?;
         }
@@ -89,7 +89,7 @@ impl ScalarUDFImpl for AssignCell {
             Some(present) if present.is_null(row) => (row % tree.cells()) as u32,
             _ => tree.assign_by(|axis| codes[axis][row]),
         };
-        let cells = UInt32Array::from_iter_values((0..args.number_rows).map(|row| blueprint.labels.of(cell(row))));
+        let cells = UInt32Array::from_iter_values((0..args.number_rows).map(|row| params.labels.of(cell(row))));
         Ok(ColumnarValue::Array(Arc::new(cells)))
     }
 }

@@ -12,7 +12,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
 use datafusion::arrow::compute::{filter, take};
 
 use super::measure::measure;
-use super::{Blueprint, members};
+use super::{AnonymizeParams, members};
 use crate::encode::{class_hashes, encode_sensitive, row_hashes, without_nulls};
 use crate::error::Result;
 use crate::faults::{self, Fault};
@@ -43,50 +43,50 @@ pub struct Cell {
 
 impl Cell {
     /// A cell of which nothing is left but how many of its rows were dropped.
-    fn of_nothing(blueprint: &Blueprint, dropped: u64, encoding: Duration) -> Self {
-        let mut measures = blueprint.measures();
+    fn of_nothing(params: &AnonymizeParams, dropped: u64, encoding: Duration) -> Self {
+        let mut measures = params.measures();
         measures.loss.add_suppressed(dropped);
-        let rows = RecordBatch::new_empty(std::sync::Arc::clone(&blueprint.treatment.output));
+        let rows = RecordBatch::new_empty(std::sync::Arc::clone(&params.bound_policy.output));
         Self { rows, measures, encoding, grouping: Duration::ZERO, recoding: Duration::ZERO }
     }
 }
 
 /// Anonymises the rows of one cell.
-pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result<Cell> {
+pub fn anonymise(params: &AnonymizeParams, cell: u32, rows: &RecordBatch) -> Result<Cell> {
     let started = Instant::now();
-    let treatment = &blueprint.treatment;
-    let dropping = treatment.quasi.iter().filter(|quasi| quasi.nulls == Nulls::Drop);
+    let bound_policy = &params.bound_policy;
+    let dropping = bound_policy.quasi.iter().filter(|quasi| quasi.nulls == Nulls::Drop);
     let dropping = dropping.map(|quasi| rows.column(quasi.index));
-    let (rows, dropped) = without_nulls(rows, dropping, treatment.member.map(|member| rows.column(member)))?;
+    let (rows, dropped) = without_nulls(rows, dropping, bound_policy.member.map(|member| rows.column(member)))?;
     let rows = &rows;
     if rows.num_rows() == 0 {
-        return Ok(Cell::of_nothing(blueprint, dropped, started.elapsed()));
+        return Ok(Cell::of_nothing(params, dropped, started.elapsed()));
     }
-    let order = keyed_order(blueprint, cell, rows)?;
-    let table = encode(blueprint, rows, &order)?;
-    let (table, order) = match treatment.member {
-        Some(_) => members::without_doubles(table, order, rows, treatment)?,
+    let order = keyed_order(params, cell, rows)?;
+    let table = encode(params, rows, &order)?;
+    let (table, order) = match bound_policy.member {
+        Some(_) => members::without_doubles(table, order, rows, bound_policy)?,
         None => (table, order),
     };
     let encoded = Instant::now();
-    let rules = blueprint.rules_of(&table);
-    let grouping = blueprint.method.group(&table, &rules, treatment.key.number(Purpose::Method, cell.into()));
+    let rules = params.rules_of(&table);
+    let grouping = params.method.group(&table, &rules, bound_policy.key.number(Purpose::Method, cell.into()));
     let grouping = settle(&table, grouping, &rules);
     let grouped = Instant::now();
     let mut groups = Groups::new(&table, &grouping, &order);
-    let raised = blueprint.combined.as_ref().map(|combined| combined.raise(&table, &grouping));
-    let mut published = publish(blueprint, cell, rows, &mut groups, raised.as_ref())?;
-    let safe = without_clashes(blueprint, &groups, &published.classes)?;
+    let raised = params.combined.as_ref().map(|combined| combined.raise(&table, &grouping));
+    let mut published = publish(params, cell, rows, &mut groups, raised.as_ref())?;
+    let safe = without_clashes(params, &groups, &published.classes)?;
     if let Some(safe) = &safe {
         groups = Groups::new(&table, safe, &order);
-        published = publish(blueprint, cell, rows, &mut groups, None)?;
+        published = publish(params, cell, rows, &mut groups, None)?;
     }
-    let mut measures = measure(blueprint, rows, &table, &groups, &published.losses, raised.as_ref())?;
+    let mut measures = measure(params, rows, &table, &groups, &published.losses, raised.as_ref())?;
     measures.loss.add_suppressed(dropped);
     if Fault::OneRowMore.is_planted() {
         measures.loss.add_group(1, &vec![0.0; published.losses.len()]);
     }
-    measures.people = people(blueprint, rows, &groups, &published.classes)?;
+    measures.people = people(params, rows, &groups, &published.classes)?;
     measures.cells = Cells::one(measures.loss.rows());
     Ok(Cell {
         rows: published.rows,
@@ -99,17 +99,17 @@ pub fn anonymise(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result
 
 /// Batch rows in a random order that follows from their content and the key of the run, whatever way they arrived. Equal
 /// rows are spread over it: a split that divides ties must not find the same sensitive value side by side.
-fn keyed_order(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result<Vec<u32>> {
-    let treatment = &blueprint.treatment;
+fn keyed_order(params: &AnonymizeParams, cell: u32, rows: &RecordBatch) -> Result<Vec<u32>> {
+    let bound_policy = &params.bound_policy;
     let read: Vec<ArrayRef> = rows
         .columns()
         .iter()
         .enumerate()
         // Of two rows that publish the same, it matters whose they are, and whether they are of the source.
-        .filter(|(index, _)| treatment.reads(*index))
+        .filter(|(index, _)| bound_policy.reads(*index))
         .map(|(_, column)| column.clone())
         .collect();
-    let key = treatment.key.number(Purpose::RowOrder, cell.into());
+    let key = bound_policy.key.number(Purpose::RowOrder, cell.into());
     let hashes = row_hashes(&read, rows.num_rows(), key)?;
     let mut order: Vec<(u64, u32)> = hashes.into_iter().zip(0..).collect();
     order.sort_unstable();
@@ -120,20 +120,20 @@ fn keyed_order(blueprint: &Blueprint, cell: u32, rows: &RecordBatch) -> Result<V
     Ok(order.into_iter().map(|(_, row)| row).collect())
 }
 
-fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Table> {
-    let width = blueprint.axes.len();
+fn encode(params: &AnonymizeParams, rows: &RecordBatch, order: &[u32]) -> Result<Table> {
+    let width = params.axes.len();
     let mut place = vec![0_u32; order.len()];
     (0..).zip(order).for_each(|(at, &row)| place[row as usize] = at);
     let mut codes = vec![0; rows.num_rows() * width];
-    for (axis, coder) in blueprint.coders.iter().enumerate() {
+    for (axis, coder) in params.coders.iter().enumerate() {
         let array = rows.column(coder.column().index);
         coder.encode(array, |row, code| codes[place[row] as usize * width + axis] = code)?;
     }
-    let mut table = Table::new(std::sync::Arc::clone(&blueprint.axes), codes);
-    let treatment = &blueprint.treatment;
-    for (column, domain) in treatment.sensitive.iter().zip(&blueprint.survey.sensitive) {
+    let mut table = Table::new(std::sync::Arc::clone(&params.axes), codes);
+    let bound_policy = &params.bound_policy;
+    for (column, domain) in bound_policy.sensitive.iter().zip(&params.survey.sensitive) {
         let array = rows.column(column.index);
-        let mut sensitive = match treatment.member.map(|member| rows.column(member).as_boolean()) {
+        let mut sensitive = match bound_policy.member.map(|member| rows.column(member).as_boolean()) {
             None => encode_sensitive(column, domain, array)?,
             // Public rows have no sensitive value, and no rule asks for one.
             Some(members) => {
@@ -147,15 +147,15 @@ fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Ta
         sensitive.codes = order.iter().map(|&row| sensitive.codes[row as usize]).collect();
         table.sensitive.push(sensitive);
     }
-    for &column in &blueprint.plain {
+    for &column in &params.plain {
         let hashes = row_hashes(std::slice::from_ref(rows.column(column)), rows.num_rows(), 0)?;
         table.plain.push(order.iter().map(|&row| hashes[row as usize]).collect());
     }
-    if let Some(member) = treatment.member {
+    if let Some(member) = bound_policy.member {
         let member = rows.column(member).as_boolean();
         table.members = Some(order.iter().map(|&row| member.value(row as usize)).collect());
     }
-    if let Some(hashes) = person_hashes(blueprint, rows)? {
+    if let Some(hashes) = person_hashes(params, rows)? {
         let mut numbers: HashMap<u64, u32> = HashMap::new();
         let mut number = |hash: u64| {
             let next = numbers.len() as u32;
@@ -167,8 +167,8 @@ fn encode(blueprint: &Blueprint, rows: &RecordBatch, order: &[u32]) -> Result<Ta
 }
 
 /// A hash of the person that every row belongs to, when k counts people. Rows that do not tell are of one person.
-fn person_hashes(blueprint: &Blueprint, rows: &RecordBatch) -> Result<Option<Vec<u64>>> {
-    let Some(person) = blueprint.treatment.person else { return Ok(None) };
+fn person_hashes(params: &AnonymizeParams, rows: &RecordBatch) -> Result<Option<Vec<u64>>> {
+    let Some(person) = params.bound_policy.person else { return Ok(None) };
     row_hashes(std::slice::from_ref(rows.column(person)), rows.num_rows(), PERSON_SEED).map(Some).map_err(Into::into)
 }
 
@@ -177,12 +177,12 @@ const PERSON_SEED: u64 = 0x7068_6F65_6265;
 
 /// People in the classes of the published rows, when k counts people.
 fn people(
-    blueprint: &Blueprint,
+    params: &AnonymizeParams,
     rows: &RecordBatch,
     groups: &Groups<'_>,
     classes: &[ArrayRef],
 ) -> Result<Option<People>> {
-    let Some(persons) = person_hashes(blueprint, rows)? else { return Ok(None) };
+    let Some(persons) = person_hashes(params, rows)? else { return Ok(None) };
     let classes = class_hashes(classes, groups.grouping.len())?;
     let of_group = groups.grouping.iter().map(|rows| groups.table.members_of(rows));
     let persons = classes.into_iter().zip(of_group).flat_map(|(class, rows)| {
@@ -203,44 +203,44 @@ struct Published {
 
 /// Publishes the groups of a cell.
 fn publish(
-    blueprint: &Blueprint,
+    params: &AnonymizeParams,
     cell: u32,
     rows: &RecordBatch,
     groups: &mut Groups<'_>,
     raised: Option<&Raised>,
 ) -> Result<Published> {
-    let (treatment, slices) = (&blueprint.treatment, &blueprint.slices);
-    if !treatment.form().is_numbered() {
-        return generalise(blueprint, rows, groups);
+    let (bound_policy, slices) = (&params.bound_policy, &params.slices);
+    if !bound_policy.form().is_numbered() {
+        return generalise(params, rows, groups);
     }
-    let numbers = recode::permuted::group_numbers(treatment, cell, groups);
-    let (rows, losses) = if treatment.form().is_two_tables() {
-        let losses = vec![vec![0.0; groups.grouping.len()]; blueprint.axes.len()];
-        (recode::anatomy::publish(treatment, slices, cell, rows, groups, &numbers)?, losses)
+    let numbers = recode::permuted::group_numbers(bound_policy, cell, groups);
+    let (rows, losses) = if bound_policy.form().is_two_tables() {
+        let losses = vec![vec![0.0; groups.grouping.len()]; params.axes.len()];
+        (recode::anatomy::publish(bound_policy, slices, cell, rows, groups, &numbers)?, losses)
     } else {
-        let raised = raised.map(|raised| (blueprint.coders.as_slice(), raised));
-        recode::permuted::publish(treatment, slices, cell, rows, groups, &numbers, raised)?
+        let raised = raised.map(|raised| (params.coders.as_slice(), raised));
+        recode::permuted::publish(bound_policy, slices, cell, rows, groups, &numbers, raised)?
     };
     Ok(Published { rows, losses, classes: vec![Arc::new(UInt64Array::from(numbers))] })
 }
 
 /// Publishes groups by values that cover their rows.
-fn generalise(blueprint: &Blueprint, rows: &RecordBatch, groups: &mut Groups<'_>) -> Result<Published> {
-    let treatment = &blueprint.treatment;
-    let mut quasi = Vec::with_capacity(blueprint.coders.len());
-    for (axis, coder) in blueprint.coders.iter().enumerate() {
+fn generalise(params: &AnonymizeParams, rows: &RecordBatch, groups: &mut Groups<'_>) -> Result<Published> {
+    let bound_policy = &params.bound_policy;
+    let mut quasi = Vec::with_capacity(params.coders.len());
+    for (axis, coder) in params.coders.iter().enumerate() {
         quasi.push(recode::publish(coder, axis, rows.column(coder.column().index), groups)?);
     }
     let classes: Vec<ArrayRef> = quasi.iter().flat_map(|published| &published.columns).cloned().collect();
-    let columns = || rows.columns().iter().zip(&treatment.roles);
+    let columns = || rows.columns().iter().zip(&bound_policy.roles);
     let rest: Vec<ArrayRef> = columns()
         .filter(|(_, role)| matches!(role, Role::Sensitive | Role::Kept))
         .map(|(column, _)| Arc::clone(column))
         .collect();
-    let key = treatment.key.number(Purpose::PublishedOrder, 0);
+    let key = bound_policy.key.number(Purpose::PublishedOrder, 0);
     let class_of_group = row_hashes(&classes, groups.grouping.len(), key)?;
     groups.order_by_content(&class_of_group, &row_hashes(&rest, rows.num_rows(), key)?);
-    let (mut published, mut of_quasi) = (Vec::with_capacity(treatment.output.fields().len()), quasi.iter());
+    let (mut published, mut of_quasi) = (Vec::with_capacity(bound_policy.output.fields().len()), quasi.iter());
     for (column, role) in columns() {
         match role {
             Role::Identifier => {}
@@ -252,8 +252,8 @@ fn generalise(blueprint: &Blueprint, rows: &RecordBatch, groups: &mut Groups<'_>
             }
         }
     }
-    let rows = RecordBatch::try_new(Arc::clone(&treatment.output), published)?;
-    let rows = if faults::ENABLED { super::planted::distort(rows, treatment)? } else { rows };
+    let rows = RecordBatch::try_new(Arc::clone(&bound_policy.output), published)?;
+    let rows = if faults::ENABLED { super::planted::distort(rows, bound_policy)? } else { rows };
     let losses = quasi.into_iter().map(|published| published.losses).collect();
     Ok(Published { rows, losses, classes })
 }
@@ -261,9 +261,9 @@ fn generalise(blueprint: &Blueprint, rows: &RecordBatch, groups: &mut Groups<'_>
 /// Groups that publish the same values are one class to a reader, and range diversity of a class may be worse than that
 /// of each group in it. Where a class of this cell breaks a rule, its groups are given up, the last first, until it does
 /// not; none: every class is as good as its groups. Classes that reach beyond the cell are seen by the verification.
-fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, classes: &[ArrayRef]) -> Result<Option<Grouping>> {
+fn without_clashes(params: &AnonymizeParams, groups: &Groups<'_>, classes: &[ArrayRef]) -> Result<Option<Grouping>> {
     // Groups among public rows lie apart, so each is a class of its own.
-    if blueprint.rules.others.is_empty() || groups.table.members.is_some() {
+    if params.rules.others.is_empty() || groups.table.members.is_some() {
         return Ok(None);
     }
     let hashes = row_hashes(classes, groups.grouping.len(), 0)?;
@@ -273,7 +273,7 @@ fn without_clashes(blueprint: &Blueprint, groups: &Groups<'_>, classes: &[ArrayR
     for mut members in groups_of.into_values() {
         while members.len() > 1 {
             let rows: Vec<u32> = members.iter().flat_map(|&group| groups.grouping.group(group)).copied().collect();
-            if blueprint.rules.hold(&GroupView::new(groups.table, &rows)) {
+            if params.rules.hold(&GroupView::new(groups.table, &rows)) {
                 break;
             }
             given_up.extend(members.pop());

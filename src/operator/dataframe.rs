@@ -10,7 +10,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::sql::AnonymizeRelation;
 use super::table::AnonymizeFunction;
-use super::{Anonymize, AnonymizeQueryPlanner, AnonymizedTable, Blueprint, PolicyRegistry, survey_plan};
+use super::{Anonymize, AnonymizeParams, AnonymizeQueryPlanner, AnonymizedTable, PolicyRegistry, survey_plan};
 use crate::error::Error;
 use crate::policy::Policy;
 use crate::recode::identifiers::treat_with_key;
@@ -48,12 +48,14 @@ impl AnonymizeExt for DataFrame {
             None => policy.new_run_key(),
         };
         let key = key.map_err(Error::into_datafusion)?;
-        let (rows, treatment) = treat_with_key(rows, Arc::new(policy.clone()), key).map_err(Error::into_datafusion)?;
-        treatment.refuse_alone().map_err(Error::into_datafusion)?;
-        let columns = survey_plan(&rows, &treatment)?;
+        let (rows, bound_policy) =
+            treat_with_key(rows, Arc::new(policy.clone()), key).map_err(Error::into_datafusion)?;
+        bound_policy.ensure_public_rows_present().map_err(Error::into_datafusion)?;
+        let columns = survey_plan(&rows, &bound_policy)?;
         let plan = drop_column_statistics(DataFrame::new(state.clone(), columns).create_physical_plan().await?)?;
-        let blueprint = Blueprint::survey(plan, context, Arc::new(treatment)).await.map_err(Error::into_datafusion)?;
-        Ok(DataFrame::new(state, Anonymize::surveyed(rows, Arc::new(blueprint))?.into_plan()))
+        let params =
+            AnonymizeParams::survey(plan, context, Arc::new(bound_policy)).await.map_err(Error::into_datafusion)?;
+        Ok(DataFrame::new(state, Anonymize::surveyed(rows, Arc::new(params))?.into_plan()))
     }
 }
 

@@ -35,10 +35,10 @@ use tokio::sync::OnceCell;
 use super::assign_cell::{ASSIGN_CELL, AssignCell};
 use super::memory::{cell_memory, fits_ahead};
 use super::stream::{CellStream, Metrics, Tally};
-use super::{Blueprint, CELL_COLUMN};
+use super::{AnonymizeParams, CELL_COLUMN};
+use crate::binding::BoundPolicy;
 use crate::error::Error;
 use crate::measure::Groups as Measures;
-use crate::treatment::Treatment;
 
 /// Anonymises its input cell by cell.
 #[derive(Debug)]
@@ -47,9 +47,9 @@ pub struct AnonymizeExec {
     input: Arc<dyn ExecutionPlan>,
     /// The survey's columns, when the table is still to be surveyed.
     survey: Option<Arc<dyn ExecutionPlan>>,
-    treatment: Arc<Treatment>,
+    bound_policy: Arc<BoundPolicy>,
     /// Filled by the survey; `assign_cell` looks into it.
-    blueprint: Arc<OnceCell<Arc<Blueprint>>>,
+    params: Arc<OnceCell<Arc<AnonymizeParams>>>,
     tally: Arc<Mutex<Tally>>,
     /// Whether this node sees all cells, or somebody else does and judges the result.
     whole: bool,
@@ -62,25 +62,25 @@ impl AnonymizeExec {
     pub(crate) fn plan(
         rows: Arc<dyn ExecutionPlan>,
         survey: Option<Arc<dyn ExecutionPlan>>,
-        treatment: Arc<Treatment>,
-        blueprint: Option<Arc<Blueprint>>,
+        bound_policy: Arc<BoundPolicy>,
+        params: Option<Arc<AnonymizeParams>>,
         session: &dyn Session,
     ) -> Result<Self> {
         if rows.boundedness().is_unbounded() {
             return plan_err!("an endless stream cannot be anonymised: groups need all their rows");
         }
-        if survey.is_none() && blueprint.is_none() {
+        if survey.is_none() && params.is_none() {
             return internal_err!("AnonymizeExec needs a survey");
         }
-        let blueprint = Arc::new(OnceCell::new_with(blueprint));
+        let params = Arc::new(OnceCell::new_with(params));
         let schema = rows.schema();
         let column =
             |index: usize| -> Arc<dyn PhysicalExpr> { Arc::new(Column::new(schema.field(index).name(), index)) };
-        let function = Arc::new(ScalarUDF::from(AssignCell::new(Arc::clone(&blueprint))));
+        let function = Arc::new(ScalarUDF::from(AssignCell::new(Arc::clone(&params))));
         let cell: Arc<dyn PhysicalExpr> = Arc::new(ScalarFunctionExpr::new(
             ASSIGN_CELL,
             function,
-            treatment.quasi.iter().map(|quasi| column(quasi.index)).collect(),
+            bound_policy.quasi.iter().map(|quasi| column(quasi.index)).collect(),
             Arc::new(Field::new(CELL_COLUMN, DataType::UInt32, false)),
             Arc::new(session.config_options().clone()),
         ));
@@ -88,20 +88,20 @@ impl AnonymizeExec {
             .map(|index| ProjectionExpr::new(column(index), schema.field(index).name().clone()))
             .chain([ProjectionExpr::new(cell, CELL_COLUMN.to_owned())]);
         let input = Arc::new(ProjectionExec::try_new(columns, Arc::clone(&rows))?);
-        Ok(Self::new(input, survey, treatment, blueprint, true))
+        Ok(Self::new(input, survey, bound_policy, params, true))
     }
 
-    /// The operator over rows that carry their cell, by a blueprint that was made elsewhere.
-    pub(crate) fn surveyed(input: Arc<dyn ExecutionPlan>, blueprint: Arc<Blueprint>, whole: bool) -> Self {
-        let treatment = Arc::clone(&blueprint.treatment);
-        Self::new(input, None, treatment, Arc::new(OnceCell::new_with(Some(blueprint))), whole)
+    /// The operator over rows that carry their cell, by a parameters that was made elsewhere.
+    pub(crate) fn surveyed(input: Arc<dyn ExecutionPlan>, params: Arc<AnonymizeParams>, whole: bool) -> Self {
+        let bound_policy = Arc::clone(&params.bound_policy);
+        Self::new(input, None, bound_policy, Arc::new(OnceCell::new_with(Some(params))), whole)
     }
 
     /// The same operator as one of several that share the cells of a table that somebody else surveys: each measures its
-    /// own, and whoever gathers the measures must see to it that the policy allows them ([`Blueprint::refuse`]).
+    /// own, and whoever gathers the measures must see to it that the policy allows them ([`AnonymizeParams::refuse`]).
     pub(crate) fn in_part(&self) -> Self {
-        let (treatment, blueprint) = (Arc::clone(&self.treatment), Arc::clone(&self.blueprint));
-        Self::new(Arc::clone(&self.input), None, treatment, blueprint, false)
+        let (bound_policy, params) = (Arc::clone(&self.bound_policy), Arc::clone(&self.params));
+        Self::new(Arc::clone(&self.input), None, bound_policy, params, false)
     }
 
     /// Whether this operator sees all cells.
@@ -112,13 +112,13 @@ impl AnonymizeExec {
     fn new(
         input: Arc<dyn ExecutionPlan>,
         survey: Option<Arc<dyn ExecutionPlan>>,
-        treatment: Arc<Treatment>,
-        blueprint: Arc<OnceCell<Arc<Blueprint>>>,
+        bound_policy: Arc<BoundPolicy>,
+        params: Arc<OnceCell<Arc<AnonymizeParams>>>,
         whole: bool,
     ) -> Self {
         let partitions = input.output_partitioning().partition_count();
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&treatment.output)),
+            EquivalenceProperties::new(Arc::clone(&bound_policy.output)),
             Partitioning::UnknownPartitioning(partitions),
             EmissionType::Incremental,
             Boundedness::Bounded,
@@ -127,8 +127,8 @@ impl AnonymizeExec {
         Self {
             input,
             survey,
-            treatment,
-            blueprint,
+            bound_policy,
+            params,
             tally: Arc::new(Mutex::new(Tally::new(partitions, whole))),
             whole,
             metrics: ExecutionPlanMetricsSet::new(),
@@ -146,9 +146,9 @@ impl AnonymizeExec {
         self.tally.lock().ok().and_then(|tally| tally.of(partition).cloned())
     }
 
-    /// The blueprint, once the survey has run.
-    pub fn blueprint(&self) -> Option<&Arc<Blueprint>> {
-        self.blueprint.get()
+    /// The parameters, once the survey has run.
+    pub fn params(&self) -> Option<&Arc<AnonymizeParams>> {
+        self.params.get()
     }
 
     fn cell_column(&self) -> Arc<dyn PhysicalExpr> {
@@ -160,13 +160,13 @@ impl DisplayAs for AnonymizeExec {
     fn fmt_as(&self, form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match form {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                write!(f, "AnonymizeExec: {}", self.treatment.summary())?;
-                let cells = self.blueprint.get().map(|blueprint| blueprint.survey.tree.cells());
+                write!(f, "AnonymizeExec: {}", self.bound_policy.summary())?;
+                let cells = self.params.get().map(|params| params.survey.tree.cells());
                 cells.map_or(Ok(()), |cells| write!(f, ", cells={cells}"))
             }
             DisplayFormatType::TreeRender => {
-                writeln!(f, "k={}", self.treatment.policy.privacy.k)?;
-                writeln!(f, "method={}", self.treatment.policy.method.name.as_str())
+                writeln!(f, "k={}", self.bound_policy.policy.privacy.k)?;
+                writeln!(f, "method={}", self.bound_policy.policy.method.name.as_str())
             }
         }
     }
@@ -217,8 +217,8 @@ impl ExecutionPlan for AnonymizeExec {
         let mut children = children.into_iter();
         let Some(input) = children.next() else { return internal_err!("AnonymizeExec needs an input") };
         let survey = children.next();
-        let (treatment, blueprint) = (Arc::clone(&self.treatment), Arc::clone(&self.blueprint));
-        Ok(Arc::new(Self::new(input, survey, treatment, blueprint, self.whole)))
+        let (bound_policy, params) = (Arc::clone(&self.bound_policy), Arc::clone(&self.params));
+        Ok(Arc::new(Self::new(input, survey, bound_policy, params, self.whole)))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -228,31 +228,31 @@ impl ExecutionPlan for AnonymizeExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let input = Arc::clone(&self.input);
         let survey_plan = self.survey.clone();
-        let treatment = Arc::clone(&self.treatment);
-        let shared = Arc::clone(&self.blueprint);
+        let bound_policy = Arc::clone(&self.bound_policy);
+        let shared = Arc::clone(&self.params);
         let tally = Arc::clone(&self.tally);
         let metrics = Metrics::new(&self.metrics, partition);
         let rows_schema = self.input.schema();
         let partitions = self.properties.partitioning.partition_count();
         let start = async move {
-            let blueprint = shared
+            let params = shared
                 .get_or_try_init(|| async {
                     let Some(plan) = survey_plan else {
                         return Err(Error::internal("AnonymizeExec has no survey"));
                     };
                     // Another partition may have begun a survey before, and failed or been dropped.
                     let plan = reset_plan_states(plan)?;
-                    Blueprint::survey(plan, Arc::clone(&context), treatment).await.map(Arc::new)
+                    AnonymizeParams::survey(plan, Arc::clone(&context), bound_policy).await.map(Arc::new)
                 })
                 .await
                 .map_err(Error::into_datafusion)?;
-            metrics.splits.set(if partition == 0 { blueprint.survey.tree.nodes.len() } else { 0 });
+            metrics.splits.set(if partition == 0 { params.survey.tree.nodes.len() } else { 0 });
             // Set memory aside before the sort below can take all of it: a sort can spill, a cell cannot.
             let reservation =
                 MemoryConsumer::new(format!("AnonymizeExec[{partition}]")).register(context.memory_pool());
             let mut ahead = true;
             if let MemoryLimit::Finite(limit) = context.memory_pool().memory_limit() {
-                let rows = (blueprint.survey.rows / blueprint.survey.tree.cells().max(1) as u64) as usize;
+                let rows = (params.survey.rows / params.survey.tree.cells().max(1) as u64) as usize;
                 ahead = fits_ahead(&rows_schema, rows, partitions, limit);
                 reservation.try_grow(cell_memory(&rows_schema, rows))?;
             }
@@ -260,7 +260,7 @@ impl ExecutionPlan for AnonymizeExec {
             let batch_rows = context.session_config().batch_size();
             let stream = CellStream::new(
                 rows,
-                Arc::clone(blueprint),
+                Arc::clone(params),
                 (tally, partition),
                 metrics,
                 (reservation, ahead),
@@ -269,7 +269,7 @@ impl ExecutionPlan for AnonymizeExec {
             Ok::<_, datafusion::error::DataFusionError>(stream.into_stream())
         };
         let stream = futures::stream::once(start).try_flatten();
-        let adapter = RecordBatchStreamAdapter::new(Arc::clone(&self.treatment.output), stream);
+        let adapter = RecordBatchStreamAdapter::new(Arc::clone(&self.bound_policy.output), stream);
         Ok(coop::make_cooperative(Box::pin(adapter)))
     }
 

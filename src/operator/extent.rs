@@ -3,7 +3,8 @@
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
 
-use crate::encode::{Coder, positions, row_hashes};
+use crate::binding::SensitiveColumn;
+use crate::encode::{ColumnEncoder, positions, row_hashes};
 use crate::error::Result;
 use crate::hierarchy::Hierarchy;
 use crate::measure::Disclosure;
@@ -12,11 +13,10 @@ use crate::model::{Cover, MAX_SET_VALUES, Sensitive, SensitiveShape, Shape};
 use crate::policy::Publish;
 use crate::privacy::Histogram;
 use crate::recode::Groups;
-use crate::treatment::SensitiveColumn;
 
 /// One quasi-identifier of a cell.
 pub(super) struct QuasiExtents<'a> {
-    coder: &'a Coder,
+    coder: &'a ColumnEncoder,
     axis: usize,
     groups: &'a Groups<'a>,
     original: &'a ArrayRef,
@@ -25,7 +25,12 @@ pub(super) struct QuasiExtents<'a> {
 }
 
 impl<'a> QuasiExtents<'a> {
-    pub(super) fn new(coder: &'a Coder, axis: usize, batch: &'a RecordBatch, groups: &'a Groups<'a>) -> Result<Self> {
+    pub(super) fn new(
+        coder: &'a ColumnEncoder,
+        axis: usize,
+        batch: &'a RecordBatch,
+        groups: &'a Groups<'a>,
+    ) -> Result<Self> {
         let original = batch.column(coder.column().index);
         let inexact = coder.line().is_some() && !coder.axis().exact;
         let positions = if inexact { Some(positions(original)?) } else { None };

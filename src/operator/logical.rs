@@ -9,12 +9,12 @@ use datafusion::common::{DFSchema, DFSchemaRef, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNodeCore};
 
-use super::{Blueprint, PolicyRegistry};
+use super::{AnonymizeParams, PolicyRegistry};
+use crate::binding::BoundPolicy;
 use crate::error::Error;
 use crate::policy::Policy;
 use crate::recode::identifiers::treat_with_key;
-use crate::recode::treat;
-use crate::treatment::Treatment;
+use crate::recode::replace_identifiers;
 
 /// Anonymises its input by a policy.
 ///
@@ -24,8 +24,8 @@ use crate::treatment::Treatment;
 pub struct Anonymize {
     input: LogicalPlan,
     survey: Option<LogicalPlan>,
-    treatment: Arc<Treatment>,
-    blueprint: Option<Arc<Blueprint>>,
+    bound_policy: Arc<BoundPolicy>,
+    params: Option<Arc<AnonymizeParams>>,
     schema: DFSchemaRef,
 }
 
@@ -33,48 +33,48 @@ impl Anonymize {
     /// Anonymises the rows of `input`, whose identifiers it replaces; they are surveyed when the plan runs. Every node
     /// has a key of its own, unless the policy fixes it.
     pub fn new(input: LogicalPlan, policy: Arc<Policy>) -> Result<Self> {
-        let (input, treatment) = treat(input, policy).map_err(Error::into_datafusion)?;
-        Self::treated(input, treatment)
+        let (input, bound_policy) = replace_identifiers(input, policy).map_err(Error::into_datafusion)?;
+        Self::treated(input, bound_policy)
     }
 
     /// The same with the key of a session.
     pub(crate) fn in_session(input: LogicalPlan, policy: Arc<Policy>, session: &PolicyRegistry) -> Result<Self> {
         let key = session.session_key(&policy).map_err(Error::into_datafusion)?;
-        let (input, treatment) = treat_with_key(input, policy, key).map_err(Error::into_datafusion)?;
-        Self::treated(input, treatment)
+        let (input, bound_policy) = treat_with_key(input, policy, key).map_err(Error::into_datafusion)?;
+        Self::treated(input, bound_policy)
     }
 
     /// Anonymises the rows of `input`, whose identifiers have been replaced; they are surveyed when the plan runs.
-    pub(crate) fn treated(input: LogicalPlan, treatment: Treatment) -> Result<Self> {
-        let survey = survey_plan(&input, &treatment)?;
-        Self::with(input, Some(survey), treatment, None)
+    pub(crate) fn treated(input: LogicalPlan, bound_policy: BoundPolicy) -> Result<Self> {
+        let survey = survey_plan(&input, &bound_policy)?;
+        Self::with(input, Some(survey), bound_policy, None)
     }
 
     /// Anonymises the rows of `input`, whose identifiers have been replaced and which have been surveyed.
-    pub(crate) fn surveyed(input: LogicalPlan, blueprint: Arc<Blueprint>) -> Result<Self> {
-        let treatment = blueprint.treatment.as_ref().clone();
-        Self::with(input, None, treatment, Some(blueprint))
+    pub(crate) fn surveyed(input: LogicalPlan, params: Arc<AnonymizeParams>) -> Result<Self> {
+        let bound_policy = params.bound_policy.as_ref().clone();
+        Self::with(input, None, bound_policy, Some(params))
     }
 
     fn with(
         input: LogicalPlan,
         survey: Option<LogicalPlan>,
-        treatment: Treatment,
-        blueprint: Option<Arc<Blueprint>>,
+        bound_policy: BoundPolicy,
+        params: Option<Arc<AnonymizeParams>>,
     ) -> Result<Self> {
-        treatment.refuse_alone().map_err(Error::into_datafusion)?;
-        let schema = Arc::new(DFSchema::try_from(treatment.output.as_ref().clone())?);
-        Ok(Self { input, survey, treatment: Arc::new(treatment), blueprint, schema })
+        bound_policy.ensure_public_rows_present().map_err(Error::into_datafusion)?;
+        let schema = Arc::new(DFSchema::try_from(bound_policy.output.as_ref().clone())?);
+        Ok(Self { input, survey, bound_policy: Arc::new(bound_policy), params, schema })
     }
 
     /// What happens to every column.
-    pub fn treatment(&self) -> &Arc<Treatment> {
-        &self.treatment
+    pub fn bound_policy(&self) -> &Arc<BoundPolicy> {
+        &self.bound_policy
     }
 
-    /// The blueprint, when the survey is known.
-    pub fn blueprint(&self) -> Option<&Arc<Blueprint>> {
-        self.blueprint.as_ref()
+    /// The parameters, when the survey is known.
+    pub fn params(&self) -> Option<&Arc<AnonymizeParams>> {
+        self.params.as_ref()
     }
 
     /// The same node above only those columns that it needs, so that dropped identifiers are not even read.
@@ -92,14 +92,15 @@ impl Anonymize {
     /// Input columns that the node needs: everything but dropped identifiers, and the one that tells people apart. What
     /// the parents need of its output makes no difference, because fewer columns would mean other groups.
     fn needed(&self) -> Vec<usize> {
-        (0..self.treatment.roles.len()).filter(|index| self.treatment.reads(*index)).collect()
+        (0..self.bound_policy.roles.len()).filter(|index| self.bound_policy.reads(*index)).collect()
     }
 }
 
 /// The columns that the survey reads: quasi-identifiers, then sensitive columns, then who is a member if that is asked.
-pub(crate) fn survey_plan(input: &LogicalPlan, treatment: &Treatment) -> Result<LogicalPlan> {
-    let indices = treatment.quasi.iter().map(|column| column.index).chain(treatment.sensitive.iter().map(|c| c.index));
-    let indices = indices.chain(treatment.member);
+pub(crate) fn survey_plan(input: &LogicalPlan, bound_policy: &BoundPolicy) -> Result<LogicalPlan> {
+    let indices =
+        bound_policy.quasi.iter().map(|column| column.index).chain(bound_policy.sensitive.iter().map(|c| c.index));
+    let indices = indices.chain(bound_policy.member);
     let columns = indices.map(|index| Expr::from(input.schema().qualified_field(index)));
     LogicalPlanBuilder::from(input.clone()).project(columns)?.build()
 }
@@ -128,7 +129,7 @@ impl UserDefinedLogicalNodeCore for Anonymize {
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Anonymize: {}", self.treatment.summary())
+        write!(f, "Anonymize: {}", self.bound_policy.summary())
     }
 
     fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
@@ -139,29 +140,30 @@ impl UserDefinedLogicalNodeCore for Anonymize {
         let Some(input) = inputs.next() else { return plan_err!("Anonymize needs an input") };
         let survey = inputs.next();
         let schema = Arc::new(input.schema().as_arrow().clone());
-        if schema == self.treatment.input {
+        if schema == self.bound_policy.input {
             return Ok(Self { input, survey, ..self.clone() });
         }
         // The optimiser has dropped identifiers below, so columns have moved.
-        let known = &self.treatment;
-        let treatment = Treatment::resolve(Arc::clone(&known.policy), schema, known.key.clone());
-        let treatment = treatment.map_err(Error::into_datafusion)?;
-        let blueprint = match &self.blueprint {
+        let known = &self.bound_policy;
+        let bound_policy = BoundPolicy::resolve(Arc::clone(&known.policy), schema, known.key.clone());
+        let bound_policy = bound_policy.map_err(Error::into_datafusion)?;
+        let params = match &self.params {
             Some(known) => Some(Arc::new(
-                Blueprint::new(Arc::new(treatment.clone()), known.survey.clone()).map_err(Error::into_datafusion)?,
+                AnonymizeParams::new(Arc::new(bound_policy.clone()), known.survey.clone())
+                    .map_err(Error::into_datafusion)?,
             )),
             None => None,
         };
-        Self::with(input, survey, treatment, blueprint)
+        Self::with(input, survey, bound_policy, params)
     }
 }
 
 impl PartialEq for Anonymize {
     fn eq(&self, other: &Self) -> bool {
-        self.treatment.policy.hash == other.treatment.policy.hash
+        self.bound_policy.policy.hash == other.bound_policy.policy.hash
             && self.input == other.input
             && self.survey == other.survey
-            && self.blueprint.is_some() == other.blueprint.is_some()
+            && self.params.is_some() == other.params.is_some()
     }
 }
 
@@ -169,7 +171,7 @@ impl Eq for Anonymize {}
 
 impl Hash for Anonymize {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.treatment.policy.hash.hash(state);
+        self.bound_policy.policy.hash.hash(state);
         self.input.hash(state);
         self.survey.hash(state);
     }
@@ -177,7 +179,7 @@ impl Hash for Anonymize {
 
 impl PartialOrd for Anonymize {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        match self.treatment.policy.hash.cmp(&other.treatment.policy.hash) {
+        match self.bound_policy.policy.hash.cmp(&other.bound_policy.policy.hash) {
             Ordering::Equal => self.input.partial_cmp(&other.input),
             order => Some(order),
         }

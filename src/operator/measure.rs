@@ -7,7 +7,7 @@
 
 use datafusion::arrow::array::RecordBatch;
 
-use super::Blueprint;
+use super::AnonymizeParams;
 use super::extent::{QuasiExtents, SensitiveExtents};
 use crate::dependency::Preserved;
 use crate::error::Result;
@@ -23,24 +23,24 @@ use crate::recode::Groups;
 
 /// Measures the groups of a cell: `batch` holds its original rows, `losses` what every group loses per quasi-identifier.
 pub(super) fn measure(
-    blueprint: &Blueprint,
+    params: &AnonymizeParams,
     batch: &RecordBatch,
     table: &Table,
     groups: &Groups<'_>,
     losses: &[Vec<f64>],
     raised: Option<&Raised>,
 ) -> Result<Measures> {
-    let mut measures = blueprint.measures();
-    let treatment = &blueprint.treatment;
-    let withheld: Vec<bool> = treatment.quasi.iter().map(|quasi| quasi.withheld).collect();
+    let mut measures = params.measures();
+    let bound_policy = &params.bound_policy;
+    let withheld: Vec<bool> = bound_policy.quasi.iter().map(|quasi| quasi.withheld).collect();
     // What a reader sees of a group: everything is possible on an axis that is withheld.
     let show = |rows: &[u32], cover: &mut Cover| {
         cover.clear();
         rows.iter().for_each(|&row| cover.add(&table.axes, table.row(row)));
         (0..withheld.len()).filter(|&a| withheld[a]).for_each(|a| cover.widen(&table.axes, a));
     };
-    let mut quasi = Vec::with_capacity(blueprint.coders.len());
-    for (axis, coder) in blueprint.coders.iter().enumerate() {
+    let mut quasi = Vec::with_capacity(params.coders.len());
+    for (axis, coder) in params.coders.iter().enumerate() {
         let extents = QuasiExtents::new(coder, axis, batch, groups)?;
         extents.add_domain(&mut measures.published.quasi[axis].domain);
         quasi.push(extents);
@@ -49,7 +49,7 @@ pub(super) fn measure(
         measures.published.worst.give_up();
     }
     let mut coverage = Vec::with_capacity(quasi.len());
-    let columns = treatment.sensitive.iter().zip(&table.sensitive);
+    let columns = bound_policy.sensitive.iter().zip(&table.sensitive);
     measures.published.ranges_by_domain = columns.clone().any(|(column, codes)| {
         let public = column.domain.is_some() || matches!(codes.shape, SensitiveShape::Tree(_));
         !public && column.ranges != Ranges::Identity
@@ -79,7 +79,7 @@ pub(super) fn measure(
         measures.add_group(published, &of_group, &spreads, &disclosures);
         show(rows, &mut cover);
         coverage.clear();
-        if treatment.form().is_numbered() {
+        if bound_policy.form().is_numbered() {
             measures.generalisation.add_rows(&table.axes, published);
         } else {
             measures.generalisation.add_group(&table.axes, &cover, published);
@@ -99,18 +99,18 @@ pub(super) fn measure(
         }
         measures.add_covers(coverage.iter().copied());
         if let Some(workload) = &mut measures.workload {
-            workload.add_group(&blueprint.queries, &table.axes, &cover, published);
+            workload.add_group(&params.queries, &table.axes, &cover, published);
         }
     }
     for (index, column) in sensitive.iter().enumerate() {
-        let array = batch.column(treatment.sensitive[index].index);
+        let array = batch.column(bound_policy.sensitive[index].index);
         column.add_values(array, groups, &mut measures.published.sensitive[index].domain)?;
     }
     let suppressed = GroupView::new(table, &groups.grouping.left_over).members();
     let suppressed = suppressed.saturating_sub(usize::from(Fault::UncountedSuppression.is_planted()));
     measures.loss.add_suppressed(suppressed as u64);
     if let Some(workload) = &mut measures.workload {
-        workload.add_table(&blueprint.queries, table);
+        workload.add_table(&params.queries, table);
     }
     if let Some(information) = &mut measures.information {
         let shown = groups.grouping.iter().map(|rows| {
@@ -119,8 +119,8 @@ pub(super) fn measure(
         });
         information.add_cell(table, shown);
     }
-    if !blueprint.dependencies.list.is_empty() {
-        measures.dependencies = Preserved::of(&blueprint.dependencies, table, groups.grouping, &withheld);
+    if !params.dependencies.list.is_empty() {
+        measures.dependencies = Preserved::of(&params.dependencies, table, groups.grouping, &withheld);
     }
     Ok(measures)
 }

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::row::{RowConverter, Rows, SortField};
 
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::model::Table;
-use crate::treatment::Treatment;
 
 /// Takes one public row out for every member with the same quasi-identifiers: what stays are the people of the public
 /// table, with a mark on those who are in the source. `order` is the batch row of every table row.
@@ -20,9 +20,9 @@ pub(super) fn without_doubles(
     table: Table,
     order: Vec<u32>,
     rows: &RecordBatch,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
 ) -> Result<(Table, Vec<u32>)> {
-    let columns: Vec<ArrayRef> = treatment.quasi.iter().map(|quasi| rows.column(quasi.index).clone()).collect();
+    let columns: Vec<ArrayRef> = bound_policy.quasi.iter().map(|quasi| rows.column(quasi.index).clone()).collect();
     let values = exact_values(&columns)?;
     pair_off(table, order, &values)
 }

@@ -13,7 +13,6 @@
 //! Filters, limits and projections above the node never reach below it: they would change the groups.
 
 pub(crate) mod assign_cell;
-mod blueprint;
 mod cell;
 mod dataframe;
 mod exec;
@@ -23,6 +22,7 @@ mod logical;
 mod measure;
 mod members;
 mod memory;
+mod params;
 mod planner;
 mod planted;
 pub(crate) mod policies;
@@ -34,12 +34,12 @@ mod tests;
 
 #[cfg(feature = "cluster")]
 pub(crate) use assign_cell::ASSIGN_CELL;
-pub use blueprint::Blueprint;
 pub use dataframe::{AnonymizeExt, AnonymizeSessionExt, register};
 pub use exec::AnonymizeExec;
 pub use logical::Anonymize;
 pub(crate) use logical::survey_plan;
 pub use memory::{cell_rows, fitting_partitions};
+pub use params::AnonymizeParams;
 pub use planner::{AnonymizePlanner, AnonymizeQueryPlanner};
 pub use policies::{PolicyRegistry, policies, register_policy};
 pub use sql::AnonymizeRelation;

@@ -35,8 +35,8 @@ impl ExtensionPlanner for AnonymizePlanner {
         // Here too, because the session is the host's.
         let input = drop_column_statistics(Arc::clone(&physical_inputs[0]))?;
         let survey = physical_inputs.get(1).cloned().map(drop_column_statistics).transpose()?;
-        let treatment = Arc::clone(node.treatment());
-        let plan = AnonymizeExec::plan(input, survey, treatment, node.blueprint().cloned(), session)?;
+        let bound_policy = Arc::clone(node.bound_policy());
+        let plan = AnonymizeExec::plan(input, survey, bound_policy, node.params().cloned(), session)?;
         Ok(Some(Arc::new(plan)))
     }
 }

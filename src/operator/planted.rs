@@ -6,13 +6,13 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::DataType;
 
+use crate::binding::BoundPolicy;
 use crate::error::Result;
 use crate::faults::Fault;
 use crate::policy::Role;
-use crate::treatment::Treatment;
 
 /// The published rows with the fault that is planted, if it is one of columns.
-pub(super) fn distort(published: RecordBatch, treatment: &Treatment) -> Result<RecordBatch> {
+pub(super) fn distort(published: RecordBatch, bound_policy: &BoundPolicy) -> Result<RecordBatch> {
     let schema = published.schema();
     let mut columns = published.columns().to_vec();
     let moved: &[Role] = match () {
@@ -22,7 +22,7 @@ pub(super) fn distort(published: RecordBatch, treatment: &Treatment) -> Result<R
     };
     let rows = published.num_rows() as u32;
     let beside = UInt32Array::from_iter_values((0..rows).map(|row| (row + 1) % rows.max(1)));
-    for (field, role) in treatment.input.fields().iter().zip(&treatment.roles) {
+    for (field, role) in bound_policy.input.fields().iter().zip(&bound_policy.roles) {
         let Ok(index) = schema.index_of(field.name()) else { continue };
         if moved.contains(role) {
             columns[index] = take(&columns[index], &beside, None)?;
@@ -34,7 +34,7 @@ pub(super) fn distort(published: RecordBatch, treatment: &Treatment) -> Result<R
     if Fault::SwappedColumns.is_planted() {
         swap_alike(
             &mut columns,
-            &treatment.class_columns().iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?,
+            &bound_policy.class_columns().iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?,
         );
     }
     Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)

@@ -19,7 +19,7 @@ use datafusion::physical_plan::SendableRecordBatchStream;
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time};
 use futures::{Stream, StreamExt, stream};
 
-use super::Blueprint;
+use super::AnonymizeParams;
 use super::cell::{self, Cell};
 use super::memory::WORKING_FACTOR;
 use crate::encode::{batch_size, compact};
@@ -95,7 +95,7 @@ impl Tally {
 /// One partition's work.
 pub(super) struct CellStream {
     input: SendableRecordBatchStream,
-    blueprint: Arc<Blueprint>,
+    params: Arc<AnonymizeParams>,
     /// Where the measures of finished cells are added up.
     tally: Arc<Mutex<Tally>>,
     partition: usize,
@@ -131,7 +131,7 @@ struct Gathered {
 impl CellStream {
     pub(super) fn new(
         input: SendableRecordBatchStream,
-        blueprint: Arc<Blueprint>,
+        params: Arc<AnonymizeParams>,
         (tally, partition): (Arc<Mutex<Tally>>, usize),
         metrics: Metrics,
         (reservation, ahead): (MemoryReservation, bool),
@@ -140,7 +140,7 @@ impl CellStream {
         let floor = reservation.size();
         Self {
             input,
-            blueprint,
+            params,
             tally,
             partition,
             metrics,
@@ -226,7 +226,7 @@ impl CellStream {
         for run in cells.chunk_by(|a, b| a == b) {
             let part = compact(&rows.slice(from, run.len()))?;
             from += run.len();
-            let cell = self.blueprint.labels.cell(run[0]);
+            let cell = self.params.labels.cell(run[0]);
             let cell = cell.ok_or_else(|| Error::internal(format!("no cell has the label {}", run[0])))?;
             parts.push((cell, batch_size(&part), part));
         }
@@ -255,13 +255,13 @@ impl CellStream {
 
     /// Anonymises a complete cell on a blocking thread.
     fn begin(&self, Gathered { cell, batches, bytes }: Gathered) -> (SpawnedTask<Result<Cell>>, usize) {
-        let (blueprint, flag) = (Arc::clone(&self.blueprint), self.waiting.flag());
+        let (params, flag) = (Arc::clone(&self.params), self.waiting.flag());
         let task = SpawnedTask::spawn_blocking(move || {
             let schema =
-                batches.first().map(RecordBatch::schema).unwrap_or_else(|| Arc::clone(&blueprint.treatment.input));
+                batches.first().map(RecordBatch::schema).unwrap_or_else(|| Arc::clone(&params.bound_policy.input));
             let rows = concat_batches(&schema, &batches)?;
             drop(batches);
-            cancellable(flag, || cell::anonymise(&blueprint, cell, &rows))
+            cancellable(flag, || cell::anonymise(&params, cell, &rows))
         });
         (task, bytes)
     }
@@ -299,7 +299,7 @@ impl CellStream {
             Some(measures) if tally.open == 0 => {
                 self.metrics.smallest_cell.set(measures.cells.smallest as usize);
                 self.metrics.largest_cell.set(measures.cells.largest as usize);
-                if tally.whole { self.blueprint.refuse(&measures) } else { Ok(()) }
+                if tally.whole { self.params.refuse(&measures) } else { Ok(()) }
             }
             _ => Ok(()),
         }

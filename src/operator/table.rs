@@ -68,7 +68,7 @@ impl AnonymizedTable {
 
 impl From<Anonymize> for AnonymizedTable {
     fn from(node: Anonymize) -> Self {
-        let schema = Arc::clone(&node.treatment().output);
+        let schema = Arc::clone(&node.bound_policy().output);
         Self { node, schema }
     }
 }
@@ -98,9 +98,9 @@ impl TableProvider for AnonymizedTable {
         }
         let mut inputs = inputs.into_iter();
         let Some(rows) = inputs.next() else { return internal_err!("there are no rows to anonymise") };
-        let (treatment, blueprint) = (Arc::clone(node.treatment()), node.blueprint().cloned());
+        let (bound_policy, params) = (Arc::clone(node.bound_policy()), node.params().cloned());
         let plan: Arc<dyn ExecutionPlan> =
-            Arc::new(AnonymizeExec::plan(rows, inputs.next(), treatment, blueprint, session)?);
+            Arc::new(AnonymizeExec::plan(rows, inputs.next(), bound_policy, params, session)?);
         let Some(projection) = projection else { return Ok(plan) };
         let columns = projection.iter().map(|&index| {
             let name = self.schema.field(index).name();

@@ -12,7 +12,7 @@ use super::measures::MeasureSpec;
 use super::method::{Form, MethodName, MethodSpec};
 use super::model::{CalendarUnit, Column, Defaults, HierarchySpec, Nulls, Privacy, Publish, Role, Side};
 use super::privacy::PrivacyRule;
-use super::{Treat, forms};
+use super::{IdentifierAction, forms};
 use crate::auto::Effort;
 use crate::error::{Error, Result};
 use crate::grouping::options::{Kind, Value};
@@ -203,7 +203,7 @@ impl Column {
     }
 
     /// The same identifier, replaced instead of dropped.
-    pub fn with_treat(self, treat: Treat) -> Self {
+    pub fn with_treat(self, treat: IdentifierAction) -> Self {
         Self { treat: Some(treat), ..self }
     }
 }

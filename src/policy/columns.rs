@@ -5,7 +5,7 @@ use std::path::Path;
 
 use datafusion::arrow::datatypes::{DataType, Schema};
 
-use super::identifier::Treat;
+use super::identifier::IdentifierAction;
 use super::model::{Column, Defaults, HierarchySpec, Job, Privacy, Publish, Ranges, Role, Values};
 use super::output;
 use super::rules::Trees;
@@ -128,7 +128,7 @@ fn role_name(role: Role) -> &'static str {
 fn clashes<'a>(columns: &BTreeMap<String, Column>, published: impl Iterator<Item = (&'a str, Role)>) -> Vec<Problem> {
     let dropped = |name: &str, role: Role| {
         let treat = columns.get(name).and_then(|column| column.treat.as_ref());
-        role == Role::Identifier && treat.is_none_or(|treat| *treat == Treat::Drop)
+        role == Role::Identifier && treat.is_none_or(|treat| *treat == IdentifierAction::Drop)
     };
     let published: BTreeSet<&str> =
         published.filter(|(name, role)| !dropped(name, *role)).map(|(name, _)| name).collect();
@@ -332,7 +332,7 @@ impl Demands<'_> {
             }
         }
         let Some(column) = column else { return };
-        if kind == Kind::Other && matches!(column.treat(), Some(Treat::Pseudonym(_))) {
+        if kind == Kind::Other && matches!(column.treat(), Some(IdentifierAction::Pseudonym(_))) {
             let message = format!("a column of type {data_type} has no text to make a pseudonym of");
             problems.push(Problem::error(format!("{key}.treat"), message).help("drop it, or set a constant"));
         }

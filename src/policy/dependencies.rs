@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::outside_share;
-use super::identifier::Treat;
+use super::identifier::IdentifierAction;
 use super::model::{Column, Form, Job};
 use crate::error::Problem;
 use crate::error::problem::nearest;
@@ -111,10 +111,10 @@ pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
                 }
                 let open = || job.defaults.as_ref().and_then(|defaults| defaults.role).map(Column::new);
                 let becomes = match job.columns.get(column).cloned().or_else(open).as_ref().and_then(Column::treat) {
-                    Some(Treat::Drop) => "dropped",
-                    Some(Treat::Constant(_)) => "replaced by a constant",
+                    Some(IdentifierAction::Drop) => "dropped",
+                    Some(IdentifierAction::Constant(_)) => "replaced by a constant",
                     // Equal values have equal pseudonyms, so what depends on one depends on the other.
-                    Some(Treat::Pseudonym(_)) | None => continue,
+                    Some(IdentifierAction::Pseudonym(_)) | None => continue,
                 };
                 let message = format!("column `{column}` is an identifier, which is {becomes}");
                 problems.push(Problem::error(&key, message).help("leave it out: nobody will see it"));
@@ -197,7 +197,7 @@ mod tests {
         let found = errors(&ZIP_TO_STATE.replace("k = 5", "k = 5, inference = \"repair\", person = \"state\""));
         assert!(found.iter().any(|problem| problem.starts_with("privacy.inference: counts rows")), "{found:?}");
         let of_name = ZIP_TO_STATE.replace("[\"zip\"]", "[\"name\"]");
-        let treated = |treat: Treat| {
+        let treated = |treat: IdentifierAction| {
             let mut job = job(&of_name);
             job.columns.get_mut("name").unwrap().treat = Some(treat);
             let mut problems = Vec::new();
@@ -206,7 +206,7 @@ mod tests {
         };
         let pseudonym = toml::from_str::<Column>("role = \"identifier\"\ntreat.pseudonym.key-env = \"KEY\"");
         let pseudonym = pseudonym.unwrap().treat.unwrap();
-        let constant = treated(Treat::Constant("x".into()));
+        let constant = treated(IdentifierAction::Constant("x".into()));
         assert_eq!(constant, ["column `name` is an identifier, which is replaced by a constant"]);
         assert_eq!(treated(pseudonym), [""; 0]);
         let found = errors(&format!("method.form = \"anatomy\"\n{ZIP_TO_STATE}"));

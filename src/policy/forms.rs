@@ -22,41 +22,41 @@ pub(super) const MASK_CHAR: char = '*';
 /// Any number of things of one kind: `{ ... }` is a list of one, `[{ ... }, ...]` a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Several<T>(Vec<T>);
+pub struct OneOrMany<T>(Vec<T>);
 
-impl<T> Several<T> {
+impl<T> OneOrMany<T> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl<T> Default for Several<T> {
+impl<T> Default for OneOrMany<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T> From<Vec<T>> for Several<T> {
+impl<T> From<Vec<T>> for OneOrMany<T> {
     fn from(all: Vec<T>) -> Self {
         Self(all)
     }
 }
 
-impl<T> Deref for Several<T> {
+impl<T> Deref for OneOrMany<T> {
     type Target = Vec<T>;
     fn deref(&self) -> &Vec<T> {
         &self.0
     }
 }
 
-impl<T> DerefMut for Several<T> {
+impl<T> DerefMut for OneOrMany<T> {
     fn deref_mut(&mut self) -> &mut Vec<T> {
         &mut self.0
     }
 }
 
-impl<'a, T> IntoIterator for &'a Several<T> {
+impl<'a, T> IntoIterator for &'a OneOrMany<T> {
     type Item = &'a T;
     type IntoIter = std::slice::Iter<'a, T>;
     fn into_iter(self) -> Self::IntoIter {
@@ -64,7 +64,7 @@ impl<'a, T> IntoIterator for &'a Several<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct OneOrMany<T>(PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
@@ -83,7 +83,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Several<T> {
+impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         format!("Several_{}", T::schema_name()).into()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::identifier::Treat;
+use super::identifier::IdentifierAction;
 use super::model::{HierarchySpec, Job};
 
 impl Job {
@@ -21,7 +21,7 @@ impl Job {
                 let contents = hierarchies.get(path).map(|text| blake3::hash(text.as_bytes()).to_hex().to_string());
                 columns[name.as_str()]["hierarchy"] = json!({ "contents": contents });
             }
-            if let Some(Treat::Pseudonym(pseudonym)) = column.treat() {
+            if let Some(IdentifierAction::Pseudonym(pseudonym)) = column.treat() {
                 let key = json!({ "key": keys.get(name), "encoding": pseudonym.encoding });
                 columns[name.as_str()]["treat"] = json!({ "pseudonym": key });
             }

@@ -21,7 +21,7 @@ const MAX_KEY_BYTES: u64 = 64 << 10;
 /// What becomes of an identifier: `"drop"`, `{ pseudonym = { key-env = "NAME" } }` or `{ constant = "text" }`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Treat {
+pub enum IdentifierAction {
     /// Not published.
     #[default]
     Drop,
@@ -49,14 +49,14 @@ pub struct Pseudonym {
 
 impl Column {
     /// What becomes of this column if it is an identifier.
-    pub fn treat(&self) -> Option<&Treat> {
-        (self.role == Role::Identifier).then(|| self.treat.as_ref().unwrap_or(&Treat::Drop))
+    pub fn treat(&self) -> Option<&IdentifierAction> {
+        (self.role == Role::Identifier).then(|| self.treat.as_ref().unwrap_or(&IdentifierAction::Drop))
     }
 
     /// The pseudonym that replaces this column, if one does.
     fn pseudonym(&self) -> Option<&Pseudonym> {
         match self.treat()? {
-            Treat::Pseudonym(pseudonym) => Some(pseudonym),
+            IdentifierAction::Pseudonym(pseudonym) => Some(pseudonym),
             _ => None,
         }
     }
@@ -97,7 +97,7 @@ pub(crate) fn keys(job: &Job, base: &Path) -> Result<BTreeMap<String, Key>> {
     Ok(keys)
 }
 
-/// Checks the treatment of every identifier, and that there is a key for each pseudonym.
+/// Checks the bound policy of every identifier, and that there is a key for each pseudonym.
 pub(crate) fn check(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
     for (name, column) in &job.columns {
         let Some(pseudonym) = column.pseudonym() else { continue };

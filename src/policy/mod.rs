@@ -2,7 +2,7 @@
 //!
 //! The way of a job: [`Job::parse`] turns TOML into the plain [`model`] (unknown keys refused with a suggestion),
 //! [`check`] finds every problem that shows without reading data, [`check_schema`] every problem that shows once the
-//! columns of the source are known. A [`Treatment`](crate::treatment::Treatment) is the checked policy laid over those columns. [`json_schema`]
+//! columns of the source are known. A [`BoundPolicy`](crate::binding::BoundPolicy) is the checked policy laid over those columns. [`json_schema`]
 //! describes the file for editors, and [`Job::policy_hash`] names the policy that a release was made under.
 
 mod builder;
@@ -31,8 +31,8 @@ pub use check::check;
 pub use columns::{check_layout, check_schema};
 pub use definition::Policy;
 pub use dependencies::{Dependency, Inference};
-pub use forms::Several;
-pub use identifier::{Pseudonym, Treat};
+pub use forms::OneOrMany;
+pub use identifier::{IdentifierAction, Pseudonym};
 #[cfg(feature = "cli")]
 pub(crate) use load::MAX_HIERARCHY_BYTES;
 pub use load::OpenError;

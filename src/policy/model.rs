@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use super::dependencies::Dependency;
 use super::forms;
-use super::identifier::Treat;
+use super::identifier::IdentifierAction;
 use super::measures::MeasureSpec;
 pub use super::method::{Form, MethodName, MethodSpec};
 use super::output::FileSize;
-pub use super::privacy::{Listed, Privacy};
+pub use super::privacy::{ConfiguredRule, Privacy};
 use super::source::{self, Format, SinkFormat, SinkReleases};
 use crate::hierarchy::InlineTree;
 use crate::storage::StoreOptions;
@@ -292,7 +292,7 @@ pub struct Column {
     pub domain: Option<[f64; 2]>,
     /// What becomes of an identifier; `drop` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub treat: Option<Treat>,
+    pub treat: Option<IdentifierAction>,
 }
 
 impl Column {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{check_location, outside_share};
-use super::forms::Several;
+use super::forms::OneOrMany;
 use super::model::{Job, Publish};
 use super::rules::not_sensitive;
 use crate::error::Problem;
@@ -38,8 +38,8 @@ pub struct Presence {
     pub people: Option<u32>,
     /// Weak l-diversity of sensitive columns: no value is published for more than one in l of the people of the public
     /// table who fit a class. One rule, or a list of rules.
-    #[serde(default, skip_serializing_if = "Several::is_empty")]
-    pub diversity: Several<WeakDiversity>,
+    #[serde(default, skip_serializing_if = "OneOrMany::is_empty")]
+    pub diversity: OneOrMany<WeakDiversity>,
     /// Columns of both tables that tell people apart: every person of the source must be in the public table. When
     /// absent, the quasi-identifiers of the source must occur there often enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

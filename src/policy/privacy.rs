@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::dependencies::Inference;
-use super::forms::Several;
+use super::forms::OneOrMany;
 use super::model::{DEFAULT_MAX_SUPPRESSION, LDiversity, RangeDiversity};
 use super::presence::Presence;
 use crate::privacy::SensitiveRule;
@@ -54,8 +54,8 @@ macro_rules! privacy {
             pub presence: Option<Presence>,
             $(
                 $(#[$doc])*
-                #[serde(default, skip_serializing_if = "Several::is_empty")]
-                pub $key: Several<$rule>,
+                #[serde(default, skip_serializing_if = "OneOrMany::is_empty")]
+                pub $key: OneOrMany<$rule>,
             )*
         }
 
@@ -87,7 +87,7 @@ macro_rules! privacy {
                     max_loss: None,
                     inference: Inference::default(),
                     presence: None,
-                    $($key: Several::default(),)*
+                    $($key: OneOrMany::default(),)*
                 }
             }
 
@@ -99,7 +99,7 @@ macro_rules! privacy {
             }
 
             /// All rules about sensitive columns, each with its key in the job file.
-            pub fn rules(&self) -> Vec<Listed> {
+            pub fn rules(&self) -> Vec<ConfiguredRule> {
                 let mut rules = Vec::new();
                 $(
                     let name = stringify!($key).replace('_', "-");
@@ -107,7 +107,7 @@ macro_rules! privacy {
                         let place = if self.$key.len() > 1 { format!("[{index}]") } else { String::new() };
                         let key = format!("privacy.{name}{place}");
                         let rule: Arc<dyn SensitiveRule> = Arc::new(rule.clone());
-                        rules.push(Listed { name: name.clone(), key, title: rule.describe(), rule });
+                        rules.push(ConfiguredRule { name: name.clone(), key, title: rule.describe(), rule });
                     }
                 )*
                 rules
@@ -140,7 +140,7 @@ privacy! {
 
 /// A rule of the job.
 #[derive(Debug, Clone)]
-pub struct Listed {
+pub struct ConfiguredRule {
     /// The key of its kind, such as `l-diversity`.
     pub name: String,
     /// Its own key, such as `privacy.l-diversity[1]`.

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::check::outside_share;
-use super::model::{Diversity, Job, LDiversity, Listed, ListedRange, RangeDiversity, RangeOf, Ranges, Role, Values};
+use super::model::{
+    ConfiguredRule, Diversity, Job, LDiversity, ListedRange, RangeDiversity, RangeOf, Ranges, Role, Values,
+};
 use crate::error::Problem;
 use crate::error::problem::nearest;
 use crate::hierarchy::LevelTree;
@@ -51,7 +53,12 @@ pub(super) fn check_privacy(job: &Job, trees: &Trees, problems: &mut Vec<Problem
 }
 
 /// What holds for every rule about a sensitive column.
-fn check_rule(job: &Job, Listed { key, rule, .. }: &Listed, trees: &Trees, problems: &mut Vec<Problem>) {
+fn check_rule(
+    job: &Job,
+    ConfiguredRule { key, rule, .. }: &ConfiguredRule,
+    trees: &Trees,
+    problems: &mut Vec<Problem>,
+) {
     let column = rule.column();
     problems.extend(not_sensitive(job, column, key));
     let flaws = rule.flaws(trees.get(column));

@@ -9,10 +9,10 @@ use datafusion::arrow::datatypes::{DataType, i256};
 
 use super::exact::{Keys, NULL, is_wide, ordered, wide_digits};
 use super::values::Unit;
+use crate::binding::QuasiColumn;
 use crate::error::{Error, Result};
 use crate::hierarchy::{End, Hierarchy, Period, TOP};
 use crate::policy::Publish;
-use crate::treatment::QuasiColumn;
 
 /// The published values of one quasi-identifier.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Published {
                 let both = both.ok_or_else(no_range)?;
                 Ok(Self::Line(spans(both.column(0), both.column(1), |row| both.is_null(row))?, unit))
             }
-            Publish::Label if quasi.on_a_line() => {
+            Publish::Label if quasi.is_ordinal() => {
                 let labels = text(&columns[0])?;
                 let label = |row: usize| labels.is_valid(row).then(|| labels.value(row));
                 let plain = quasi.hierarchy.is_none() && quasi.quantiles.is_none();
@@ -162,10 +162,10 @@ impl Published {
 impl Original {
     /// Reads the original column of a quasi-identifier.
     pub(crate) fn read(quasi: &QuasiColumn, column: &ArrayRef) -> Result<Self> {
-        if quasi.on_a_line() && is_wide(&quasi.data_type) {
+        if quasi.is_ordinal() && is_wide(&quasi.data_type) {
             return Ok(Self::Wide(wide_digits(column)?));
         }
-        if quasi.on_a_line() {
+        if quasi.is_ordinal() {
             return Ok(Self::Line(line_keys(column)?));
         }
         Ok(Self::Text(text(column)?))
@@ -410,15 +410,15 @@ mod tests {
     use datafusion::arrow::datatypes::{Field, Schema};
 
     use super::*;
+    use crate::binding::BoundPolicy;
     use crate::error::ErrorKind;
     use crate::policy::Policy;
-    use crate::treatment::Treatment;
 
     fn quasi(data_type: DataType, options: &str) -> QuasiColumn {
         let policy = format!("privacy.k = 2\ncolumns.q = {{ role = \"quasi\"{options} }}");
         let policy = Policy::from_table(toml::from_str(&policy).unwrap(), std::path::Path::new(".")).unwrap();
         let schema = Schema::new(vec![Field::new("q", data_type, true)]);
-        Treatment::new(Arc::new(policy), Arc::new(schema)).unwrap().quasi.remove(0)
+        BoundPolicy::new(Arc::new(policy), Arc::new(schema)).unwrap().quasi.remove(0)
     }
 
     /// Whether each label covers each value; what is covered always lies in the label's extent.

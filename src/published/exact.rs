@@ -25,9 +25,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::DataFrame;
 
+use crate::binding::SensitiveColumn;
 use crate::error::Result;
 use crate::hierarchy::{Hierarchy, LevelTree};
-use crate::treatment::SensitiveColumn;
 
 /// The key of null: behind every other.
 pub(crate) const NULL: i128 = i128::MAX;

@@ -1,10 +1,10 @@
 //! Values as they stand in published files, read back exactly: what each says and what it covers. Written anew for
 //! the verification, which shares nothing with the code that published them.
 
-pub(crate) mod boxes;
+pub(crate) mod box_tree;
 pub(crate) mod cover;
 pub(crate) mod exact;
 pub(crate) mod values;
 
-pub(crate) use boxes::Boxes;
+pub(crate) use box_tree::BoxTree;
 pub(crate) use exact::{content, content_keys};

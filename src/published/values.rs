@@ -7,9 +7,9 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, TimeUnit, i256};
 
 use super::exact::{Keys, NULL, Ranks, byte_key, number, wide_number};
+use crate::binding::SensitiveColumn;
 use crate::hierarchy::{Hierarchy, LevelTree};
 use crate::policy::{RangeOf, Ranges, Values as Listed};
-use crate::treatment::SensitiveColumn;
 
 /// A sensitive column as rules see it.
 #[derive(Debug, Clone)]

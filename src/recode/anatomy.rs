@@ -16,17 +16,17 @@ use datafusion::arrow::compute::take;
 
 use super::Groups;
 use super::permuted::{arrange, order_by_number, sizes};
+use crate::binding::BoundPolicy;
 use crate::encode::row_hashes;
 use crate::error::Result;
 use crate::permutation::Slices;
 use crate::policy::Role;
 use crate::secret::Purpose;
-use crate::treatment::Treatment;
 
 /// Publishes the groups of a cell under their numbers. In the form that permutes, the slices of the left side change places
 /// inside their group.
 pub fn publish(
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     slices: &Slices,
     cell: u32,
     rows: &RecordBatch,
@@ -34,7 +34,7 @@ pub fn publish(
     group_numbers: &[u64],
 ) -> Result<RecordBatch> {
     let of = |roles: &[Role]| -> Vec<ArrayRef> {
-        let columns = rows.columns().iter().zip(&treatment.roles);
+        let columns = rows.columns().iter().zip(&bound_policy.roles);
         columns.filter(|(_, role)| roles.contains(role)).map(|(column, _)| Arc::clone(column)).collect()
     };
     let (exact, sensitive) = (of(&[Role::Quasi, Role::Kept]), of(&[Role::Sensitive]));
@@ -66,20 +66,20 @@ pub fn publish(
         columns.iter().map(|column| take(column, &indices, None)).collect::<Result<Vec<_>, _>>()
     };
     let mut columns = taken(&exact, &mut left)?;
-    if treatment.form().is_permuted() {
+    if bound_policy.form().is_permuted() {
         // The left columns stand one after another here, and as in the input there.
         let mut exact = columns.into_iter();
         let of_role = |role: &Role| match role {
             Role::Quasi | Role::Kept => exact.by_ref().take(1).collect(),
             _ => Vec::new(),
         };
-        let by_input = treatment.roles.iter().map(of_role).collect();
-        let mut rng = treatment.key.rng(Purpose::Permutation, cell.into());
+        let by_input = bound_policy.roles.iter().map(of_role).collect();
+        let mut rng = bound_policy.key.rng(Purpose::Permutation, cell.into());
         columns = arrange(by_input, slices, &sizes(groups), &mut rng)?.into_iter().flatten().collect();
     }
     columns.push(Arc::new(numbers.finish()));
     columns.extend(taken(&sensitive, &mut right)?);
     columns.push(Arc::new(counts.finish()));
-    let published = RecordBatch::try_new(Arc::clone(&treatment.output), columns)?;
+    let published = RecordBatch::try_new(Arc::clone(&bound_policy.output), columns)?;
     order_by_number(&published, group_numbers, &sizes(groups))
 }

@@ -5,7 +5,7 @@ use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::DataType;
 
 use super::{Groups, TOP, labels};
-use crate::encode::{Coder, Words, text};
+use crate::encode::{ColumnEncoder, Words, text};
 use crate::error::{Error, Result};
 use crate::faults::Fault;
 use crate::hierarchy::{LevelTree, Mask};
@@ -13,7 +13,7 @@ use crate::model::{Code, MAX_SET_VALUES, Shape};
 
 /// The closest common ancestor of every group.
 pub(super) fn nodes(
-    coder: &Coder,
+    coder: &ColumnEncoder,
     levels: &LevelTree,
     axis: usize,
     groups: &Groups<'_>,
@@ -34,7 +34,7 @@ pub(super) fn nodes(
 
 /// The set of values of every group: `{a, b}`, or the value itself when there is one only.
 pub(super) fn sets(
-    coder: &Coder,
+    coder: &ColumnEncoder,
     axis: usize,
     original: &ArrayRef,
     groups: &Groups<'_>,
@@ -58,7 +58,7 @@ pub(super) fn sets(
 
 /// The least masked form that covers every value of the group.
 pub(super) fn masks(
-    coder: &Coder,
+    coder: &ColumnEncoder,
     mask: &Mask,
     axis: usize,
     original: &ArrayRef,
@@ -81,7 +81,7 @@ pub(super) fn masks(
 /// Calls `publish` with the distinct values of every group that has any, in their order, and whether nulls are among its
 /// rows.
 fn each_set(
-    coder: &Coder,
+    coder: &ColumnEncoder,
     axis: usize,
     original: &ArrayRef,
     groups: &Groups<'_>,

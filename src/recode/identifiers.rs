@@ -11,27 +11,31 @@ use datafusion::logical_expr::{
     Volatility, lit,
 };
 
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::faults::Fault;
-use crate::policy::{Policy, Treat};
+use crate::policy::{IdentifierAction, Policy};
 use crate::secret::{Pseudonymiser, RunKey};
-use crate::treatment::Treatment;
 
 /// Name of the function that makes pseudonyms.
 pub(crate) const PSEUDONYM: &str = "pseudonym";
 
 /// Lays a policy over the rows of a plan: the rows with their identifiers replaced, and what happens to every column.
-pub(crate) fn treat(rows: LogicalPlan, policy: Arc<Policy>) -> Result<(LogicalPlan, Treatment)> {
+pub(crate) fn replace_identifiers(rows: LogicalPlan, policy: Arc<Policy>) -> Result<(LogicalPlan, BoundPolicy)> {
     let key = policy.new_run_key()?;
     treat_with_key(rows, policy, key)
 }
 
 /// The same with the key that random choices are to come from.
-pub(crate) fn treat_with_key(rows: LogicalPlan, policy: Arc<Policy>, key: RunKey) -> Result<(LogicalPlan, Treatment)> {
-    Treatment::refuse(&policy, rows.schema().as_arrow())?;
+pub(crate) fn treat_with_key(
+    rows: LogicalPlan,
+    policy: Arc<Policy>,
+    key: RunKey,
+) -> Result<(LogicalPlan, BoundPolicy)> {
+    BoundPolicy::refuse(&policy, rows.schema().as_arrow())?;
     let rows = replace(rows, &policy)?;
     let schema = Arc::new(rows.schema().as_arrow().clone());
-    Ok((rows, Treatment::resolve(policy, schema, key)?))
+    Ok((rows, BoundPolicy::resolve(policy, schema, key)?))
 }
 
 /// The rows with pseudonyms and constants in the place of identifiers; those that are dropped stay for the optimiser
@@ -45,12 +49,12 @@ fn replace(rows: LogicalPlan, policy: &Policy) -> Result<LogicalPlan> {
         let treat = policy.columns.get(name).and_then(|column| column.treat());
         let treat = treat.filter(|_| !Fault::RawIdentifier.is_planted());
         let expression = match (treat, policy.keys.get(name)) {
-            (Some(Treat::Constant(text)), _) => lit(text.as_str()),
-            (Some(Treat::Pseudonym(spec)), Some(key)) => {
+            (Some(IdentifierAction::Constant(text)), _) => lit(text.as_str()),
+            (Some(IdentifierAction::Pseudonym(spec)), Some(key)) => {
                 let pseudonymiser = Pseudonymiser::new(key, name, spec.encoding)?;
                 ScalarUDF::from(Function::new(pseudonymiser)).call(vec![column])
             }
-            (Some(Treat::Pseudonym(_)), None) => {
+            (Some(IdentifierAction::Pseudonym(_)), None) => {
                 return Err(Error::internal(format!("column `{name}` has no key")));
             }
             _ => {

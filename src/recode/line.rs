@@ -11,11 +11,11 @@ use datafusion::arrow::compute::{SortOptions, cast, take};
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 
 use super::{Groups, TOP, ValueText, labels};
-use crate::encode::{Coder, positions, stored_digits};
+use crate::binding::published_fields;
+use crate::encode::{ColumnEncoder, positions, stored_digits};
 use crate::error::Result;
 use crate::faults::Fault;
 use crate::policy::Publish;
-use crate::treatment::published_fields;
 
 /// What the values of a group span.
 enum Span {
@@ -28,7 +28,11 @@ enum Span {
 }
 
 /// Ranges in the column's published form, one per group, and their losses.
-pub(super) fn ranges(coder: &Coder, original: &ArrayRef, groups: &Groups<'_>) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
+pub(super) fn ranges(
+    coder: &ColumnEncoder,
+    original: &ArrayRef,
+    groups: &Groups<'_>,
+) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
     let positions = positions(original)?;
     let (spans, losses) = spans(coder, original, &positions, groups)?;
     let end = |pick: fn(u32, u32) -> u32| -> Result<ArrayRef> {
@@ -62,7 +66,12 @@ pub(super) fn ranges(coder: &Coder, original: &ArrayRef, groups: &Groups<'_>) ->
 }
 
 /// What every group spans, and what publishing that loses.
-fn spans(coder: &Coder, original: &ArrayRef, positions: &[f64], groups: &Groups<'_>) -> Result<(Vec<Span>, Vec<f64>)> {
+fn spans(
+    coder: &ColumnEncoder,
+    original: &ArrayRef,
+    positions: &[f64],
+    groups: &Groups<'_>,
+) -> Result<(Vec<Span>, Vec<f64>)> {
     // Positions of very large integers, long decimals and nanoseconds may coincide: the comparator decides ties.
     let exact = make_comparator(original.as_ref(), original.as_ref(), SortOptions::default())?;
     let less = |a: usize, b: usize| match positions[a].partial_cmp(&positions[b]) {
@@ -125,7 +134,11 @@ fn range_labels(spans: &[Span], lows: &ArrayRef, highs: &ArrayRef) -> Result<Arr
 }
 
 /// The mean of every group in the column's own type. What the group spans is lost, and counted as for a range.
-pub(super) fn centroid(coder: &Coder, original: &ArrayRef, groups: &Groups<'_>) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
+pub(super) fn centroid(
+    coder: &ColumnEncoder,
+    original: &ArrayRef,
+    groups: &Groups<'_>,
+) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
     let positions = positions(original)?;
     let (_, losses) = spans(coder, original, &positions, groups)?;
     let data_type = &coder.column().data_type;

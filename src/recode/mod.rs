@@ -11,7 +11,7 @@ pub mod permuted;
 mod steps;
 mod withheld;
 
-pub(crate) use identifiers::treat;
+pub(crate) use identifiers::replace_identifiers;
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use datafusion::arrow::array::{ArrayRef, StringViewArray, StringViewBuilder, UIn
 use datafusion::arrow::compute::take;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use crate::encode::Coder;
+use crate::encode::ColumnEncoder;
 use crate::error::{Error, Result};
 use crate::faults::Fault;
 use crate::hierarchy::Hierarchy;
@@ -103,12 +103,12 @@ impl<'a> Groups<'a> {
 }
 
 /// Publishes one quasi-identifier: `axis` is its place among the axes, `original` its column of the batch.
-pub fn publish(coder: &Coder, axis: usize, original: &ArrayRef, groups: &Groups<'_>) -> Result<Published> {
+pub fn publish(coder: &ColumnEncoder, axis: usize, original: &ArrayRef, groups: &Groups<'_>) -> Result<Published> {
     let (per_group, losses) = match (coder.column().publish, coder.hierarchy()) {
         _ if coder.column().withheld => withheld::tops(coder, groups)?,
-        (Publish::Centroid, _) if coder.column().on_a_line() => line::centroid(coder, original, groups)?,
+        (Publish::Centroid, _) if coder.column().is_ordinal() => line::centroid(coder, original, groups)?,
         (Publish::Centroid, _) => categories::commonest(axis, original, groups)?,
-        (_, None) if coder.column().on_a_line() => line::ranges(coder, original, groups)?,
+        (_, None) if coder.column().is_ordinal() => line::ranges(coder, original, groups)?,
         (_, None) => categories::sets(coder, axis, original, groups)?,
         (_, Some(Hierarchy::Levels(levels))) => categories::nodes(coder, levels, axis, groups)?,
         (_, Some(Hierarchy::Mask(mask))) => categories::masks(coder, mask, axis, original, groups)?,

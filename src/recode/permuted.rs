@@ -11,31 +11,31 @@ use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array, UInt64
 use datafusion::arrow::compute::{take, take_record_batch};
 
 use super::Groups;
-use crate::encode::{Coder, row_hashes};
+use crate::binding::BoundPolicy;
+use crate::encode::{ColumnEncoder, row_hashes};
 use crate::error::Result;
 use crate::faults::Fault;
 use crate::methods::combined::Raised;
 use crate::permutation::Slices;
 use crate::policy::Role;
 use crate::secret::{Purpose, SecretRng};
-use crate::treatment::Treatment;
 
 /// Publishes the groups of a cell under their numbers. Also says what each group loses on every quasi-identifier, which is
 /// nothing where none is raised.
 pub fn publish(
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     slices: &Slices,
     cell: u32,
     rows: &RecordBatch,
     groups: &Groups<'_>,
     numbers: &[u64],
-    raised: Option<(&[Coder], &Raised)>,
+    raised: Option<(&[ColumnEncoder], &Raised)>,
 ) -> Result<(RecordBatch, Vec<Vec<f64>>)> {
     let kept = groups.rows();
-    let mut losses = vec![vec![0.0; groups.grouping.len()]; treatment.quasi.len()];
+    let mut losses = vec![vec![0.0; groups.grouping.len()]; bound_policy.quasi.len()];
     let mut columns: Vec<Vec<ArrayRef>> = Vec::with_capacity(rows.num_columns());
-    let mut axes = 0..treatment.quasi.len();
-    for (column, role) in rows.columns().iter().zip(&treatment.roles) {
+    let mut axes = 0..bound_policy.quasi.len();
+    for (column, role) in rows.columns().iter().zip(&bound_policy.roles) {
         columns.push(match (role, raised) {
             (Role::Identifier, _) => Vec::new(),
             (Role::Quasi, Some((coders, raised))) => {
@@ -48,12 +48,12 @@ pub fn publish(
         });
     }
     let sizes = sizes(groups);
-    let mut permutation = treatment.key.rng(Purpose::Permutation, cell.into());
+    let mut permutation = bound_policy.key.rng(Purpose::Permutation, cell.into());
     let arranged = arrange(columns, slices, &sizes, &mut permutation)?;
     let mut published: Vec<ArrayRef> = arranged.into_iter().flatten().collect();
     let of_rows = numbers.iter().zip(&sizes).flat_map(|(&number, &size)| std::iter::repeat_n(number, size));
     published.push(Arc::new(UInt64Array::from_iter_values(of_rows)));
-    let published = RecordBatch::try_new(Arc::clone(&treatment.output), published)?;
+    let published = RecordBatch::try_new(Arc::clone(&bound_policy.output), published)?;
     Ok((order_by_number(&published, numbers, &sizes)?, losses))
 }
 
@@ -64,8 +64,8 @@ pub(super) fn sizes(groups: &Groups<'_>) -> Vec<usize> {
 
 /// The numbers of the groups of a cell: drawn at random, so that they say nothing of how groups were made. Among 64 bits no
 /// two groups of a release share one.
-pub fn group_numbers(treatment: &Treatment, cell: u32, groups: &Groups<'_>) -> Vec<u64> {
-    let mut rng = treatment.key.rng(Purpose::GroupNumbers, cell.into());
+pub fn group_numbers(bound_policy: &BoundPolicy, cell: u32, groups: &Groups<'_>) -> Vec<u64> {
+    let mut rng = bound_policy.key.rng(Purpose::GroupNumbers, cell.into());
     let number = |group| if Fault::CountedGroups.is_planted() { group } else { rng.next_u64() };
     (0..groups.grouping.len() as u64).map(number).collect()
 }
@@ -129,7 +129,7 @@ pub(super) fn arrange(
 
 /// One quasi-identifier, raised inside every group, in the order of the published rows; and what each group loses on it.
 fn raise(
-    coder: &Coder,
+    coder: &ColumnEncoder,
     axis: usize,
     original: &ArrayRef,
     groups: &Groups<'_>,

@@ -9,7 +9,7 @@ use datafusion::arrow::array::{Array, ArrayRef, make_comparator};
 use datafusion::arrow::compute::SortOptions;
 
 use super::{Groups, TOP, ValueText, labels};
-use crate::encode::{Coder, days, digits, positions};
+use crate::encode::{ColumnEncoder, days, digits, positions};
 use crate::error::{Error, Result};
 use crate::faults::Fault;
 use crate::hierarchy::{Calendar, Decimal, Ladder};
@@ -26,7 +26,7 @@ type Step = (String, f64, f64);
 /// Labels of the smallest steps that hold each group, and their losses: the step's share of the domain. A group of one single
 /// value keeps that value.
 pub(super) fn labels_of(
-    coder: &Coder,
+    coder: &ColumnEncoder,
     original: &ArrayRef,
     groups: &Groups<'_>,
     steps: &Steps<'_>,
@@ -88,7 +88,12 @@ pub(super) fn labels_of(
 type CoverOf<'a> = Box<dyn Fn(usize, usize) -> Result<Option<Step>> + 'a>;
 
 /// Finds the smallest step that holds the values of two rows, the first of which is not the larger one.
-fn cover<'a>(coder: &'a Coder, original: &ArrayRef, positions: &'a [f64], steps: &'a Steps<'_>) -> Result<CoverOf<'a>> {
+fn cover<'a>(
+    coder: &'a ColumnEncoder,
+    original: &ArrayRef,
+    positions: &'a [f64],
+    steps: &'a Steps<'_>,
+) -> Result<CoverOf<'a>> {
     let name = &coder.column().name;
     Ok(match steps {
         Steps::Calendar(calendar) => {

@@ -6,13 +6,13 @@ use datafusion::arrow::array::{ArrayRef, StructArray, new_null_array};
 use datafusion::arrow::datatypes::DataType;
 
 use super::{Groups, TOP, labels};
-use crate::encode::Coder;
+use crate::binding::published_fields;
+use crate::encode::ColumnEncoder;
 use crate::error::Result;
 use crate::policy::Publish;
-use crate::treatment::published_fields;
 
 /// The top for every group, which loses everything.
-pub(super) fn tops(coder: &Coder, groups: &Groups<'_>) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
+pub(super) fn tops(coder: &ColumnEncoder, groups: &Groups<'_>) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
     let count = groups.grouping.len();
     let top = coder.levels().map_or(TOP, |levels| levels.root());
     let mut columns: Vec<ArrayRef> = Vec::new();

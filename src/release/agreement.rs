@@ -11,13 +11,13 @@ use datafusion::parquet::arrow::ARROW_SCHEMA_META_KEY;
 use serde_json::Value;
 
 use super::manifest::{ClassCounts, Manifest, OutputFile, round_figures};
+use crate::binding::{BoundPolicy, MEMBER_COLUMN};
 use crate::error::{Error, Result};
 use crate::measure::Classes;
 use crate::permutation::Slices;
 use crate::policy::{GROUP, QIT, Role, ST};
 use crate::privacy::{Figures, Rules};
 use crate::survey;
-use crate::treatment::{MEMBER_COLUMN, Treatment};
 use crate::verify::{Finding, Footer, PromisedType};
 
 /// What a release is worth that was made with a seed.
@@ -125,8 +125,8 @@ pub(crate) fn check_counts(manifest: &Manifest, classes: &Classes) -> Option<Fin
 }
 
 /// Compares what the manifest says with what follows from the job.
-pub(crate) fn check_job(manifest: &Manifest, treatment: &Treatment, slices: &Slices) -> Vec<Finding> {
-    let policy = &treatment.policy;
+pub(crate) fn check_job(manifest: &Manifest, bound_policy: &BoundPolicy, slices: &Slices) -> Vec<Finding> {
+    let policy = &bound_policy.policy;
     let mut findings = Vec::new();
     if manifest.policy != policy.hash {
         findings.push(Finding::new("policy", 1, "the release was made under another policy than this job's"));
@@ -139,13 +139,13 @@ pub(crate) fn check_job(manifest: &Manifest, treatment: &Treatment, slices: &Sli
     compare("k", manifest.k == policy.privacy.k);
     compare("method", manifest.method == policy.method.name.as_str());
     compare("seed", manifest.seed == policy.method.seed);
-    compare("form", manifest.form() == treatment.form());
-    compare("list of class columns", manifest.class_columns == treatment.class_columns());
-    compare("list of roles", manifest.roles == roles(treatment));
-    let rules = rule_names(treatment, &survey::rules(treatment, slices));
+    compare("form", manifest.form() == bound_policy.form());
+    compare("list of class columns", manifest.class_columns == bound_policy.class_columns());
+    compare("list of roles", manifest.roles == roles(bound_policy));
+    let rules = rule_names(bound_policy, &survey::rules(bound_policy, slices));
     compare("list of rules", manifest.verification.rules == rules);
     let written = |name: &str, found| manifest.schema.get(name).is_some_and(|text| promised(text).is_met(found));
-    let fields = treatment.output.fields();
+    let fields = bound_policy.output.fields();
     let schema =
         manifest.schema.len() == fields.len() && fields.iter().all(|field| written(field.name(), field.data_type()));
     compare("schema", schema);
@@ -160,7 +160,7 @@ fn promised(text: &str) -> PromisedType {
 pub(crate) fn check_attained(
     manifest: &Manifest,
     found: &BTreeMap<String, Figures>,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
 ) -> Result<Option<Finding>> {
     let unreadable = |error: serde_json::Error| Error::internal(format!("figures cannot be compared: {error}"));
     let said = serde_json::to_value(&manifest.verification.attained).map_err(unreadable)?;
@@ -173,9 +173,9 @@ pub(crate) fn check_attained(
     };
     let mut wrong_columns =
         said.as_object().map_or(0, |columns| columns.iter().filter(|column| differs(*column)).count());
-    let rules = treatment.policy.privacy.rules();
+    let rules = bound_policy.policy.privacy.rules();
     let guarded = |name: &String| rules.iter().any(|listed| listed.rule.column() == name);
-    let columns = treatment.sensitive.iter().map(|column| &column.name);
+    let columns = bound_policy.sensitive.iter().map(|column| &column.name);
     let is_known = |name: &String| found.get(name).is_some() && said.get(name).is_none();
     wrong_columns += columns.filter(|name| guarded(name) && is_known(name)).count();
     Ok(Finding::some("manifest", wrong_columns as u64, |count| {
@@ -197,14 +197,14 @@ fn k_rule(k: u32, people: bool) -> String {
 }
 
 /// How the manifest names the rules of a policy.
-pub(crate) fn rule_names(treatment: &Treatment, rules: &Rules) -> Vec<String> {
-    let k = k_rule(treatment.policy.privacy.k, treatment.person.is_some());
+pub(crate) fn rule_names(bound_policy: &BoundPolicy, rules: &Rules) -> Vec<String> {
+    let k = k_rule(bound_policy.policy.privacy.k, bound_policy.person.is_some());
     [k].into_iter().chain(rules.others.iter().map(|rule| rule.name())).collect()
 }
 
 /// The role of every column of the source, as the manifest has it.
-pub(crate) fn roles(treatment: &Treatment) -> BTreeMap<String, Role> {
-    let fields = treatment.input.fields().iter().zip(&treatment.roles);
+pub(crate) fn roles(bound_policy: &BoundPolicy) -> BTreeMap<String, Role> {
+    let fields = bound_policy.input.fields().iter().zip(&bound_policy.roles);
     let own = fields.filter(|(field, _)| field.name() != MEMBER_COLUMN);
     own.map(|(field, role)| (field.name().clone(), *role)).collect()
 }

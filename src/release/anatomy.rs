@@ -12,10 +12,10 @@ use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::manifest::OutputFile;
 use super::published::open;
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::policy::{COUNT, Form, QIT, ST};
 use crate::storage::Location;
-use crate::treatment::Treatment;
 use crate::verify::{Finding, PlanExecutor, check_links, check_tables};
 
 /// The two tables of a release.
@@ -73,9 +73,9 @@ impl Tables {
         &self,
         plans: &dyn PlanExecutor,
         source: &DataFrame,
-        treatment: &Treatment,
+        bound_policy: &BoundPolicy,
         suppressed: u64,
     ) -> Result<Vec<Finding>> {
-        check_tables(plans, &self.qit, &self.rows()?, source, treatment, suppressed).await
+        check_tables(plans, &self.qit, &self.rows()?, source, bound_policy, suppressed).await
     }
 }

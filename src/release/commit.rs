@@ -14,7 +14,7 @@ use super::manifest::Manifest;
 use crate::error::{Error, Result};
 use crate::policy::{QIT, ST};
 use crate::storage::Location;
-use crate::write::Written;
+use crate::write::WrittenFile;
 
 /// What `_latest` points to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub(crate) async fn latest_run(sink: &Location) -> Result<Option<String>> {
 }
 
 /// Makes an earlier release the one that readers see.
-pub(crate) async fn roll_back(sink: &Location, run: &str) -> Result<()> {
+pub(crate) async fn rollback(sink: &Location, run: &str) -> Result<()> {
     match committed(sink, run).await? {
         Some(manifest) => point_to(sink, &manifest, true).await,
         None => Err(no_such_run(sink, run)),
@@ -315,7 +315,7 @@ pub(crate) async fn discard(sink: &Location, folder: &Path) {
 }
 
 /// Removes files of an attempt that nobody has told of: those of tasks that were done again.
-pub(crate) async fn discard_untold(sink: &Location, folder: &Path, told: &[Written]) -> Result<()> {
+pub(crate) async fn delete_unreported(sink: &Location, folder: &Path, told: &[WrittenFile]) -> Result<()> {
     let told: BTreeSet<&str> = told.iter().map(|file| file.path.as_str()).collect();
     let listed: Vec<_> = sink.store.list(Some(folder)).try_collect().await?;
     let ours = |meta: &&ObjectMeta| meta.location.filename() == Some(LEASE) || told.contains(meta.location.as_ref());
@@ -635,12 +635,12 @@ mod tests {
         commit(&sink, &old).await.unwrap();
         commit(&sink, &new).await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("new"));
-        roll_back(&sink, "old").await.unwrap();
+        rollback(&sink, "old").await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("old"));
         // Running the newer one again does not undo what somebody has decided.
         settle(&sink, &new).await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("old"));
         assert_eq!(releases(&sink).await.unwrap().len(), 2);
-        assert!(roll_back(&sink, "none").await.is_err());
+        assert!(rollback(&sink, "none").await.is_err());
     }
 }

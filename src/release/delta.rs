@@ -65,7 +65,7 @@ impl Shape {
 }
 
 /// Refuses a table that holds something else than releases.
-pub(crate) async fn refuse_foreign(sink: &Location) -> Result<()> {
+pub(crate) async fn ensure_own_sink(sink: &Location) -> Result<()> {
     match open(sink, None).await? {
         Some(table) if !is_ours(&table)? => Err(Error::conflict(format!(
             "the Delta table `{}` holds something else than releases, which this run would replace; choose another sink",

@@ -9,11 +9,11 @@ use datafusion::execution::SessionState;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use crate::binding::BoundPolicy;
 use crate::error::Result;
 use crate::policy::Job;
 use crate::storage::StoreOptions;
 use crate::survey::{Survey, survey};
-use crate::treatment::Treatment;
 use crate::verify::PlanExecutor;
 pub use crate::verify::Watch;
 
@@ -30,7 +30,7 @@ pub trait Engine: fmt::Debug + Send + Sync {
     }
 
     /// The settings that plans for this engine are made with, for a job that reads and writes these places.
-    fn configure(&self, config: SessionConfig, _places: &[Place]) -> Result<SessionConfig> {
+    fn configure(&self, config: SessionConfig, _places: &[StoreLocation]) -> Result<SessionConfig> {
         Ok(config)
     }
 
@@ -39,7 +39,7 @@ pub trait Engine: fmt::Debug + Send + Sync {
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: &SessionContext,
-        treatment: Arc<Treatment>,
+        bound_policy: Arc<BoundPolicy>,
         cell_rows: usize,
         watch: &Watch<'_>,
     ) -> Result<Survey>;
@@ -62,7 +62,7 @@ pub trait Engine: fmt::Debug + Send + Sync {
         &self,
         _survey: Arc<dyn ExecutionPlan>,
         _write: Arc<dyn ExecutionPlan>,
-        _treatment: &Arc<Treatment>,
+        _bound_policy: &Arc<BoundPolicy>,
         _context: &SessionContext,
     ) -> Result<Option<String>> {
         Ok(None)
@@ -98,14 +98,14 @@ impl PlanExecutor for Verifier<'_> {
 
 /// A place that a job reads or writes, and how it is reached.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Place {
+pub struct StoreLocation {
     /// Its address.
     pub url: String,
     /// How its store is reached.
     pub options: StoreOptions,
 }
 
-impl Place {
+impl StoreLocation {
     /// The places of a job.
     pub(crate) fn all(job: &Job) -> Vec<Self> {
         let sources = job.source.located();
@@ -130,12 +130,12 @@ impl Engine for Local {
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: &SessionContext,
-        treatment: Arc<Treatment>,
+        bound_policy: Arc<BoundPolicy>,
         cell_rows: usize,
         watch: &Watch<'_>,
     ) -> Result<Survey> {
         watch(&plan);
-        survey(plan, context.task_ctx(), treatment, cell_rows).await
+        survey(plan, context.task_ctx(), bound_policy, cell_rows).await
     }
 
     async fn collect(

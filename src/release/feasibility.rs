@@ -10,10 +10,10 @@ use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{ident, lit};
 use datafusion::prelude::DataFrame;
 
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::grouping::buckets::Feasibility;
 use crate::policy::Diversity;
-use crate::treatment::Treatment;
 
 /// What a sensitive column allows.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,20 +28,20 @@ pub struct Report {
 
 impl Report {
     /// Looks at a column of the source.
-    pub async fn of(source: DataFrame, treatment: &Treatment, column: &str) -> Result<Self> {
+    pub async fn of(source: DataFrame, bound_policy: &BoundPolicy, column: &str) -> Result<Self> {
         let counted = source.aggregate(vec![ident(column)], vec![count(lit(1)).alias("size")])?;
         let mut counts = Vec::new();
         for batch in counted.collect().await? {
             counts.extend(batch.column(1).as_primitive::<Int64Type>().values().iter().map(|&count| count as u64));
         }
-        let privacy = &treatment.policy.privacy;
+        let privacy = &bound_policy.policy.privacy;
         let rules = privacy.l_diversity.iter().filter(|rule| rule.column == column);
         let asked = rules.map(|rule| match rule.kind {
             Diversity::Distinct | Diversity::Recursive => rule.l as u64,
             Diversity::Entropy => rule.l.ceil() as u64,
         });
         let l = asked.max().unwrap_or(1);
-        let buckets = treatment.policy.method.name.entry().buckets;
+        let buckets = bound_policy.policy.method.name.entry().buckets;
         let wide = if buckets { l.max(u64::from(privacy.k)).min(counts.len() as u64) } else { l };
         Ok(Self { column: column.to_owned(), l, feasible: Feasibility::new(&counts, wide.max(l)) })
     }

@@ -10,10 +10,10 @@ use super::commit::{self, Commit};
 #[cfg(feature = "delta")]
 use super::delta;
 use super::manifest::Manifest;
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::policy::Job;
 use crate::storage::Location;
-use crate::treatment::Treatment;
 #[cfg(feature = "delta")]
 use crate::write::stored_schema;
 
@@ -28,20 +28,20 @@ pub(crate) enum Ledger {
 
 impl Ledger {
     /// The ledger of a job; refuses columns that it cannot hold.
-    pub(crate) fn of(job: &Job, treatment: &Treatment) -> Result<Self> {
+    pub(crate) fn of(job: &Job, bound_policy: &BoundPolicy) -> Result<Self> {
         if !job.sink.is_delta() {
             return Ok(Self::Files);
         }
         #[cfg(feature = "delta")]
         {
-            let schema = stored_schema(&treatment.output);
+            let schema = stored_schema(&bound_policy.output);
             let shape = delta::Shape { schema, partition_by: job.output.partition_by.clone() };
             shape.refuse()?;
             Ok(Self::Delta(shape))
         }
         #[cfg(not(feature = "delta"))]
         {
-            let _ = treatment;
+            let _ = bound_policy;
             Err(Error::job(format!("sink.format: this build does not know Delta tables; {}", crate::policy::BUILD)))
         }
     }
@@ -66,13 +66,13 @@ impl Ledger {
     }
 
     /// Refuses a sink that holds something else than releases.
-    pub(crate) async fn refuse_foreign(&self, sink: &Location) -> Result<()> {
+    pub(crate) async fn ensure_own_sink(&self, sink: &Location) -> Result<()> {
         match self {
-            Self::Files => refuse_others(sink, &["_manifest", "_latest", "_SUCCESS", "data"]).await,
+            Self::Files => ensure_no_other_releases(sink, &["_manifest", "_latest", "_SUCCESS", "data"]).await,
             #[cfg(feature = "delta")]
             Self::Delta(_) => {
-                refuse_others(sink, &["_delta_log", "data"]).await?;
-                delta::refuse_foreign(sink).await
+                ensure_no_other_releases(sink, &["_delta_log", "data"]).await?;
+                delta::ensure_own_sink(sink).await
             }
         }
     }
@@ -133,12 +133,12 @@ pub(crate) async fn committed(sink: &Location, run: &str) -> Result<Option<Manif
 }
 
 /// Makes an earlier release the one that readers see.
-pub async fn roll_back(sink: &Location, run: &str) -> Result<()> {
+pub async fn rollback(sink: &Location, run: &str) -> Result<()> {
     if is_delta(sink).await? {
         #[cfg(feature = "delta")]
         return Err(delta::no_roll_back(sink, run).await);
     }
-    commit::roll_back(sink, run).await
+    commit::rollback(sink, run).await
 }
 
 /// Removes data files that no release refers to and that are older than `age`; with `dry_run`, only finds them.
@@ -154,7 +154,7 @@ pub async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> R
 }
 
 /// Refuses a sink that holds something else than releases.
-async fn refuse_others(sink: &Location, ours: &[&str]) -> Result<()> {
+async fn ensure_no_other_releases(sink: &Location, ours: &[&str]) -> Result<()> {
     let listed = sink.store.list_with_delimiter(Some(&sink.prefix)).await?;
     let foreign = listed
         .objects

@@ -32,9 +32,9 @@ pub(crate) mod verify;
 
 pub use crate::verify::Finding;
 pub use commit::Latest;
-pub use engine::{Engine, Local, Place, Watch};
+pub use engine::{Engine, Local, StoreLocation, Watch};
 pub use feasibility::Report;
-pub use ledger::{collect_garbage, latest_run, releases, roll_back};
+pub use ledger::{collect_garbage, latest_run, releases, rollback};
 pub use manifest::{CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
 pub(crate) use phase::known_rows;
 pub use phase::{PHASES, Phase, rows_read, spilled_bytes};

@@ -24,15 +24,15 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::DataFrame;
 
-use crate::encode::Coder;
+use crate::binding::published_fields;
+use crate::encode::ColumnEncoder;
 use crate::error::{Error, Result};
 use crate::hierarchy::{Hierarchy, TOP};
 use crate::measure::workload::{self, Query, QueryError};
 use crate::model::Code;
-use crate::operator::Blueprint;
+use crate::operator::AnonymizeParams;
 use crate::policy::Form;
 use crate::published::cover::{Published, Span};
-use crate::treatment::published_fields;
 
 /// Queries that one pass over a table answers.
 const AT_ONCE: usize = 256;
@@ -44,11 +44,11 @@ const DECIMALS: i8 = 12;
 pub(crate) async fn answer(
     source: &DataFrame,
     published: &DataFrame,
-    blueprint: &Arc<Blueprint>,
+    params: &Arc<AnonymizeParams>,
 ) -> Result<Option<QueryError>> {
-    let mut answers = Vec::with_capacity(blueprint.queries.len());
-    let (original, generalised) = (originals(source, blueprint)?, covers(published, blueprint)?);
-    for queries in blueprint.queries.chunks(AT_ONCE) {
+    let mut answers = Vec::with_capacity(params.queries.len());
+    let (original, generalised) = (originals(source, params)?, covers(published, params)?);
+    for queries in params.queries.chunks(AT_ONCE) {
         let actual = counts(&original, queries).await?;
         let estimate = counts(&generalised, queries).await?;
         answers.extend(actual.into_iter().map(|actual| actual.round() as u64).zip(estimate));
@@ -64,30 +64,30 @@ fn runs(axis: usize) -> String {
 const SIZE: &str = "size";
 
 /// Every row of a table that holds original values.
-fn originals(rows: &DataFrame, blueprint: &Arc<Blueprint>) -> Result<DataFrame> {
+fn originals(rows: &DataFrame, params: &Arc<AnonymizeParams>) -> Result<DataFrame> {
     let column = |axis: usize| {
-        let read = ScalarUDF::from(Read::new(blueprint, axis, true));
-        read.call(vec![ident(&blueprint.treatment.quasi[axis].name)]).alias(runs(axis))
+        let read = ScalarUDF::from(Read::new(params, axis, true));
+        read.call(vec![ident(&params.bound_policy.quasi[axis].name)]).alias(runs(axis))
     };
-    let mut columns: Vec<Expr> = (0..blueprint.axes.len()).map(column).collect();
+    let mut columns: Vec<Expr> = (0..params.axes.len()).map(column).collect();
     columns.push(lit(1_i64).alias(SIZE));
     Ok(rows.clone().select(columns)?)
 }
 
 /// Every class of published values.
-fn covers(rows: &DataFrame, blueprint: &Arc<Blueprint>) -> Result<DataFrame> {
-    let treatment = &blueprint.treatment;
-    if treatment.form() == Form::Anatomy {
-        return originals(rows, blueprint);
+fn covers(rows: &DataFrame, params: &Arc<AnonymizeParams>) -> Result<DataFrame> {
+    let bound_policy = &params.bound_policy;
+    if bound_policy.form() == Form::Anatomy {
+        return originals(rows, params);
     }
-    let keys = treatment.class_columns().iter().map(ident).collect();
+    let keys = bound_policy.class_columns().iter().map(ident).collect();
     let classes = rows.clone().aggregate(keys, vec![count(lit(1)).alias(SIZE)])?;
     let column = |axis: usize| {
-        let published = published_fields(&treatment.quasi[axis]);
-        let read = ScalarUDF::from(Read::new(blueprint, axis, false));
+        let published = published_fields(&bound_policy.quasi[axis]);
+        let read = ScalarUDF::from(Read::new(params, axis, false));
         read.call(published.iter().map(|field| ident(field.name())).collect()).alias(runs(axis))
     };
-    let mut columns: Vec<Expr> = (0..blueprint.axes.len()).map(column).collect();
+    let mut columns: Vec<Expr> = (0..params.axes.len()).map(column).collect();
     columns.push(ident(SIZE));
     Ok(classes.select(columns)?)
 }
@@ -116,21 +116,21 @@ async fn counts(rows: &DataFrame, queries: &[Query]) -> Result<Vec<f64>> {
 #[derive(Debug)]
 struct Read {
     signature: Signature,
-    blueprint: Arc<Blueprint>,
+    params: Arc<AnonymizeParams>,
     axis: usize,
     original: bool,
 }
 
 impl Read {
-    fn new(blueprint: &Arc<Blueprint>, axis: usize, original: bool) -> Self {
+    fn new(params: &Arc<AnonymizeParams>, axis: usize, original: bool) -> Self {
         let signature = Signature::variadic_any(Volatility::Immutable);
-        Self { signature, blueprint: Arc::clone(blueprint), axis, original }
+        Self { signature, params: Arc::clone(params), axis, original }
     }
 }
 
 impl PartialEq for Read {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.blueprint, &other.blueprint) && (self.axis, self.original) == (other.axis, other.original)
+        Arc::ptr_eq(&self.params, &other.params) && (self.axis, self.original) == (other.axis, other.original)
     }
 }
 
@@ -138,7 +138,7 @@ impl Eq for Read {}
 
 impl Hash for Read {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (Arc::as_ptr(&self.blueprint), self.axis, self.original).hash(state);
+        (Arc::as_ptr(&self.params), self.axis, self.original).hash(state);
     }
 }
 
@@ -158,7 +158,7 @@ impl ScalarUDFImpl for Read {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         let arrays = args.args.iter().map(|value| value.to_array(args.number_rows));
         let arrays = arrays.collect::<DataFusionResult<Vec<ArrayRef>>>()?;
-        let coder = &self.blueprint.coders[self.axis];
+        let coder = &self.params.coders[self.axis];
         let read = if self.original { coded(coder, &arrays[0]) } else { covered(coder, &arrays) };
         let mut list = ListBuilder::new(UInt16Builder::new());
         for runs in read.map_err(Error::into_datafusion)? {
@@ -173,14 +173,14 @@ impl ScalarUDFImpl for Read {
 type Runs = Vec<(Code, Code)>;
 
 /// What original values stand for: themselves.
-fn coded(coder: &Coder, values: &ArrayRef) -> Result<Vec<Runs>> {
+fn coded(coder: &ColumnEncoder, values: &ArrayRef) -> Result<Vec<Runs>> {
     let mut read = vec![Runs::new(); values.len()];
     coder.encode(values, |row, code| read[row] = vec![(code, code)])?;
     Ok(read)
 }
 
 /// What published values stand for.
-fn covered(coder: &Coder, columns: &[ArrayRef]) -> Result<Vec<Runs>> {
+fn covered(coder: &ColumnEncoder, columns: &[ArrayRef]) -> Result<Vec<Runs>> {
     let all: Runs = vec![(0, (workload::values(coder.axis()) - 1) as Code)];
     let missing: Runs = coder.axis().null.map(|code| (code, code)).into_iter().collect();
     let at = |position: f64| coder.code_at(position).unwrap_or_default();

@@ -27,19 +27,19 @@ use staged::Folder;
 pub use together::SeriesKnowledge;
 
 use super::commit::{self, Commit};
-use super::engine::{Engine, Local, Place};
+use super::engine::{Engine, Local, StoreLocation};
 use super::manifest::Manifest;
 use super::phase::{Begun, Phase};
 use super::session::{SessionOptions, SpillFolder};
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::operator::cell_rows;
 use crate::policy::{Job, Policy, check, check_layout};
-use crate::recode::treat;
+use crate::recode::replace_identifiers;
 use crate::source::Source;
 use crate::source::public::Public;
 use crate::storage::upload::Uploads;
 use crate::storage::{Location, Stores};
-use crate::treatment::Treatment;
 
 /// How to run a job.
 #[derive(Debug, Clone, Default)]
@@ -90,7 +90,7 @@ impl Run {
         refuse(check(&job, base).iter().filter(|problem| problem.is_error()))?;
         let policy = Arc::new(Policy::of_checked(&job, base)?);
         let engine = options.engine.clone().unwrap_or_else(|| Arc::new(Local));
-        let places = Place::all(&job);
+        let places = StoreLocation::all(&job);
         let (context, spill) = options.session.open_with(|config| engine.configure(config, &places))?;
         let (staged, uploads) = (Mutex::default(), Uploads::default());
         Ok(Self { job, base: base.to_owned(), policy, context, engine, _spill: spill, options, staged, uploads })
@@ -166,17 +166,17 @@ impl Run {
     async fn open(&self, source: &Source) -> Result<Opened> {
         let (scanned, _) = source.scan(&self.context).await?;
         refuse(check_layout(&self.job, scanned.schema().as_arrow()).iter())?;
-        let (rows, treatment) = treat(scanned.clone(), Arc::clone(&self.policy))?;
+        let (rows, bound_policy) = replace_identifiers(scanned.clone(), Arc::clone(&self.policy))?;
         let Some(rule) = &self.policy.privacy.presence else {
-            let (input, treatment) = (rows.clone(), Arc::new(treatment));
-            return Ok(Opened { input, treatment, public: None, rows, scanned });
+            let (input, bound_policy) = (rows.clone(), Arc::new(bound_policy));
+            return Ok(Opened { input, bound_policy, public: None, rows, scanned });
         };
         let public = self.public(&self.base, &rule.public).await?;
-        public.ensure_nothing_shared(&rows, &treatment, rule)?;
-        let input = public.beside(&rows, &treatment)?;
+        public.ensure_nothing_shared(&rows, &bound_policy, rule)?;
+        let input = public.beside(&rows, &bound_policy)?;
         let schema = Arc::new(input.schema().as_arrow().clone());
-        let treatment = Arc::new(Treatment::resolve(Arc::clone(&self.policy), schema, treatment.key)?);
-        Ok(Opened { input, treatment, public: Some(public), rows, scanned })
+        let bound_policy = Arc::new(BoundPolicy::resolve(Arc::clone(&self.policy), schema, bound_policy.key)?);
+        Ok(Opened { input, bound_policy, public: Some(public), rows, scanned })
     }
 
     /// A public table, which is reached as the source is.
@@ -185,10 +185,10 @@ impl Run {
     }
 
     /// The source as it is now, and what the job does to its columns.
-    pub async fn inspect(&self) -> Result<(DataFrame, Arc<Treatment>)> {
+    pub async fn inspect(&self) -> Result<(DataFrame, Arc<BoundPolicy>)> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { rows, treatment, .. } = self.open(&source).await?;
-        Ok((DataFrame::new(self.context.state(), rows), treatment))
+        let Opened { rows, bound_policy, .. } = self.open(&source).await?;
+        Ok((DataFrame::new(self.context.state(), rows), bound_policy))
     }
 
     /// The session of the run.
@@ -197,12 +197,12 @@ impl Run {
     }
 
     /// Same policy, input, cells and version, same run: an identity that a scheduler need not invent.
-    fn run_id(&self, source: &Source, public: Option<&Public>, treatment: &Treatment) -> String {
+    fn run_id(&self, source: &Source, public: Option<&Public>, bound_policy: &BoundPolicy) -> String {
         self.options.run_id.clone().unwrap_or_else(|| {
             let mut hasher = blake3::Hasher::new();
             hasher.update(self.policy.hash.as_bytes());
             hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
-            hasher.update(&self.cell_rows(treatment).to_le_bytes());
+            hasher.update(&self.cell_rows(bound_policy).to_le_bytes());
             hasher.update(self.identity(source).as_bytes());
             if let Some(public) = public {
                 hasher.update(self.identity(&public.source).as_bytes());
@@ -222,9 +222,9 @@ impl Run {
     }
 
     /// Rows of a cell. It decides the groups, so it is part of what a run is.
-    fn cell_rows(&self, treatment: &Treatment) -> usize {
+    fn cell_rows(&self, bound_policy: &BoundPolicy) -> usize {
         let limit = self.options.session.memory_limit;
-        self.options.cell_rows.unwrap_or_else(|| cell_rows(&treatment.input, limit))
+        self.options.cell_rows.unwrap_or_else(|| cell_rows(&bound_policy.input, limit))
     }
 
     /// A committed manifest of this run id: the same work, or another's.

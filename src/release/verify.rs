@@ -11,11 +11,11 @@ use super::agreement::{check_coherence, check_counts, check_files};
 use super::anatomy::Tables;
 use super::manifest::{Manifest, OutputFile};
 pub(crate) use super::published::{checksum, open, published_files};
+use crate::binding::BoundPolicy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::measure::Classes;
 use crate::policy::Form;
 use crate::storage::Location;
-use crate::treatment::Treatment;
 pub(crate) use crate::verify::Finding;
 #[cfg(feature = "delta")]
 pub(crate) use crate::verify::folders;
@@ -23,7 +23,7 @@ use crate::verify::{
     ColumnCheck, InProcess, PlanExecutor, PromisedType, check_columns, check_dropped, check_order, check_replaced,
     class_sizes, file_schemas, footers, row_count, small_classes, verify_people,
 };
-use crate::write::Written;
+use crate::write::WrittenFile;
 
 /// The rows of a release by which the rules are judged, and whether the tables of one that has two fit together.
 pub(crate) async fn readable(
@@ -45,19 +45,19 @@ pub(crate) async fn open_written(
     context: &SessionContext,
     sink: &Location,
     data: &str,
-    written: &[Written],
-    treatment: &Treatment,
+    written: &[WrittenFile],
+    bound_policy: &BoundPolicy,
 ) -> Result<DataFrame> {
-    let file = |file: &Written| {
+    let file = |file: &WrittenFile| {
         let path = released_path(sink, data, file);
         OutputFile { path, rows: file.rows, size: file.size, blake3: String::new() }
     };
     let files: Vec<OutputFile> = written.iter().map(file).collect();
-    open(context, sink, &files, Some(&treatment.output)).await
+    open(context, sink, &files, Some(&bound_policy.output)).await
 }
 
 /// Path below the sink of a file that was written to the folder `data`.
-pub(crate) fn released_path(sink: &Location, data: &str, file: &Written) -> String {
+pub(crate) fn released_path(sink: &Location, data: &str, file: &WrittenFile) -> String {
     let folder = sink.at(data);
     let below = file.path.strip_prefix(folder.as_ref()).unwrap_or(&file.path);
     format!("{data}{below}")
@@ -178,11 +178,11 @@ pub(crate) async fn check_raw(
     plans: &dyn PlanExecutor,
     published: &DataFrame,
     read: &DataFrame,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     left_out: u64,
 ) -> Result<Vec<Finding>> {
-    let raw = check_replaced(plans, published, treatment).await?;
-    Ok(raw.into_iter().chain(check_dropped(plans, read, treatment, left_out).await?).collect())
+    let raw = check_replaced(plans, published, bound_policy).await?;
+    Ok(raw.into_iter().chain(check_dropped(plans, read, bound_policy, left_out).await?).collect())
 }
 
 /// Compares the columns of published files with those that a job would publish.
@@ -190,10 +190,10 @@ pub(crate) async fn check_types(
     context: &SessionContext,
     sink: &Location,
     files: &[OutputFile],
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
 ) -> Result<ColumnCheck> {
     let published = published_files(sink, files);
-    let fields = treatment.output.fields().iter();
+    let fields = bound_policy.output.fields().iter();
     let promised = fields.map(|field| (field.name().clone(), PromisedType::Known(field.data_type().clone()))).collect();
     let schemas = file_schemas(context, &published).await?;
     Ok(check_columns(&published.files, &schemas, &promised))

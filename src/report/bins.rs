@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use datafusion::arrow::datatypes::DataType;
 
+use crate::binding::is_time;
 use crate::hierarchy::{Period, Unit, date_of, day_of};
-use crate::treatment::is_time;
 
 /// One bin.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,31 +11,35 @@ use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
 use super::bins::{Categories, Histogram, Kind, Line};
-use super::{Treated, Variety};
+use super::{ColumnReport, Variety};
+use crate::binding::{BoundPolicy, QuasiColumn, is_number, is_time, published_fields};
 use crate::encode::{positions, text};
 use crate::error::{Error, Result};
 use crate::published::content;
 use crate::published::cover::{Bound, Published, Span};
 use crate::release::Manifest;
-use crate::treatment::{QuasiColumn, Treatment, is_number, is_time, published_fields};
 
 /// Distinct values of a text column beyond which it has no histogram.
 const MAX_VALUES: usize = 50_000;
 
 /// What was done to every quasi-identifier, told from the published files.
-pub(super) async fn quasi(published: &DataFrame, treatment: &Treatment, manifest: &Manifest) -> Result<Vec<Treated>> {
+pub(super) async fn quasi(
+    published: &DataFrame,
+    bound_policy: &BoundPolicy,
+    manifest: &Manifest,
+) -> Result<Vec<ColumnReport>> {
     let k = f64::from(manifest.k);
     let mut treated = Vec::new();
-    for column in &treatment.quasi {
+    for column in &bound_policy.quasi {
         let names: Vec<String> = published_fields(column).iter().map(|field| field.name().clone()).collect();
         let classes = published
             .clone()
             .aggregate(names.iter().map(ident).collect(), vec![count(lit(1)).alias("__rows")])?
             .collect()
             .await?;
-        let histogram = if column.on_a_line() { line(column, &classes, k)? } else { categories(&classes, k)? };
+        let histogram = if column.is_ordinal() { line(column, &classes, k)? } else { categories(&classes, k)? };
         let loss = manifest.scores.by_column.get(&column.name).copied();
-        treated.push(Treated { name: column.name.clone(), role: "quasi".into(), loss, histogram });
+        treated.push(ColumnReport { name: column.name.clone(), role: "quasi".into(), loss, histogram });
     }
     Ok(treated)
 }

@@ -25,13 +25,13 @@ pub use bins::{Bin, Histogram};
 pub(crate) use text::count;
 
 use crate::audit::SeriesAttack;
+use crate::binding::published_fields;
 use crate::error::{Error, Result};
 use crate::explore::Trial;
 use crate::measure::{Classes, risk};
 use crate::policy::{Job, Role};
 use crate::release::{Manifest, ReleaseCheck, Run, RunOptions, SessionOptions, find_release, readable, verify_release};
 use crate::storage::Location;
-use crate::treatment::published_fields;
 use crate::verify::{Finding, InProcess};
 
 /// Everything that the page shows.
@@ -44,7 +44,7 @@ pub struct Report {
     /// What a fresh verification has found against it: nothing, when all is well.
     pub findings: Vec<Finding>,
     /// What was done to every published column.
-    pub columns: Vec<Treated>,
+    pub columns: Vec<ColumnReport>,
     /// How varied sensitive columns are in the classes.
     pub varieties: Vec<Variety>,
     /// How exposed people are in the release.
@@ -59,7 +59,7 @@ pub struct Report {
 
 /// What was done to a column.
 #[derive(Debug, Clone)]
-pub struct Treated {
+pub struct ColumnReport {
     /// Name.
     pub name: String,
     /// Its role, where that is known.
@@ -157,15 +157,15 @@ impl Report {
         if let Some(finding) = foreign {
             return Err(Error::input(format!("{}; report on the sink alone instead", finding.message)));
         }
-        let (_, treatment) = run.inspect().await?;
+        let (_, bound_policy) = run.inspect().await?;
         let location = Location::open(base, &job.sink.url)?;
         let rows = published(run.context(), &location, &manifest).await?;
         let mut columns = Vec::new();
         let mut quasi = manifest.class_columns.clone();
         // Where quasi-identifiers are published as they are, they need no reading.
-        if !treatment.form().is_exact() {
-            columns = gather::quasi(&rows, &treatment, &manifest).await?;
-            quasi.extend(treatment.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()));
+        if !bound_policy.form().is_exact() {
+            columns = gather::quasi(&rows, &bound_policy, &manifest).await?;
+            quasi.extend(bound_policy.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()));
         }
         columns.extend(plain_columns(&rows, &manifest, |name| !quasi.contains(name)).await?);
         Self::finish(
@@ -186,7 +186,7 @@ impl Report {
         manifest: Manifest,
         sink: String,
         findings: Vec<Finding>,
-        columns: Vec<Treated>,
+        columns: Vec<ColumnReport>,
         rows: &DataFrame,
         classes: &Classes,
         compared: bool,
@@ -231,7 +231,7 @@ async fn plain_columns(
     rows: &DataFrame,
     manifest: &Manifest,
     wanted: impl Fn(&String) -> bool,
-) -> Result<Vec<Treated>> {
+) -> Result<Vec<ColumnReport>> {
     let mut columns = Vec::new();
     for field in rows.schema().fields() {
         let name = field.name();
@@ -244,7 +244,7 @@ async fn plain_columns(
             Some(Role::Kept) => "kept",
             _ => "",
         };
-        columns.push(Treated {
+        columns.push(ColumnReport {
             name: name.clone(),
             role: role.into(),
             loss: manifest.scores.by_column.get(name).copied(),

@@ -6,7 +6,7 @@ use super::margin::margin;
 use super::population::population;
 use super::series::series;
 use super::text::{count, escape, number, optional, share};
-use super::{Report, Treated};
+use super::{ColumnReport, Report};
 use crate::release::Manifest;
 
 const STYLE: &str = include_str!("style.css");
@@ -72,7 +72,7 @@ fn contents(report: &Report) -> String {
         ("measures", "Measures", true),
         ("queries", "Queries", report.manifest.scores.queries.is_some()),
         ("tradeoff", "Other settings", !report.sweep.is_empty()),
-        ("series", "Several releases", report.series.is_some()),
+        ("series", "OneOrMany releases", report.series.is_some()),
         ("provenance", "Provenance", true),
     ];
     let links = sections.into_iter().filter(|(.., there)| *there);
@@ -204,7 +204,7 @@ fn columns(report: &Report, charts: &mut Charts) -> String {
     text + "</section>"
 }
 
-fn card(column: &Treated, charts: &mut Charts) -> String {
+fn card(column: &ColumnReport, charts: &mut Charts) -> String {
     let what = match (column.role.as_str(), column.loss) {
         ("quasi", Some(loss)) => format!("quasi-identifier, generalised; loss {loss:.4}"),
         ("quasi", None) => "quasi-identifier, generalised".into(),

@@ -81,7 +81,7 @@ impl Files {
         let folders: Vec<Vec<String>> = files.found.iter().map(|file| files.folders(file)).collect();
         files.partitions =
             Partitions::find(&folders, |file| files.name(file), |column| policy::data_type(spec.schema.get(column)?))?;
-        files.refuse_strange_schema(key, spec)?;
+        files.ensure_schema_matches(key, spec)?;
         Ok(files)
     }
 
@@ -114,7 +114,7 @@ impl Files {
     }
 
     /// A Parquet file says itself what its columns are: only folder columns can be declared.
-    fn refuse_strange_schema(&self, key: &str, spec: &policy::Source) -> Result<()> {
+    fn ensure_schema_matches(&self, key: &str, spec: &policy::Source) -> Result<()> {
         let folder = |column: &str| self.partitions.fields.iter().any(|field| field.name() == column);
         match spec.schema.keys().find(|column| self.csv.is_none() && !folder(column)) {
             None => Ok(()),

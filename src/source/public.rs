@@ -11,10 +11,10 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, iden
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::Source;
+use crate::binding::{BoundPolicy, MEMBER_COLUMN};
 use crate::error::{Error, Result};
 use crate::policy::{Presence, Role};
 use crate::storage::{StoreOptions, Stores};
-use crate::treatment::{MEMBER_COLUMN, Treatment};
 
 /// A public table that was found and opened.
 pub(crate) struct Public {
@@ -65,12 +65,12 @@ impl Public {
     pub(crate) fn ensure_nothing_shared(
         &self,
         input: &LogicalPlan,
-        treatment: &Treatment,
+        bound_policy: &BoundPolicy,
         rule: &Presence,
     ) -> Result<()> {
-        let as_it_is = input.schema().fields().iter().zip(&treatment.roles).filter(|(field, role)| {
+        let as_it_is = input.schema().fields().iter().zip(&bound_policy.roles).filter(|(field, role)| {
             // A pseudonym or a constant in its place is not the column.
-            let replaced = treatment.policy.columns.get(field.name()).is_some_and(|column| column.treat().is_some());
+            let replaced = bound_policy.policy.columns.get(field.name()).is_some_and(|column| column.treat().is_some());
             matches!(role, Role::Kept | Role::Sensitive)
                 && !replaced
                 && (self.schema.field_with_name(field.name()).is_ok() || rule.key.contains(field.name()))
@@ -88,10 +88,10 @@ impl Public {
 
     /// Rows of the source and of the public table together: the quasi-identifiers of both, everything else null for the
     /// public, and a column that says which are of the source.
-    pub(crate) fn beside(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<LogicalPlan> {
+    pub(crate) fn beside(&self, input: &LogicalPlan, bound_policy: &BoundPolicy) -> Result<LogicalPlan> {
         let mut of_source: Vec<Expr> = Vec::new();
         let mut of_public: Vec<Expr> = Vec::new();
-        for ((qualifier, field), role) in input.schema().iter().zip(&treatment.roles) {
+        for ((qualifier, field), role) in input.schema().iter().zip(&bound_policy.roles) {
             let name = field.name();
             of_source.push(Expr::from((qualifier, field)).alias(name));
             of_public.push(if *role == Role::Quasi {
@@ -109,15 +109,15 @@ impl Public {
     /// Refuses a source with people who are not in the public table, and a public table with people who are in it twice,
     /// when the rule names a key to tell them by. Without one, every cell counts the quasi-identifiers, and rows that look
     /// like doubles are worth a warning.
-    pub(crate) async fn hold_everybody(
+    pub(crate) async fn ensure_public_contains_source(
         &self,
         source: &DataFrame,
         rule: &Presence,
-        treatment: &Treatment,
+        bound_policy: &BoundPolicy,
     ) -> Result<()> {
         if rule.key.is_empty() {
             let public = DataFrame::new(source.clone().into_parts().0, self.plan.clone());
-            let repeated = self.repeated_rows(public, treatment).await?;
+            let repeated = self.repeated_rows(public, bound_policy).await?;
             if repeated > 0 {
                 tracing::warn!(
                     "{repeated} rows of the public table are the same as another in every column; if they are the same \
@@ -171,8 +171,8 @@ impl Public {
 
     /// Rows that are the same as another in every column. Of a table that has nothing but quasi-identifiers none are
     /// counted: different people have the same values there.
-    async fn repeated_rows(&self, public: DataFrame, treatment: &Treatment) -> Result<usize> {
-        let is_quasi = |name: &str| treatment.quasi.iter().any(|quasi| quasi.name == name);
+    async fn repeated_rows(&self, public: DataFrame, bound_policy: &BoundPolicy) -> Result<usize> {
+        let is_quasi = |name: &str| bound_policy.quasi.iter().any(|quasi| quasi.name == name);
         let fields = self.schema.fields();
         let sorted: Vec<SortField> = fields.iter().map(|field| SortField::new(field.data_type().clone())).collect();
         if fields.iter().all(|field| is_quasi(field.name())) || !RowConverter::supports_fields(&sorted) {

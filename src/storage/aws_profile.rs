@@ -37,7 +37,7 @@ impl Profile {
             (None, Some(name)) => Err(Error::job(format!(
                 "AWS_PROFILE is `{name}`, which neither the credentials nor the config file of AWS holds"
             ))),
-            (Some(profile), _) => profile.refuse_unsupported().map(|()| found),
+            (Some(profile), _) => profile.ensure_supported().map(|()| found),
             (None, None) => Ok(None),
         }
     }
@@ -65,7 +65,7 @@ impl Profile {
         &self.name
     }
 
-    fn refuse_unsupported(&self) -> Result<()> {
+    fn ensure_supported(&self) -> Result<()> {
         let has_keys = self.get("aws_access_key_id").is_some() || self.get("web_identity_token_file").is_some();
         match UNSUPPORTED.iter().find(|key| self.get(key).is_some()) {
             Some(key) if !has_keys => Err(Error::job(format!(

@@ -19,7 +19,7 @@ use super::stores::Service;
 use crate::error::{Error, Result};
 use crate::storage::StoreOptions;
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
-use crate::storage::TimeOut;
+use crate::storage::Timeout;
 
 type Opened = (Arc<dyn ObjectStore>, Service);
 
@@ -57,7 +57,7 @@ fn patience(options: &StoreOptions) -> RetryConfig {
     if let Some(retries) = options.retries {
         retry.max_retries = retries as usize;
     }
-    if let Some(TimeOut(time)) = options.retry_timeout {
+    if let Some(Timeout(time)) = options.retry_timeout {
         retry.retry_timeout = time;
     }
     retry
@@ -82,7 +82,7 @@ fn service(
         kind: kind.to_owned(),
         settings: vec![
             ("endpoint", endpoint),
-            ("retries", format!("{} within {}", retry.max_retries, TimeOut(retry.retry_timeout))),
+            ("retries", format!("{} within {}", retry.max_retries, Timeout(retry.retry_timeout))),
             ("request time-out", time(ClientConfigKey::Timeout)),
             ("connect time-out", time(ClientConfigKey::ConnectTimeout)),
         ],
@@ -234,7 +234,7 @@ mod tests {
             region: Some("eu-west-1".into()),
             allow_http: Some(true),
             retries: Some(4),
-            request_timeout: Some(TimeOut(Duration::from_secs(9))),
+            request_timeout: Some(Timeout(Duration::from_secs(9))),
             ..StoreOptions::default()
         };
         let url = Url::parse("s3://lake/raw/").unwrap();

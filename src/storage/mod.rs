@@ -24,7 +24,7 @@ pub(crate) use bounded::read_statements;
 pub(crate) use bounded::read_text;
 pub use locate::{is_url, local_path};
 pub use location::Location;
-pub use options::{StoreOptions, TimeOut};
+pub use options::{StoreOptions, Timeout};
 pub use stores::Stores;
 #[cfg(feature = "cluster")]
 pub(crate) use upload::Uploads;

@@ -31,13 +31,13 @@ pub struct StoreOptions {
     pub retries: Option<u32>,
     /// How long a request is tried again, for example `"3m"` (the default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_timeout: Option<TimeOut>,
+    pub retry_timeout: Option<Timeout>,
     /// How long one request may take, for example `"30s"` (the default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_timeout: Option<TimeOut>,
+    pub request_timeout: Option<Timeout>,
     /// How long a connection may take to come about, for example `"5s"` (the default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub connect_timeout: Option<TimeOut>,
+    pub connect_timeout: Option<Timeout>,
 }
 
 impl StoreOptions {
@@ -85,9 +85,9 @@ impl StoreOptions {
 
 /// A time to wait: `"30s"`, `"3m"`, `"1m 30s"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimeOut(pub Duration);
+pub struct Timeout(pub Duration);
 
-impl FromStr for TimeOut {
+impl FromStr for Timeout {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -96,7 +96,7 @@ impl FromStr for TimeOut {
     }
 }
 
-impl fmt::Display for TimeOut {
+impl fmt::Display for Timeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::SignedDuration::try_from(self.0) {
             Ok(span) => write!(f, "{span:#}"),
@@ -105,21 +105,21 @@ impl fmt::Display for TimeOut {
     }
 }
 
-impl Serialize for TimeOut {
+impl Serialize for Timeout {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for TimeOut {
+impl<'de> Deserialize<'de> for Timeout {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
-impl JsonSchema for TimeOut {
+impl JsonSchema for Timeout {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        "TimeOut".into()
+        "Timeout".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
@@ -134,13 +134,13 @@ mod tests {
     #[test]
     fn times_are_read_and_written() {
         for (text, seconds) in [("30s", 30), ("3m", 180), ("3 minutes", 180), ("1m 30s", 90), ("PT5S", 5)] {
-            let time: TimeOut = text.parse().unwrap();
+            let time: Timeout = text.parse().unwrap();
             assert_eq!(time.0, Duration::from_secs(seconds), "{text}");
             assert_eq!(time.to_string().parse(), Ok(time));
         }
-        assert_eq!(TimeOut(Duration::from_millis(1500)).to_string(), "1s 500ms");
+        assert_eq!(Timeout(Duration::from_millis(1500)).to_string(), "1s 500ms");
         for bad in ["", "30", "0s", "-5s", "soon"] {
-            assert!(bad.parse::<TimeOut>().is_err(), "{bad}");
+            assert!(bad.parse::<Timeout>().is_err(), "{bad}");
         }
     }
 

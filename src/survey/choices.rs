@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::binding::BoundPolicy;
 use crate::dependency::Dependencies;
 use crate::grouping::Method;
 use crate::grouping::entry::{Setting, Tuned};
@@ -14,22 +15,21 @@ use crate::privacy::k_map::KMap;
 use crate::privacy::max_loss::MaxLoss;
 use crate::privacy::presence::Presence;
 use crate::privacy::{OnColumn, Rule, Rules};
-use crate::treatment::Treatment;
 
 /// The rules of a policy whose groups are published in these slices.
-pub(crate) fn rules(treatment: &Treatment, slices: &Slices) -> Rules {
-    let privacy = &treatment.policy.privacy;
+pub(crate) fn rules(bound_policy: &BoundPolicy, slices: &Slices) -> Rules {
+    let privacy = &bound_policy.policy.privacy;
     let mut others: Vec<Arc<dyn Rule>> = Vec::new();
     if let Some(bound) = privacy.max_loss {
         others.push(Arc::new(MaxLoss { bound }));
     }
-    for listed in treatment.rules(true) {
-        let column = treatment.sensitive.iter().find(|column| column.name == listed.rule.column());
-        let axes = column.map(|column| treatment.beside(column.index, slices)).unwrap_or_default();
+    for listed in bound_policy.rules(true) {
+        let column = bound_policy.sensitive.iter().find(|column| column.name == listed.rule.column());
+        let axes = column.map(|column| bound_policy.beside(column.index, slices)).unwrap_or_default();
         let rule: Arc<dyn Rule> = Arc::new(OnColumn { title: listed.title, rule: listed.rule });
         others.push(if axes.is_empty() { rule } else { Arc::new(Beside { rule, axes }) });
     }
-    others.extend(presence(treatment).map(|rule| Arc::new(rule) as Arc<dyn Rule>));
+    others.extend(presence(bound_policy).map(|rule| Arc::new(rule) as Arc<dyn Rule>));
     if let Some(people) = privacy.presence.as_ref().and_then(|rule| rule.people) {
         others.push(Arc::new(KMap { people: people as usize }));
     }
@@ -39,22 +39,22 @@ pub(crate) fn rules(treatment: &Treatment, slices: &Slices) -> Rules {
 }
 
 /// The bounds on everybody's chance to be in the source, when the policy has some.
-pub(crate) fn presence(treatment: &Treatment) -> Option<Presence> {
-    presence_rule(&treatment.policy.privacy)
+pub(crate) fn presence(bound_policy: &BoundPolicy) -> Option<Presence> {
+    presence_rule(&bound_policy.policy.privacy)
 }
 
 /// What the method of a job is made from.
-fn setting<'a>(treatment: &'a Treatment, tuned: &Tuned) -> Setting<'a> {
-    let privacy = &treatment.policy.privacy;
+fn setting<'a>(bound_policy: &'a BoundPolicy, tuned: &Tuned) -> Setting<'a> {
+    let privacy = &bound_policy.policy.privacy;
     Setting {
-        options: &treatment.policy.method.options,
+        options: &bound_policy.policy.method.options,
         k: privacy.k as usize,
         max_loss: privacy.max_loss,
         range_diversity: range_rules(privacy),
         l_diversity: diversity_rules(privacy),
         presence: presence_rule(privacy).map(|rule| rule.bounds),
-        quasi: Some(treatment.quasi.iter().map(|column| column.name.clone()).collect()),
-        sensitive: Some(treatment.sensitive.iter().map(|column| column.name.clone()).collect()),
+        quasi: Some(bound_policy.quasi.iter().map(|column| column.name.clone()).collect()),
+        sensitive: Some(bound_policy.sensitive.iter().map(|column| column.name.clone()).collect()),
         tuned: *tuned,
         dependencies: Arc::default(),
         slices: Vec::new(),
@@ -63,20 +63,20 @@ fn setting<'a>(treatment: &'a Treatment, tuned: &Tuned) -> Setting<'a> {
 
 /// The method of a job. What the job leaves open is taken from the sample.
 pub(crate) fn method(
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     tuned: &Tuned,
     dependencies: &Arc<Dependencies>,
     slices: &Slices,
 ) -> Arc<dyn Method> {
-    let mut setting = Setting { dependencies: Arc::clone(dependencies), ..setting(treatment, tuned) };
-    setting.slices = quasi_slices(treatment, slices, setting.bucket_column().as_deref());
-    (treatment.policy.method.name.entry().make)(&setting)
+    let mut setting = Setting { dependencies: Arc::clone(dependencies), ..setting(bound_policy, tuned) };
+    setting.slices = quasi_slices(bound_policy, slices, setting.bucket_column().as_deref());
+    (bound_policy.policy.method.name.entry().make)(&setting)
 }
 
 /// The quasi-identifiers of every slice, those beside a sensitive column last.
-fn quasi_slices(treatment: &Treatment, slices: &Slices, sensitive: Option<&str>) -> Vec<Vec<usize>> {
-    let place = |column: &usize| treatment.quasi.iter().position(|quasi| quasi.index == *column);
-    let is_guarded = |column: &usize| Some(treatment.input.field(*column).name().as_str()) == sensitive;
+fn quasi_slices(bound_policy: &BoundPolicy, slices: &Slices, sensitive: Option<&str>) -> Vec<Vec<usize>> {
+    let place = |column: &usize| bound_policy.quasi.iter().position(|quasi| quasi.index == *column);
+    let is_guarded = |column: &usize| Some(bound_policy.input.field(*column).name().as_str()) == sensitive;
     let (beside, others): (Vec<_>, Vec<_>) = slices.columns.iter().partition(|slice| slice.iter().any(is_guarded));
     let of = |slice: &Vec<usize>| slice.iter().filter_map(place).collect::<Vec<_>>();
     let others = others.into_iter().map(of).filter(|slice| !slice.is_empty());
@@ -84,12 +84,12 @@ fn quasi_slices(treatment: &Treatment, slices: &Slices, sensitive: Option<&str>)
 }
 
 /// Whether the job leaves something open that a sample can tell.
-pub(crate) fn open(treatment: &Treatment) -> bool {
-    (treatment.policy.method.name.entry().open)(&setting(treatment, &Tuned::default()))
+pub(crate) fn open(bound_policy: &BoundPolicy) -> bool {
+    (bound_policy.policy.method.name.entry().open)(&setting(bound_policy, &Tuned::default()))
 }
 
 /// Finds what the job leaves open by trying it out on a sample.
-pub(crate) fn tune(treatment: &Treatment, sample: &Table) -> Tuned {
-    let setting = setting(treatment, &Tuned::default());
-    (treatment.policy.method.name.entry().tune)(&setting, &rules(treatment, &treatment.slices(&[])), sample)
+pub(crate) fn tune(bound_policy: &BoundPolicy, sample: &Table) -> Tuned {
+    let setting = setting(bound_policy, &Tuned::default());
+    (bound_policy.policy.method.name.entry().tune)(&setting, &rules(bound_policy, &bound_policy.slices(&[])), sample)
 }

@@ -6,10 +6,12 @@ use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::compute::{filter, is_not_null};
 
 use super::sketch::{HashSketch, WordSketch};
-use crate::encode::{Distinct, Facts, Reference, SensitiveDomain, is_whole, map_text, positions, row_hashes, text};
+use crate::binding::{QuasiColumn, SensitiveColumn, is_number, is_time};
+use crate::encode::{
+    ColumnStats, Distinct, Reference, SensitiveDomain, is_whole, map_text, positions, row_hashes, text,
+};
 use crate::error::Result;
 use crate::hierarchy::Hierarchy;
-use crate::treatment::{QuasiColumn, SensitiveColumn, is_number, is_time};
 
 /// Collects the facts of one quasi-identifier.
 #[derive(Debug, Clone)]
@@ -25,7 +27,7 @@ pub(super) type Values = BTreeSet<Vec<u8>>;
 impl Collector {
     pub(super) fn new(column: &QuasiColumn) -> Self {
         match column.hierarchy.as_deref() {
-            _ if column.on_a_line() => {
+            _ if column.is_ordinal() => {
                 let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
                 Self::Line { min, max, whole: true, nulls: 0, values: Values::new() }
             }
@@ -111,21 +113,21 @@ impl Collector {
         }
     }
 
-    pub(super) fn finish(self) -> Facts {
+    pub(super) fn finish(self) -> ColumnStats {
         match self {
             // A column without any value: the domain is one point.
             Self::Line { min, max, nulls, values, .. } if min > max => {
                 let varied = values.len() > 1;
-                Facts::Line { min: 0.0, max: 0.0, whole: true, nulls, varied, quantiles: Vec::new() }
+                ColumnStats::Line { min: 0.0, max: 0.0, whole: true, nulls, varied, quantiles: Vec::new() }
             }
             Self::Line { min, max, whole, nulls, values } => {
                 let varied = min < max || values.len() > 1;
-                Facts::Line { min, max, whole, nulls, varied, quantiles: Vec::new() }
+                ColumnStats::Line { min, max, whole, nulls, varied, quantiles: Vec::new() }
             }
-            Self::Leaves { unknown, nulls, leaves } => Facts::Leaves { unknown, nulls, varied: leaves.len() > 1 },
+            Self::Leaves { unknown, nulls, leaves } => ColumnStats::Leaves { unknown, nulls, varied: leaves.len() > 1 },
             Self::Words { sketch, nulls } => {
                 let (words, distinct) = sketch.finish();
-                Facts::Words { words, distinct, nulls }
+                ColumnStats::Words { words, distinct, nulls }
             }
         }
     }
@@ -160,7 +162,7 @@ impl SensitiveCollector {
         }
         if let Some(reference) = &mut self.reference {
             reference.add(column, array)?;
-            reference.refuse_too_many(column)?;
+            reference.ensure_few_values(column)?;
         }
         Ok(())
     }
@@ -177,7 +179,7 @@ impl SensitiveCollector {
     pub(super) fn finish(self, column: &SensitiveColumn) -> Result<SensitiveDomain> {
         let (min, max) = if self.min > self.max { (0.0, 0.0) } else { (self.min, self.max) };
         if let Some(reference) = &self.reference {
-            reference.refuse_too_many(column)?;
+            reference.ensure_few_values(column)?;
         }
         Ok(SensitiveDomain { min, max, distinct: self.hashes.distinct(), reference: self.reference })
     }

@@ -5,13 +5,13 @@ use datafusion::arrow::array::{AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::filter_record_batch;
 
 use crate::attack::Bounds;
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::model::{Code, MAX_SET_VALUES, Shape, Table};
-use crate::treatment::Treatment;
 
 /// Rows of the source in a batch whose last column says which are, when there are others.
-pub(super) fn only(treatment: &Treatment, batch: &RecordBatch) -> Result<RecordBatch> {
-    if treatment.member.is_none() {
+pub(super) fn only(bound_policy: &BoundPolicy, batch: &RecordBatch) -> Result<RecordBatch> {
+    if bound_policy.member.is_none() {
         return Ok(batch.clone());
     }
     Ok(filter_record_batch(batch, &BooleanArray::from(flags(batch)))?)
@@ -25,10 +25,10 @@ pub(super) fn flags(rows: &RecordBatch) -> Vec<bool> {
 
 /// Stops when the source is too small, or too large a part of the public table: no grouping can mend that. How many rows
 /// the source holds is not said, for who is in it is the secret.
-pub(super) fn refuse_infeasible(rows: u64, members: Option<u64>, treatment: &Treatment) -> Result<()> {
-    let (Some(members), Some(rule)) = (members, &treatment.policy.privacy.presence) else { return Ok(()) };
+pub(super) fn ensure_feasible(rows: u64, members: Option<u64>, bound_policy: &BoundPolicy) -> Result<()> {
+    let (Some(members), Some(rule)) = (members, &bound_policy.policy.privacy.presence) else { return Ok(()) };
     let public = rows - members;
-    let k = treatment.policy.privacy.k;
+    let k = bound_policy.policy.privacy.k;
     if members < u64::from(k) {
         return Err(Error::privacy(format!(
             "the input holds fewer rows than k = {k}; lower privacy.k or wait for more rows"

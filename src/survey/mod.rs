@@ -1,6 +1,6 @@
 //! Pass 1: what the table looks like.
 //!
-//! One scan over the quasi-identifiers and sensitive columns collects, per partition, [`Facts`] of every column and a
+//! One scan over the quasi-identifiers and sensitive columns collects, per partition, [`ColumnStats`] of every column and a
 //! sample of rows; both merge in any order to the same result. From them come the domains, the tuned parameters and
 //! the tree of cells. None of it decides privacy: a wrong survey makes the release worse, never less private.
 
@@ -27,7 +27,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{FutureExt, StreamExt};
 
-pub use crate::encode::Facts;
+pub use crate::encode::ColumnStats;
 pub(crate) use choices::{method, rules};
 #[cfg(feature = "cluster")]
 pub(crate) use sample::first_ceiling;
@@ -35,7 +35,8 @@ pub use sample::{SAMPLE_ROWS, Sample};
 #[cfg(feature = "cluster")]
 pub(crate) use state::{Merged, merge_pieces};
 
-use crate::encode::{Coder, SensitiveDomain, encode_sensitive, positions, without_nulls};
+use crate::binding::BoundPolicy;
+use crate::encode::{ColumnEncoder, SensitiveDomain, encode_sensitive, positions, without_nulls};
 use crate::error::{Error, Result};
 use crate::grouping::cancel::{CancelOnDrop, cancellable};
 pub use crate::grouping::entry::Tuned;
@@ -43,7 +44,6 @@ use crate::grouping::split::CellTree;
 use crate::model::Table;
 use crate::policy::{Constant, Nulls, Unknown};
 use crate::secret::Purpose;
-use crate::treatment::Treatment;
 use borders::round_borders;
 use facts::{Collector, SensitiveCollector};
 use sample::Sampler;
@@ -60,8 +60,8 @@ pub struct Survey {
     pub members: Option<u64>,
     /// Rows of the source beside them that are left out, because of nulls.
     pub dropped: u64,
-    /// Facts of every quasi-identifier.
-    pub facts: Vec<Facts>,
+    /// ColumnStats of every quasi-identifier.
+    pub facts: Vec<ColumnStats>,
     /// Domain of every sensitive column.
     pub sensitive: Vec<SensitiveDomain>,
     /// Which rows belong together in a cell.
@@ -92,24 +92,24 @@ impl fmt::Debug for Survey {
 pub async fn survey(
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
-    treatment: Arc<Treatment>,
+    bound_policy: Arc<BoundPolicy>,
     cell_rows: usize,
 ) -> Result<Survey> {
     let mut tasks = JoinSet::new();
     for partition in 0..plan.properties().output_partitioning().partition_count() {
         let stream = plan.execute(partition, Arc::clone(&context))?;
-        let treatment = Arc::clone(&treatment);
+        let bound_policy = Arc::clone(&bound_policy);
         let reservation = MemoryConsumer::new(format!("Survey[{partition}]")).register(context.memory_pool());
         tasks.spawn(async move {
-            let surveyor = Surveyor::new(&treatment, stream.schema());
-            surveyor.add_all(stream, &treatment, &reservation).await
+            let surveyor = Surveyor::new(&bound_policy, stream.schema());
+            surveyor.add_all(stream, &bound_policy, &reservation).await
         });
     }
-    let mut whole = Surveyor::new(&treatment, plan.schema());
+    let mut whole = Surveyor::new(&bound_policy, plan.schema());
     while let Some(part) = tasks.join_next().await {
         whole.merge(part.map_err(|error| Error::internal(format!("a survey task failed: {error}")))??)?;
     }
-    whole.conclude(treatment, cell_rows).await
+    whole.conclude(bound_policy, cell_rows).await
 }
 
 /// Surveys one partition of such a plan, as pieces for [`merge_pieces`]. The sample is taken of rows below a hash: without
@@ -117,13 +117,13 @@ pub async fn survey(
 #[cfg(feature = "cluster")]
 pub(crate) async fn survey_partition(
     rows: SendableRecordBatchStream,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     ceiling: u64,
     reservation: &MemoryReservation,
 ) -> Result<Vec<Vec<u8>>> {
-    let mut surveyor = Surveyor::new(treatment, rows.schema());
+    let mut surveyor = Surveyor::new(bound_policy, rows.schema());
     surveyor.sampler = surveyor.sampler.below(ceiling);
-    surveyor.add_all(rows, treatment, reservation).await?.pieces()
+    surveyor.add_all(rows, bound_policy, reservation).await?.pieces()
 }
 
 /// What one partition has contributed so far.
@@ -139,16 +139,16 @@ struct Surveyor {
 }
 
 impl Surveyor {
-    fn new(treatment: &Treatment, schema: SchemaRef) -> Self {
+    fn new(bound_policy: &BoundPolicy, schema: SchemaRef) -> Self {
         Self {
             #[cfg(feature = "cluster")]
             schema: Arc::clone(&schema),
             rows: 0,
             members: 0,
             dropped: 0,
-            quasi: treatment.quasi.iter().map(Collector::new).collect(),
-            sensitive: treatment.sensitive.iter().map(SensitiveCollector::new).collect(),
-            sampler: Sampler::new(schema, treatment.key.number(Purpose::Sample, 0)),
+            quasi: bound_policy.quasi.iter().map(Collector::new).collect(),
+            sensitive: bound_policy.sensitive.iter().map(SensitiveCollector::new).collect(),
+            sampler: Sampler::new(schema, bound_policy.key.number(Purpose::Sample, 0)),
         }
     }
 
@@ -156,36 +156,36 @@ impl Surveyor {
     async fn add_all(
         mut self,
         mut rows: SendableRecordBatchStream,
-        treatment: &Treatment,
+        bound_policy: &BoundPolicy,
         reservation: &MemoryReservation,
     ) -> Result<Self> {
         // A reader that panics has met a file that is not what its footer says.
         while let Some(batch) =
             AssertUnwindSafe(rows.next()).catch_unwind().await.map_err(|_| Error::damaged_pages())?
         {
-            self.add(treatment, &batch?)?;
+            self.add(bound_policy, &batch?)?;
             reservation.try_resize(self.sampler.size())?;
         }
         Ok(self)
     }
 
-    fn add(&mut self, treatment: &Treatment, batch: &RecordBatch) -> Result<()> {
-        let quasi = treatment.quasi.iter().zip(batch.columns());
+    fn add(&mut self, bound_policy: &BoundPolicy, batch: &RecordBatch) -> Result<()> {
+        let quasi = bound_policy.quasi.iter().zip(batch.columns());
         let dropping = quasi.filter(|(column, _)| column.nulls == Nulls::Drop).map(|(_, array)| array);
-        let of_source = treatment.member.and(batch.columns().last());
+        let of_source = bound_policy.member.and(batch.columns().last());
         let (batch, dropped) = without_nulls(batch, dropping, of_source)?;
         let batch = &batch;
         self.dropped += dropped;
         self.rows += batch.num_rows() as u64;
-        let quasi = &batch.columns()[..treatment.quasi.len()];
-        for ((collector, column), array) in self.quasi.iter_mut().zip(&treatment.quasi).zip(quasi) {
+        let quasi = &batch.columns()[..bound_policy.quasi.len()];
+        for ((collector, column), array) in self.quasi.iter_mut().zip(&bound_policy.quasi).zip(quasi) {
             collector.add(column, array)?;
         }
         // Public rows have no sensitive values.
-        let of_source = members::only(treatment, batch)?;
+        let of_source = members::only(bound_policy, batch)?;
         self.members += of_source.num_rows() as u64;
-        let sensitive = &of_source.columns()[treatment.quasi.len()..];
-        for ((collector, column), array) in self.sensitive.iter_mut().zip(&treatment.sensitive).zip(sensitive) {
+        let sensitive = &of_source.columns()[bound_policy.quasi.len()..];
+        for ((collector, column), array) in self.sensitive.iter_mut().zip(&bound_policy.sensitive).zip(sensitive) {
             collector.add(column, array)?;
         }
         self.sampler.add(batch)
@@ -201,71 +201,71 @@ impl Surveyor {
     }
 
     /// Finishes on a thread of its own, which ends when nobody waits any more: trying parameters takes its time.
-    async fn conclude(self, treatment: Arc<Treatment>, cell_rows: usize) -> Result<Survey> {
+    async fn conclude(self, bound_policy: Arc<BoundPolicy>, cell_rows: usize) -> Result<Survey> {
         let waiting = CancelOnDrop::default();
         let flag = waiting.flag();
-        let work = move || cancellable(flag, || self.finish(&treatment, cell_rows));
+        let work = move || cancellable(flag, || self.finish(&bound_policy, cell_rows));
         let done = SpawnedTask::spawn_blocking(work).await;
         drop(waiting);
         done.map_err(|error| Error::internal(format!("the survey failed: {error}")))?
     }
 
-    fn finish(self, treatment: &Treatment, cell_rows: usize) -> Result<Survey> {
-        let mut facts: Vec<Facts> = self.quasi.into_iter().map(Collector::finish).collect();
-        refuse_unusable(self.rows, self.dropped, &facts, treatment)?;
-        let members = treatment.member.map(|_| self.members);
-        members::refuse_infeasible(self.rows, members, treatment)?;
-        let collectors = self.sensitive.into_iter().zip(&treatment.sensitive);
+    fn finish(self, bound_policy: &BoundPolicy, cell_rows: usize) -> Result<Survey> {
+        let mut facts: Vec<ColumnStats> = self.quasi.into_iter().map(Collector::finish).collect();
+        ensure_usable(self.rows, self.dropped, &facts, bound_policy)?;
+        let members = bound_policy.member.map(|_| self.members);
+        members::ensure_feasible(self.rows, members, bound_policy)?;
+        let collectors = self.sensitive.into_iter().zip(&bound_policy.sensitive);
         let sensitive =
             collectors.map(|(collector, column)| collector.finish(column)).collect::<Result<Vec<SensitiveDomain>>>()?;
         let sample = self.sampler.finish()?;
-        let columns = treatment.quasi.iter().zip(&mut facts).zip(sample.rows.columns());
+        let columns = bound_policy.quasi.iter().zip(&mut facts).zip(sample.rows.columns());
         for (at, ((column, facts), array)) in columns.enumerate() {
-            if let (Some([finest, ..]), Facts::Line { quantiles, .. }) = (column.quantiles.as_deref(), facts) {
+            if let (Some([finest, ..]), ColumnStats::Line { quantiles, .. }) = (column.quantiles.as_deref(), facts) {
                 let ascending = even_quantiles(positions(array)?, &sample.counts);
-                let mut rng = treatment.key.rng(Purpose::QuantileBorders, at as u64);
+                let mut rng = bound_policy.key.rng(Purpose::QuantileBorders, at as u64);
                 *quantiles = round_borders(&ascending, *finest, &mut rng);
             }
         }
-        let coders = treatment
+        let coders = bound_policy
             .quasi
             .iter()
             .zip(&facts)
-            .map(|(column, facts)| Coder::new(column, facts))
+            .map(|(column, facts)| ColumnEncoder::new(column, facts))
             .collect::<Result<Vec<_>>>()?;
         let table = encode_sample(&coders, &sample.rows)?;
         let weights: Vec<f64> = sample.counts.iter().map(|&count| count as f64).collect();
         let share = cell_rows as f64 / self.rows.max(1) as f64;
-        let tree = match choices::presence(treatment) {
+        let tree = match choices::presence(bound_policy) {
             Some(presence) => {
                 let flags = members::flags(&sample.rows);
                 let allowed = members::allowed_cuts(&table, &weights, &flags, &presence.bounds);
                 CellTree::build_where(&table, &weights, share, &allowed)
             }
             None => {
-                let rules = choices::rules(treatment, &treatment.slices(&[]));
+                let rules = choices::rules(bound_policy, &bound_policy.slices(&[]));
                 if rules.others.is_empty() || share >= 1.0 {
                     CellTree::build(&table, &weights, share)
                 } else {
-                    let guarded = with_sensitive(table.clone(), treatment, &sensitive, &sample.rows)?;
+                    let guarded = with_sensitive(table.clone(), bound_policy, &sensitive, &sample.rows)?;
                     let allowed = guard::allowed_cuts(&guarded, &weights, &rules);
                     CellTree::build_where(&table, &weights, share, &allowed)
                 }
             }
         };
-        refuse_several_cells(&tree, self.rows, cell_rows, treatment)?;
-        let tuned = tune(treatment, &coders, &sensitive, &sample)?;
+        ensure_single_cell(&tree, self.rows, cell_rows, bound_policy)?;
+        let tuned = tune(bound_policy, &coders, &sensitive, &sample)?;
         let counts =
-            if treatment.policy.dependencies.is_empty() { Vec::new() } else { frequencies(&table, &sample.counts) };
-        let slices = slices::slices(treatment, &sample)?;
+            if bound_policy.policy.dependencies.is_empty() { Vec::new() } else { frequencies(&table, &sample.counts) };
+        let slices = slices::slices(bound_policy, &sample)?;
         let (rows, dropped) = (self.rows, self.dropped);
         Ok(Survey { rows, members, dropped, facts, sensitive, tree, tuned, frequencies: counts, slices })
     }
 }
 
 /// Stops on tables that cannot be anonymised, or whose columns are not what the job takes them for.
-fn refuse_unusable(rows: u64, dropped: u64, facts: &[Facts], treatment: &Treatment) -> Result<()> {
-    let k = treatment.policy.privacy.k;
+fn ensure_usable(rows: u64, dropped: u64, facts: &[ColumnStats], bound_policy: &BoundPolicy) -> Result<()> {
+    let k = bound_policy.policy.privacy.k;
     if rows == 0 && dropped > 0 {
         return Err(Error::input(format!(
             "all {dropped} rows hold a null in a quasi-identifier with nulls = \"drop\"; mend the source, or set \
@@ -281,18 +281,18 @@ fn refuse_unusable(rows: u64, dropped: u64, facts: &[Facts], treatment: &Treatme
         )));
     }
     let mut problems = Vec::new();
-    for (column, facts) in treatment.quasi.iter().zip(facts) {
+    for (column, facts) in bound_policy.quasi.iter().zip(facts) {
         let name = &column.name;
         let (nulls, constant, unknown) = match facts {
-            Facts::Line { nulls, varied, .. } => (*nulls, !varied, 0),
-            Facts::Leaves { unknown, nulls, varied } => (*nulls, !varied, *unknown),
-            Facts::Words { distinct, nulls, .. } => (*nulls, *distinct <= 1, 0),
+            ColumnStats::Line { nulls, varied, .. } => (*nulls, !varied, 0),
+            ColumnStats::Leaves { unknown, nulls, varied } => (*nulls, !varied, *unknown),
+            ColumnStats::Words { distinct, nulls, .. } => (*nulls, *distinct <= 1, 0),
         };
         if nulls > 0 && column.nulls == Nulls::Reject {
             problems.push(format!(
                 "column `{name}`: {nulls} of {rows} rows{} hold no value, and its nulls are to be rejected; mend them, or \
                  set columns.{name}.nulls = \"drop\" to leave these rows out or \"category\" to publish them",
-                if treatment.member.is_some() { " of the source and the public table" } else { "" }
+                if bound_policy.member.is_some() { " of the source and the public table" } else { "" }
             ));
         } else if nulls == rows {
             let empty = if column.data_type.is_floating() { "null or not a number" } else { "null" };
@@ -316,8 +316,8 @@ fn refuse_unusable(rows: u64, dropped: u64, facts: &[Facts], treatment: &Treatme
 }
 
 /// Stops when a method that must see all rows at once would see them cell by cell.
-fn refuse_several_cells(tree: &CellTree, rows: u64, cell_rows: usize, treatment: &Treatment) -> Result<()> {
-    let method = treatment.policy.method.name;
+fn ensure_single_cell(tree: &CellTree, rows: u64, cell_rows: usize, bound_policy: &BoundPolicy) -> Result<()> {
+    let method = bound_policy.policy.method.name;
     if !method.entry().whole || tree.cells() == 1 {
         return Ok(());
     }
@@ -349,7 +349,7 @@ fn even_quantiles(values: Vec<f64>, counts: &[u64]) -> Vec<f64> {
     quantiles
 }
 
-fn encode_sample(coders: &[Coder], rows: &RecordBatch) -> Result<Table> {
+fn encode_sample(coders: &[ColumnEncoder], rows: &RecordBatch) -> Result<Table> {
     let axes: Vec<_> = coders.iter().map(|coder| coder.axis().clone()).collect();
     let width = axes.len();
     let mut codes = vec![0; rows.num_rows() * width];
@@ -373,24 +373,29 @@ fn frequencies(table: &Table, weights: &[u64]) -> Vec<Vec<u64>> {
 /// Rows on which parameters are tried out: the runs are quadratic in it.
 const TUNING_ROWS: usize = 1500;
 
-fn tune(treatment: &Treatment, coders: &[Coder], domains: &[SensitiveDomain], sample: &Sample) -> Result<Tuned> {
-    if !choices::open(treatment) {
+fn tune(
+    bound_policy: &BoundPolicy,
+    coders: &[ColumnEncoder],
+    domains: &[SensitiveDomain],
+    sample: &Sample,
+) -> Result<Tuned> {
+    if !choices::open(bound_policy) {
         return Ok(Tuned::default());
     }
     let rows = sample.expand(TUNING_ROWS)?;
-    let table = with_sensitive(encode_sample(coders, &rows)?, treatment, domains, &rows)?;
-    Ok(choices::tune(treatment, &table))
+    let table = with_sensitive(encode_sample(coders, &rows)?, bound_policy, domains, &rows)?;
+    Ok(choices::tune(bound_policy, &table))
 }
 
 /// The sample with its sensitive columns, which stand behind the quasi-identifiers.
 fn with_sensitive(
     mut table: Table,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     domains: &[SensitiveDomain],
     rows: &RecordBatch,
 ) -> Result<Table> {
     let sensitive = rows.columns().iter().skip(table.axes.len());
-    for ((column, domain), array) in treatment.sensitive.iter().zip(domains).zip(sensitive) {
+    for ((column, domain), array) in bound_policy.sensitive.iter().zip(domains).zip(sensitive) {
         table.sensitive.push(encode_sensitive(column, domain, array)?);
     }
     Ok(table)

@@ -5,21 +5,21 @@ use std::collections::HashMap;
 use datafusion::arrow::array::ArrayRef;
 
 use super::Sample;
+use crate::binding::{BoundPolicy, is_number, is_time};
 use crate::encode::{positions, row_hashes};
 use crate::error::Result;
 use crate::permutation::correlation::Column;
 use crate::permutation::medoids;
-use crate::treatment::{Treatment, is_number, is_time};
 
 /// Rows by which dependence is told.
 const COMPARED_ROWS: usize = 10_000;
 
 /// Names of the quasi-identifiers and sensitive columns of every slice; none when the job does not ask for any.
-pub(super) fn slices(treatment: &Treatment, sample: &Sample) -> Result<Vec<Vec<String>>> {
-    let Some(count) = treatment.open_slices() else { return Ok(Vec::new()) };
+pub(super) fn slices(bound_policy: &BoundPolicy, sample: &Sample) -> Result<Vec<Vec<String>>> {
+    let Some(count) = bound_policy.open_slices() else { return Ok(Vec::new()) };
     let rows = sample.expand(COMPARED_ROWS)?;
-    let quasi = treatment.quasi.iter().map(|column| &column.name);
-    let names: Vec<&String> = quasi.chain(treatment.sensitive.iter().map(|column| &column.name)).collect();
+    let quasi = bound_policy.quasi.iter().map(|column| &column.name);
+    let names: Vec<&String> = quasi.chain(bound_policy.sensitive.iter().map(|column| &column.name)).collect();
     let columns = rows.columns().iter().take(names.len()).map(column).collect::<Result<Vec<_>>>()?;
     let named = |slice: Vec<usize>| slice.into_iter().map(|column| names[column].clone()).collect();
     Ok(medoids::slices(&columns, count).into_iter().map(named).collect())

@@ -17,8 +17,8 @@ use super::facts::{Collector, SensitiveCollector};
 use super::sample::{Sampler, raised};
 use super::sketch::{HashSketch, WordSketch};
 use super::{Survey, Surveyor};
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
-use crate::treatment::Treatment;
 
 /// Rows of the sample in one piece.
 const SLICE: usize = 1 << 14;
@@ -141,9 +141,9 @@ impl Surveyor {
     }
 
     /// Adds a piece of the state of another partition.
-    fn add_piece(&mut self, treatment: &Treatment, piece: &[u8]) -> Result<()> {
+    fn add_piece(&mut self, bound_policy: &BoundPolicy, piece: &[u8]) -> Result<()> {
         let piece = Piece::decode(piece).map_err(|error| broken(error.to_string()))?;
-        let mut other = Self::new(treatment, Arc::clone(&self.schema));
+        let mut other = Self::new(bound_policy, Arc::clone(&self.schema));
         if let Some(columns) = piece.columns {
             if columns.quasi.len() != other.quasi.len() || columns.sensitive.len() != other.sensitive.len() {
                 return Err(broken("it is of other columns"));
@@ -169,16 +169,16 @@ pub(crate) enum Merged {
 
 /// Merges the pieces of all partitions of a plan over `schema` to a survey.
 pub async fn merge_pieces<'a>(
-    treatment: Arc<Treatment>,
+    bound_policy: Arc<BoundPolicy>,
     schema: SchemaRef,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     cell_rows: usize,
 ) -> Result<Merged> {
-    let mut whole = Surveyor::new(&treatment, schema);
-    pieces.into_iter().try_for_each(|piece| whole.add_piece(&treatment, piece))?;
+    let mut whole = Surveyor::new(&bound_policy, schema);
+    pieces.into_iter().try_for_each(|piece| whole.add_piece(&bound_policy, piece))?;
     Ok(match whole.sampler.short()? {
         Some((ceiling, found)) => Merged::Short(raised(ceiling, found)),
-        None => Merged::Survey(Box::new(whole.conclude(treatment, cell_rows).await?)),
+        None => Merged::Survey(Box::new(whole.conclude(bound_policy, cell_rows).await?)),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 use std::path::{Path, PathBuf};
 
-use super::tally::Effort;
+use super::tally::ResourceUsage;
 use crate::error::{Error, Result, reason};
 use crate::release::Manifest;
 
@@ -20,7 +20,7 @@ pub(crate) struct Ended<'a> {
     /// The exit code.
     pub(crate) exit_code: u8,
     /// What it took.
-    pub(crate) effort: &'a Effort,
+    pub(crate) effort: &'a ResourceUsage,
 }
 
 impl Ended<'_> {
@@ -138,7 +138,8 @@ mod tests {
     #[test]
     fn a_failed_run_has_metrics_too() {
         let error = Error::privacy("too few");
-        let mut effort = Effort { seconds: 1.5, spilled_bytes: 7, rows_read: Some(12), ..Effort::default() };
+        let mut effort =
+            ResourceUsage { seconds: 1.5, spilled_bytes: 7, rows_read: Some(12), ..ResourceUsage::default() };
         effort.phases.insert("survey".into(), 0.25.into());
         let ended = Ended {
             pipeline: "a \"b\"\\c".into(),

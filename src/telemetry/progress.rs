@@ -21,7 +21,7 @@ const STEPS: u64 = 1000;
 const SPINNER: &str = "{msg:18} {spinner} {elapsed}";
 
 /// How often bars move.
-const PACE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Does something with standard error while no bar is in the way.
 pub(crate) fn above_bars<T>(work: impl FnOnce() -> T) -> T {
@@ -93,7 +93,7 @@ impl Progress {
                     }
                     bar.tick();
                     overall.tick();
-                    tokio::time::sleep(PACE).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
             }
         };
@@ -175,7 +175,7 @@ pub(crate) async fn waiting<T>(name: &'static str, quiet: bool, work: impl Futur
     let bar = BARS.add(ProgressBar::new_spinner());
     bar.set_style(style(SPINNER));
     bar.set_message(name);
-    bar.enable_steady_tick(PACE);
+    bar.enable_steady_tick(POLL_INTERVAL);
     // Also when the work is given up.
     let shown = Shown(bar);
     let done = work.await;

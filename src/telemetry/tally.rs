@@ -24,7 +24,7 @@ struct Heard {
 
 /// What a run took.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Effort {
+pub(crate) struct ResourceUsage {
     /// Seconds of the whole run.
     pub(crate) seconds: f64,
     /// Seconds by phase, of those that began.
@@ -56,11 +56,11 @@ impl Tally {
     }
 
     /// What it has taken until now.
-    pub(crate) fn effort(&self) -> Effort {
-        let mut effort = Effort {
+    pub(crate) fn effort(&self) -> ResourceUsage {
+        let mut effort = ResourceUsage {
             seconds: self.started.elapsed().as_secs_f64(),
             peak_memory_bytes: peak_memory(),
-            ..Effort::default()
+            ..ResourceUsage::default()
         };
         let Ok(heard) = self.heard.lock() else { return effort };
         for (at, (phase, began)) in heard.phases.iter().enumerate() {

@@ -165,10 +165,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::binding::SensitiveColumn;
     use crate::policy::Ranges;
     use crate::privacy::l_diversity::Diversity;
     use crate::published::values::Table;
-    use crate::treatment::SensitiveColumn;
 
     /// Numbers, and how often each is published in the whole table.
     fn numbers(table: &[(i128, u64)]) -> Values {

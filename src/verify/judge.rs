@@ -16,6 +16,7 @@ use super::links::check_numbers;
 use super::plans::{InProcess, PlanExecutor, collect, count_rows};
 use super::questions::{AskedOf, Counted, Measured, Questions};
 use super::rules::{Asked, asked, range_diversity};
+use crate::binding::{BoundPolicy, SensitiveColumn};
 use crate::error::{Error, Result};
 use crate::measure::Classes;
 use crate::permutation::Slices;
@@ -23,7 +24,6 @@ use crate::policy::{GROUP, Ranges, Role};
 use crate::privacy::Figures;
 use crate::published::exact::{Keys, NULL, Ranks, is_wide, ordered, wide_digits};
 use crate::published::values::{Unit, Values};
-use crate::treatment::{SensitiveColumn, Treatment};
 
 /// Most different values of a column that classes are compared with.
 const MAX_VALUES: usize = 1 << 16;
@@ -56,29 +56,29 @@ pub(crate) struct Found {
 pub(crate) async fn verify_rows(
     plans: &dyn PlanExecutor,
     rows: &DataFrame,
-    treatment: &Arc<Treatment>,
+    bound_policy: &Arc<BoundPolicy>,
     slices: &Slices,
     expected_rows: u64,
     look: Look,
 ) -> Result<Found> {
-    let k = treatment.policy.privacy.k;
-    let own = treatment.class_columns();
+    let k = bound_policy.policy.privacy.k;
+    let own = bound_policy.class_columns();
     // Columns that are looked at by the same classes are looked at together.
     let mut together: BTreeMap<Vec<String>, Vec<Measured>> = BTreeMap::new();
-    let rules = asked(treatment)?;
-    for column in &treatment.sensitive {
+    let rules = asked(bound_policy)?;
+    for column in &bound_policy.sensitive {
         let rules: Vec<&Asked> = rules.iter().filter(|rule| rule.column == column.name).collect();
         // Lists, structs and the like cannot be guarded, nor looked at.
         if rules.is_empty() && (look == Look::Guarded || column.data_type.is_nested()) {
             continue;
         }
         let measured = measure(plans, rows, column, &rules, look).await?;
-        together.entry(classes_beside(treatment, slices, column)).or_default().push(measured);
+        together.entry(classes_beside(bound_policy, slices, column)).or_default().push(measured);
     }
-    let person = treatment.person.filter(|&person| treatment.roles[person] != Role::Identifier);
+    let person = bound_policy.person.filter(|&person| bound_policy.roles[person] != Role::Identifier);
     // Of two tables, the one that is judged may be without it: there the digest of the counted classes must do.
     let shown = |name: &str| rows.schema().has_column_with_unqualified_name(name);
-    let person = person.map(|person| treatment.input.field(person)).filter(|person| shown(person.name()));
+    let person = person.map(|person| bound_policy.input.field(person)).filter(|person| shown(person.name()));
     if person.is_some() {
         together.entry(own.clone()).or_default();
     }
@@ -87,7 +87,7 @@ pub(crate) async fn verify_rows(
     let mut people = None;
     for (columns, measured) in together {
         let person = person.filter(|_| columns == own);
-        let (questions, counted) = ask(plans, rows, treatment, &columns, measured, person).await?;
+        let (questions, counted) = ask(plans, rows, bound_policy, &columns, measured, person).await?;
         for (looked, (broken, weakest)) in questions.looked().iter().zip(counted.broken.iter().zip(&counted.weakest)) {
             for (rule, &count) in looked.rules.iter().zip(broken) {
                 found
@@ -119,12 +119,12 @@ pub(crate) async fn broken_rules(
     plans: &dyn PlanExecutor,
     published: &DataFrame,
     rows: &DataFrame,
-    treatment: &Arc<Treatment>,
+    bound_policy: &Arc<BoundPolicy>,
     class_columns: &[String],
 ) -> Result<BTreeMap<String, u64>> {
-    let rules = asked(treatment)?;
+    let rules = asked(bound_policy)?;
     let mut measured = Vec::new();
-    for column in &treatment.sensitive {
+    for column in &bound_policy.sensitive {
         let rules: Vec<&Asked> = rules.iter().filter(|rule| rule.column == column.name).collect();
         if !rules.is_empty() {
             measured.push(measure(plans, published, column, &rules, Look::Guarded).await?);
@@ -134,7 +134,7 @@ pub(crate) async fn broken_rules(
     if measured.is_empty() {
         return Ok(broken);
     }
-    let (questions, counted) = ask(plans, rows, treatment, class_columns, measured, None).await?;
+    let (questions, counted) = ask(plans, rows, bound_policy, class_columns, measured, None).await?;
     for (looked, counts) in questions.looked().iter().zip(&counted.broken) {
         for (rule, &classes) in looked.rules.iter().zip(counts).filter(|(_, classes)| **classes > 0) {
             *broken.entry(rule.name.to_owned()).or_default() += classes;
@@ -179,26 +179,27 @@ pub(crate) fn small_classes(classes: &Classes, k: u32, what: &str) -> Option<Fin
 
 /// The published columns by which a reader tells apart whose values of a sensitive column they may be: those of the class,
 /// and those that stay with the column in its slice.
-pub(crate) fn classes_beside(treatment: &Treatment, slices: &Slices, column: &SensitiveColumn) -> Vec<String> {
-    let beside = treatment.beside(column.index, slices).into_iter().map(|place| treatment.quasi[place].name.clone());
-    treatment.class_columns().into_iter().chain(beside).collect()
+pub(crate) fn classes_beside(bound_policy: &BoundPolicy, slices: &Slices, column: &SensitiveColumn) -> Vec<String> {
+    let beside =
+        bound_policy.beside(column.index, slices).into_iter().map(|place| bound_policy.quasi[place].name.clone());
+    bound_policy.class_columns().into_iter().chain(beside).collect()
 }
 
 /// Asks the rules of some columns of every class.
 async fn ask(
     plans: &dyn PlanExecutor,
     rows: &DataFrame,
-    treatment: &Arc<Treatment>,
+    bound_policy: &Arc<BoundPolicy>,
     columns: &[String],
     measured: Vec<Measured>,
     person: Option<&Field>,
 ) -> Result<(Arc<Questions>, Counted)> {
-    let column = |name: &str| treatment.sensitive.iter().find(|column| column.name == name);
+    let column = |name: &str| bound_policy.sensitive.iter().find(|column| column.name == name);
     let keys = |measured: &Measured| column(&measured.name).map(|column| measured.keys(column).call(&measured.name));
     let mut tallied: Vec<Expr> = measured.iter().filter_map(keys).collect();
     tallied.extend(person.map(|person| Keys::of_type(person.data_type()).call(person.name())));
     let people = person.is_some();
-    let questions = |width| Questions::new(Arc::clone(treatment), AskedOf { width, people, columns: measured });
+    let questions = |width| Questions::new(Arc::clone(bound_policy), AskedOf { width, people, columns: measured });
     judge_classes(plans, rows, columns, tallied, questions).await
 }
 

@@ -10,11 +10,11 @@ use datafusion::prelude::DataFrame;
 use super::finding::Finding;
 use super::plans::{PlanExecutor, collect_numbers, count_rows};
 use super::source::compare;
+use crate::binding::BoundPolicy;
 use crate::error::Result;
 use crate::policy::{COUNT, GROUP, Role};
 use crate::published::content;
 use crate::published::exact::{Floats, alike};
-use crate::treatment::Treatment;
 
 /// A number that random ones of 64 bits are below once in four billion times.
 const SMALL_NUMBER: u64 = 1 << 32;
@@ -62,11 +62,11 @@ pub(crate) async fn check_tables(
     qit: &DataFrame,
     rows: &DataFrame,
     source: &DataFrame,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     suppressed: u64,
 ) -> Result<Vec<Finding>> {
     let names = |roles: &[Role]| -> Vec<String> {
-        let fields = treatment.input.fields().iter().zip(&treatment.roles);
+        let fields = bound_policy.input.fields().iter().zip(&bound_policy.roles);
         fields.filter(|(_, role)| roles.contains(role)).map(|(field, _)| field.name().clone()).collect()
     };
     let (left, right) = (names(&[Role::Quasi, Role::Kept]), names(&[Role::Sensitive]));

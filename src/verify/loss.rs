@@ -30,13 +30,13 @@ use serde::{Deserialize, Serialize};
 use super::finding::Finding;
 use super::judge::ends_of;
 use super::plans::{PlanExecutor, collect, count_rows};
+use crate::binding::{BoundPolicy, QuasiColumn, published_fields};
 use crate::error::{Error, Result};
 use crate::hierarchy::{Hierarchy, TOP};
 use crate::policy::{Form, Publish};
 use crate::published::cover::{Published, Span, members};
 use crate::published::exact::{Keys, is_wide, wide_digits};
 use crate::published::values::Unit;
-use crate::treatment::{QuasiColumn, Treatment, published_fields};
 
 /// By how much two ways of rounding the same loss may differ.
 const ROUNDING: f64 = 2e-9;
@@ -47,17 +47,17 @@ pub(crate) async fn check_max_loss(
     plans: &dyn PlanExecutor,
     published: &DataFrame,
     read: &DataFrame,
-    treatment: &Arc<Treatment>,
+    bound_policy: &Arc<BoundPolicy>,
 ) -> Result<Option<Finding>> {
-    let Some(bound) = treatment.policy.privacy.max_loss.filter(|_| treatment.form() == Form::Generalise) else {
+    let Some(bound) = bound_policy.policy.privacy.max_loss.filter(|_| bound_policy.form() == Form::Generalise) else {
         return Ok(None);
     };
     let mut domains = Vec::new();
-    for quasi in &treatment.quasi {
+    for quasi in &bound_policy.quasi {
         domains.push(Domain::find(plans, read, quasi).await?);
     }
-    let columns = treatment.class_columns().iter().map(ident).collect();
-    let loss = ScalarUDF::from(PublishedLoss::new(Arc::clone(treatment), domains)).call(columns);
+    let columns = bound_policy.class_columns().iter().map(ident).collect();
+    let loss = ScalarUDF::from(PublishedLoss::new(Arc::clone(bound_policy), domains)).call(columns);
     let beyond = published.clone().select(vec![loss.alias("loss")])?.filter(ident("loss").gt(lit(bound + ROUNDING)))?;
     let rows = count_rows(plans, beyond).await?;
     Ok(Finding::some("max-loss", rows, |rows| {
@@ -80,7 +80,7 @@ impl Domain {
         if quasi.withheld || quasi.publish == Publish::Centroid {
             return Ok(Self::default());
         }
-        if quasi.on_a_line() {
+        if quasi.is_ordinal() {
             let ends = Self::find_ends(plans, read, quasi).await?;
             let wider = |(low, high): (f64, f64)| match quasi.domain {
                 Some([first, last]) => (low.min(first), high.max(last)),
@@ -166,17 +166,17 @@ pub(crate) const PUBLISHED_LOSS: &str = "published_loss";
 #[derive(Debug)]
 pub(crate) struct PublishedLoss {
     signature: Signature,
-    treatment: Arc<Treatment>,
+    bound_policy: Arc<BoundPolicy>,
     domains: Vec<Domain>,
 }
 
 impl PublishedLoss {
-    pub(crate) fn new(treatment: Arc<Treatment>, domains: Vec<Domain>) -> Self {
-        Self { signature: Signature::variadic_any(Volatility::Immutable), treatment, domains }
+    pub(crate) fn new(bound_policy: Arc<BoundPolicy>, domains: Vec<Domain>) -> Self {
+        Self { signature: Signature::variadic_any(Volatility::Immutable), bound_policy, domains }
     }
 
-    pub(crate) fn treatment(&self) -> &Treatment {
-        &self.treatment
+    pub(crate) fn bound_policy(&self) -> &BoundPolicy {
+        &self.bound_policy
     }
 
     pub(crate) fn domains(&self) -> &[Domain] {
@@ -185,7 +185,7 @@ impl PublishedLoss {
 
     fn losses(&self, columns: &[ArrayRef], rows: usize) -> Result<Vec<f64>> {
         let mut losses = vec![0.0; rows];
-        let quasi = &self.treatment.quasi;
+        let quasi = &self.bound_policy.quasi;
         let mut rest = columns;
         for (quasi, domain) in quasi.iter().zip(&self.domains) {
             let width = published_fields(quasi).len();
@@ -206,7 +206,7 @@ impl PublishedLoss {
 
 impl PartialEq for PublishedLoss {
     fn eq(&self, other: &Self) -> bool {
-        self.domains == other.domains && self.treatment.policy.hash == other.treatment.policy.hash
+        self.domains == other.domains && self.bound_policy.policy.hash == other.bound_policy.policy.hash
     }
 }
 
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use crate::policy::Policy;
 
-    fn treatment(bound: f64) -> Arc<Treatment> {
+    fn bound_policy(bound: f64) -> Arc<BoundPolicy> {
         let policy = format!(
             "privacy.k = 2\nprivacy.max-loss = {bound:?}\n[columns]\nage.role = \"quasi\"\ntown = {{ role = \"quasi\", \
              hierarchy.tree = [{{ A = [\"Ash\", \"Alder\"] }}, {{ B = [\"Birch\", \"Beech\", \"Box\"] }}] }}\n\
@@ -263,7 +263,7 @@ mod tests {
         let policy = Policy::from_table(toml::from_str(&policy).unwrap(), Path::new(".")).unwrap();
         let mut fields = vec![Field::new("age", DataType::Int32, true)];
         fields.extend(["town", "colour", "zip"].map(|name| Field::new(name, DataType::Utf8, true)));
-        Arc::new(Treatment::new(Arc::new(policy), Arc::new(Schema::new(fields))).unwrap())
+        Arc::new(BoundPolicy::new(Arc::new(policy), Arc::new(Schema::new(fields))).unwrap())
     }
 
     fn frame(columns: Vec<(&str, ArrayRef)>) -> DataFrame {
@@ -293,7 +293,7 @@ mod tests {
             ("zip", texts([Some("12"), Some("12"), Some("12"), Some("12")])),
         ]);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let found = runtime.block_on(check_max_loss(&InProcess, &published, &read, &treatment(bound))).unwrap();
+        let found = runtime.block_on(check_max_loss(&InProcess, &published, &read, &bound_policy(bound))).unwrap();
         found.map_or(0, |finding| finding.count)
     }
 

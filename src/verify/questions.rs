@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::figures::Weakest;
 use super::rules::{Asked, asked};
 use super::tally::{Histogram, read_tally, rows_of};
+use crate::binding::{BoundPolicy, SensitiveColumn};
 use crate::error::{Error, Result};
 use crate::measure::Classes;
 use crate::published::exact::{Keys, Ranks};
 use crate::published::values::{Table, Values};
-use crate::treatment::{SensitiveColumn, Treatment};
 
 /// A sensitive column that is looked at.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub(crate) struct Looked {
 /// are compared with.
 #[derive(Debug, Clone)]
 pub(crate) struct Questions {
-    treatment: Arc<Treatment>,
+    bound_policy: Arc<BoundPolicy>,
     asked: AskedOf,
     looked: Vec<Looked>,
 }
@@ -107,11 +107,11 @@ impl Measured {
 
 impl Questions {
     /// The questions of a policy about some columns.
-    pub(crate) fn new(treatment: Arc<Treatment>, asked_of: AskedOf) -> Result<Self> {
-        let rules = asked(&treatment)?;
+    pub(crate) fn new(bound_policy: Arc<BoundPolicy>, asked_of: AskedOf) -> Result<Self> {
+        let rules = asked(&bound_policy)?;
         let mut looked = Vec::new();
         for measured in &asked_of.columns {
-            let column = treatment.sensitive.iter().find(|column| column.name == measured.name);
+            let column = bound_policy.sensitive.iter().find(|column| column.name == measured.name);
             let missing = || Error::internal("a class is asked about a column that is not there");
             let column = column.ok_or_else(missing)?;
             looked.push(Looked {
@@ -120,11 +120,11 @@ impl Questions {
                 values: measured.values(column),
             });
         }
-        Ok(Self { treatment, asked: asked_of, looked })
+        Ok(Self { bound_policy, asked: asked_of, looked })
     }
 
-    pub(crate) fn treatment(&self) -> &Treatment {
-        &self.treatment
+    pub(crate) fn bound_policy(&self) -> &BoundPolicy {
+        &self.bound_policy
     }
 
     pub(crate) fn asked_of(&self) -> &AskedOf {

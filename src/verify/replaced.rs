@@ -10,24 +10,24 @@ use datafusion::prelude::DataFrame;
 
 use super::finding::Finding;
 use super::plans::{PlanExecutor, collect_numbers};
+use crate::binding::{BoundPolicy, MEMBER_COLUMN};
 use crate::error::Result;
-use crate::policy::{Nulls, Treat};
+use crate::policy::{IdentifierAction, Nulls};
 use crate::secret::Encoding;
-use crate::treatment::{MEMBER_COLUMN, Treatment};
 
 /// Checks that every identifier that is published is a pseudonym or the constant of its column.
 pub(crate) async fn check_replaced(
     plans: &dyn PlanExecutor,
     published: &DataFrame,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
 ) -> Result<Option<Finding>> {
     let is_published = |name: &str| published.schema().has_column_with_unqualified_name(name);
-    let raw = |(name, treat): (&String, &Treat)| {
+    let raw = |(name, treat): (&String, &IdentifierAction)| {
         let text = cast(ident(name), DataType::Utf8);
         match treat {
-            Treat::Drop => None,
-            Treat::Constant(constant) => Some(text.eq(lit(constant.as_str())).is_not_true()),
-            Treat::Pseudonym(pseudonym) => {
+            IdentifierAction::Drop => None,
+            IdentifierAction::Constant(constant) => Some(text.eq(lit(constant.as_str())).is_not_true()),
+            IdentifierAction::Pseudonym(pseudonym) => {
                 let digits = match pseudonym.encoding {
                     Encoding::Hex => "^[0-9a-f]{64}$",
                     Encoding::Base64url => "^[A-Za-z0-9_-]{43}$",
@@ -36,7 +36,7 @@ pub(crate) async fn check_replaced(
             }
         }
     };
-    let treated = treatment.policy.columns.iter().filter_map(|(name, column)| Some((name, column.treat()?)));
+    let treated = bound_policy.policy.columns.iter().filter_map(|(name, column)| Some((name, column.treat()?)));
     let raw = treated.filter(|(name, _)| is_published(name)).filter_map(raw).reduce(Expr::or);
     let Some(raw) = raw else { return Ok(None) };
     Ok(Finding::some("identifier", count_where(plans, published, raw).await?, |rows| {
@@ -49,10 +49,10 @@ pub(crate) async fn check_replaced(
 pub(crate) async fn check_dropped(
     plans: &dyn PlanExecutor,
     read: &DataFrame,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     left_out: u64,
 ) -> Result<Option<Finding>> {
-    let missing = treatment.quasi.iter().filter(|quasi| quasi.nulls == Nulls::Drop).map(|quasi| {
+    let missing = bound_policy.quasi.iter().filter(|quasi| quasi.nulls == Nulls::Drop).map(|quasi| {
         let is_null = ident(&quasi.name).is_null();
         if !quasi.data_type.is_floating() {
             return is_null;
@@ -63,7 +63,7 @@ pub(crate) async fn check_dropped(
     });
     let Some(missing) = missing.reduce(Expr::or) else { return Ok(None) };
     // Rows of a public table are not published either way.
-    let missing = if treatment.member.is_some() { missing.and(ident(MEMBER_COLUMN)) } else { missing };
+    let missing = if bound_policy.member.is_some() { missing.and(ident(MEMBER_COLUMN)) } else { missing };
     let rows = count_where(plans, read, missing).await?;
     Ok(Finding::some("nulls", rows.saturating_sub(left_out), |rows| {
         format!("{rows} rows are published without a value in a column whose nulls are dropped")
@@ -91,13 +91,13 @@ mod tests {
     use super::*;
     use crate::policy::Policy;
 
-    fn treatment() -> Treatment {
+    fn bound_policy() -> BoundPolicy {
         let policy = "privacy.k = 2\n[columns]\nscore = { role = \"quasi\", nulls = \"drop\" }\n\
                       name = { role = \"identifier\", treat = { constant = \"X\" } }";
         let policy = Policy::from_table(toml::from_str(policy).unwrap(), Path::new(".")).unwrap();
         let fields = [Field::new("score", DataType::Float64, true), Field::new("name", DataType::Utf8, true)];
         let (schema, key) = (Arc::new(Schema::new(fields.to_vec())), crate::secret::RunKey::from_seed(1));
-        Treatment::resolve(Arc::new(policy), schema, key).unwrap()
+        BoundPolicy::resolve(Arc::new(policy), schema, key).unwrap()
     }
 
     fn frame(name: &'static str, values: ArrayRef) -> DataFrame {
@@ -111,7 +111,7 @@ mod tests {
         let read = frame("score", Arc::new(Float64Array::from(scores.to_vec())));
         let found = |left_out| {
             let read = read.clone();
-            async move { check_dropped(&InProcess, &read, &treatment(), left_out).await.unwrap().map(|it| it.count) }
+            async move { check_dropped(&InProcess, &read, &bound_policy(), left_out).await.unwrap().map(|it| it.count) }
         };
         assert_eq!([found(0).await, found(2).await, found(3).await], [Some(3), Some(1), None]);
     }
@@ -122,7 +122,7 @@ mod tests {
             [([Some("X"), Some("X")], None), ([Some("X"), None], Some(1)), ([Some("Ada"), None], Some(2))]
         {
             let published = frame("name", Arc::new(StringArray::from(names.to_vec())));
-            let found = check_replaced(&InProcess, &published, &treatment()).await.unwrap();
+            let found = check_replaced(&InProcess, &published, &bound_policy()).await.unwrap();
             assert_eq!(found.map(|finding| finding.count), rows);
         }
     }

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::tally::rows_of;
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::policy::Diversity;
 use crate::privacy::beta_likeness::Likeness;
 use crate::privacy::t_closeness::Distance;
 use crate::privacy::{SensitiveRule, within};
 use crate::published::values::{Forest, Shape, Table, Values};
-use crate::treatment::Treatment;
 
 /// A rule of the job as classes are asked it.
 #[derive(Debug, Clone)]
@@ -50,8 +50,8 @@ enum Demand {
 }
 
 /// All rules of a policy about sensitive columns.
-pub(crate) fn asked(treatment: &Treatment) -> Result<Vec<Asked>> {
-    let privacy = &treatment.policy.privacy;
+pub(crate) fn asked(bound_policy: &BoundPolicy) -> Result<Vec<Asked>> {
+    let privacy = &bound_policy.policy.privacy;
     let mut all: Vec<Asked> = Vec::new();
     let mut ask = |name: &'static str, rule: &dyn SensitiveRule, demand: Demand| {
         all.push(Asked { name, column: rule.column().to_owned(), breach: rule.breach(), demand });
@@ -296,10 +296,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::binding::SensitiveColumn;
     use crate::hierarchy::{Hierarchy, LevelTree};
     use crate::policy::Ranges;
     use crate::published::exact::Ranks;
-    use crate::treatment::SensitiveColumn;
 
     fn column(data_type: DataType, hierarchy: Option<LevelTree>, ranges: Ranges) -> SensitiveColumn {
         SensitiveColumn {

@@ -22,12 +22,12 @@ use futures::TryStreamExt;
 use super::finding::Finding;
 use super::left_over::{Kept, Passed, Shelf, Standing, split_known};
 use super::plans::{PlanExecutor, collect_numbers};
+use crate::binding::{BoundPolicy, QuasiColumn, published_fields};
 use crate::error::{Error, Result};
 use crate::policy::Role;
 use crate::published::cover::{Original, Published};
 use crate::published::exact::{Floats, alike, key_name};
-use crate::published::{Boxes, content};
-use crate::treatment::{QuasiColumn, Treatment, published_fields};
+use crate::published::{BoxTree, content};
 
 /// Most published rows, equal ones counted once, that are looked up at a time; and fewest, whatever memory is granted.
 const MAX_PAIRS: usize = 1 << 19;
@@ -38,16 +38,16 @@ pub(crate) async fn verify_against_source(
     plans: &dyn PlanExecutor,
     published: &DataFrame,
     source: &DataFrame,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     suppressed: u64,
 ) -> Result<Vec<Finding>> {
-    let fields = treatment.input.fields().iter().zip(&treatment.roles);
+    let fields = bound_policy.input.fields().iter().zip(&bound_policy.roles);
     let unchanged: Vec<String> = fields
         .filter(|(_, role)| matches!(role, Role::Sensitive | Role::Kept))
         .map(|(field, _)| field.name().clone())
         .collect();
     let mut findings = compare(plans, source, published, &unchanged, suppressed).await?;
-    findings.extend(uncovered(published, source, treatment, &unchanged, suppressed).await?);
+    findings.extend(uncovered(published, source, bound_policy, &unchanged, suppressed).await?);
     Ok(findings)
 }
 
@@ -93,21 +93,21 @@ pub(crate) async fn compare(
 async fn uncovered(
     published: &DataFrame,
     source: &DataFrame,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     unchanged: &[String],
     suppressed: u64,
 ) -> Result<Vec<Finding>> {
-    let class_columns = treatment.class_columns();
+    let class_columns = bound_policy.class_columns();
     let mut keys = vec![content(unchanged).alias("content")];
     keys.extend(class_columns.iter().map(ident));
     let pairs = published.clone().aggregate(keys, vec![count(lit(1)).alias("rows")])?;
     let mut wanted = vec![content(unchanged).alias("content")];
-    wanted.extend(treatment.quasi.iter().map(|quasi| ident(&quasi.name)));
+    wanted.extend(bound_policy.quasi.iter().map(|quasi| ident(&quasi.name)));
     let originals = source.clone().select(wanted)?;
 
     let context = pairs.task_ctx();
     let reservation = MemoryConsumer::new("verify").register(context.memory_pool());
-    let most = granted(&reservation, (treatment.quasi.len() + 1) * 64);
+    let most = granted(&reservation, (bound_policy.quasi.len() + 1) * 64);
     let shelf = Shelf::new(context.runtime_env(), originals.schema().as_arrow());
     let (mut outside, mut bare) = (0, 0);
     let mut left: Option<Vec<Arc<dyn SpillFile>>> = None;
@@ -120,7 +120,7 @@ async fn uncovered(
         let rows: usize = waiting.iter().map(RecordBatch::num_rows).sum();
         if rows >= most || ended {
             let chunk = concat_batches(&stream.schema(), &std::mem::take(&mut waiting))?;
-            let lookup = Arc::new(Lookup::new(&chunk, &treatment.quasi)?);
+            let lookup = Arc::new(Lookup::new(&chunk, &bound_policy.quasi)?);
             let passed = lookup.pass(&originals, left, shelf.for_pass(ended)).await?;
             outside += passed.short;
             bare += passed.bare;
@@ -160,7 +160,7 @@ struct Lookup {
     columns: Vec<Published>,
     /// Rows of every pair.
     rows: Vec<u64>,
-    boxes: Boxes,
+    boxes: BoxTree,
 }
 
 impl Lookup {
@@ -183,7 +183,7 @@ impl Lookup {
         let mut extents: Vec<Vec<(f64, f64)>> =
             vec![content.iter().map(|&at| (f64::from(at), f64::from(at))).collect()];
         extents.extend(columns.iter().map(|column| (0..pairs.num_rows()).map(|row| column.extent(row)).collect()));
-        let boxes = Boxes::new(extents.iter().map(Vec::as_slice).collect(), pairs.num_rows());
+        let boxes = BoxTree::new(extents.iter().map(Vec::as_slice).collect(), pairs.num_rows());
         let rows = sizes.values().iter().map(|&rows| rows as u64).collect();
         Ok(Self { quasi: quasi.to_vec(), contents, content, columns, rows, boxes })
     }
@@ -252,7 +252,7 @@ impl Lookup {
             at[0] = f64::from(*content);
             let places = originals.iter().zip(&self.quasi).map(|(original, quasi)| original.place(row, quasi));
             at[1..].iter_mut().zip(places).for_each(|(at, place)| *at = place);
-            self.boxes.holding(&at, |pair| {
+            self.boxes.query_point(&at, |pair| {
                 let columns = self.columns.iter().zip(&originals);
                 let pair = pair as usize;
                 if self.content[pair] == *content
@@ -333,7 +333,7 @@ mod tests {
         let policy = "privacy.k = 2\ncolumns.age.role = \"quasi\"\ncolumns.ill.role = \"sensitive\"";
         let policy = Policy::from_table(toml::from_str(policy).unwrap(), Path::new(".")).unwrap();
         let fields = ["age", "ill"].map(|name| Field::new(name, DataType::Int32, true));
-        let treatment = Treatment::new(Arc::new(policy), Arc::new(Schema::new(fields.to_vec()))).unwrap();
+        let bound_policy = BoundPolicy::new(Arc::new(policy), Arc::new(Schema::new(fields.to_vec()))).unwrap();
         for limit in [256 << 20, 24 << 20] {
             let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(limit));
             let reservation = MemoryConsumer::new("test").register(&pool);
@@ -349,7 +349,7 @@ mod tests {
             let low = |row: i32| row / 14 * 14 - 10_000 * i32::from(row / 14 == 100);
             let range = StructArray::new(ends, vec![ints(&low), ints(&|row| low(row) + 13)], None);
             let published = frame(&context, vec![("age", Arc::new(range) as ArrayRef), ("ill", ill)]);
-            let found = verify_against_source(&InProcess, &published, &source, &treatment, 0).await.unwrap();
+            let found = verify_against_source(&InProcess, &published, &source, &bound_policy, 0).await.unwrap();
             let short = (14, "published rows do not cover the values they were made from");
             let bare = (14, "rows of the source are covered by no published row with their other values");
             assert_eq!(counts(&found), [short, bare]);

@@ -14,9 +14,9 @@ use super::loss::{Domain, PUBLISHED_LOSS, PublishedLoss};
 use super::order_exec::OrderExec;
 use super::questions::{AskedOf, Questions, rank_digits};
 use super::tally::{TALLY, function as tally_function};
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::published::exact::{ALIKE, Alike, CONTENT, Content, EXACT_KEY, Floats, Key, Keys, Leaves, Ranks};
-use crate::treatment::Treatment;
 
 /// A part of a plan as it is sent.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Sent<'a> {
     /// What it is made from again.
     pub(crate) bytes: Vec<u8>,
     /// The policy that it needs with that.
-    pub(crate) treatment: Option<&'a Treatment>,
+    pub(crate) bound_policy: Option<&'a BoundPolicy>,
 }
 
 /// A function.
@@ -62,9 +62,9 @@ enum NodeMessage {
     Order(Vec<String>),
 }
 
-fn sent<'a>(message: &impl Serialize, treatment: Option<&'a Treatment>) -> Result<Sent<'a>> {
+fn sent<'a>(message: &impl Serialize, bound_policy: Option<&'a BoundPolicy>) -> Result<Sent<'a>> {
     let bytes = serde_json::to_vec(message).map_err(|error| Error::internal(error.to_string()))?;
-    Ok(Sent { bytes, treatment })
+    Ok(Sent { bytes, bound_policy })
 }
 
 fn broken(what: impl std::fmt::Display) -> Error {
@@ -73,8 +73,8 @@ fn broken(what: impl std::fmt::Display) -> Error {
     ))
 }
 
-fn needed(treatment: Option<Treatment>) -> Result<Arc<Treatment>> {
-    treatment.map(Arc::new).ok_or_else(|| broken("it lacks its policy"))
+fn needed(bound_policy: Option<BoundPolicy>) -> Result<Arc<BoundPolicy>> {
+    bound_policy.map(Arc::new).ok_or_else(|| broken("it lacks its policy"))
 }
 
 /// A function of a verification as it is sent; none for any other function.
@@ -87,7 +87,7 @@ pub(crate) fn send_function(function: &ScalarUDF) -> Option<Result<Sent<'_>>> {
         return Some(sent(&FunctionMessage::Content, None));
     }
     if let Some(loss) = inner.downcast_ref::<PublishedLoss>() {
-        return Some(sent(&FunctionMessage::Loss { domains: loss.domains().to_vec() }, Some(loss.treatment())));
+        return Some(sent(&FunctionMessage::Loss { domains: loss.domains().to_vec() }, Some(loss.bound_policy())));
     }
     let key = inner.downcast_ref::<Key>()?;
     let column = key.column.clone();
@@ -106,7 +106,7 @@ pub(crate) fn is_function(name: &str) -> bool {
 }
 
 /// The function that was sent.
-pub(crate) fn receive_function(bytes: &[u8], treatment: Option<Treatment>) -> Result<ScalarUDF> {
+pub(crate) fn receive_function(bytes: &[u8], bound_policy: Option<BoundPolicy>) -> Result<ScalarUDF> {
     Ok(match serde_json::from_slice(bytes).map_err(broken)? {
         FunctionMessage::Alike { bits } => Alike::new(if bits { Floats::Bits } else { Floats::Read }).into(),
         FunctionMessage::Content => Content::default().into(),
@@ -119,7 +119,7 @@ pub(crate) fn receive_function(bytes: &[u8], treatment: Option<Treatment>) -> Re
             let ranks = ranks.ok_or_else(|| broken("it lacks its ranks"))?;
             Key::new(Keys::Ranks(ranks), column).into()
         }
-        FunctionMessage::Loss { domains } => PublishedLoss::new(needed(treatment)?, domains).into(),
+        FunctionMessage::Loss { domains } => PublishedLoss::new(needed(bound_policy)?, domains).into(),
     })
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn send_node(node: &Arc<dyn ExecutionPlan>) -> Option<Result<Sent<'_>
     }
     match node.downcast_ref::<FoldExec>()?.fold() {
         Fold::Classes(questions) => {
-            Some(sent(&NodeMessage::Classes(questions.asked_of().clone()), Some(questions.treatment())))
+            Some(sent(&NodeMessage::Classes(questions.asked_of().clone()), Some(questions.bound_policy())))
         }
         Fold::People => Some(sent(&NodeMessage::People, None)),
     }
@@ -145,11 +145,11 @@ pub(crate) fn send_node(node: &Arc<dyn ExecutionPlan>) -> Option<Result<Sent<'_>
 pub(crate) fn receive_node(
     bytes: &[u8],
     input: Arc<dyn ExecutionPlan>,
-    treatment: Option<Treatment>,
+    bound_policy: Option<BoundPolicy>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(match serde_json::from_slice(bytes).map_err(broken)? {
         NodeMessage::Classes(asked_of) => {
-            let questions = Questions::new(needed(treatment)?, asked_of)?;
+            let questions = Questions::new(needed(bound_policy)?, asked_of)?;
             Arc::new(FoldExec::new(input, Fold::Classes(Arc::new(questions))))
         }
         NodeMessage::People => Arc::new(FoldExec::new(input, Fold::People)),

@@ -141,7 +141,7 @@ struct Sink {
 
 /// One written file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct WrittenFile {
     pub(super) path: String,
     pub(super) rows: u64,
     pub(super) size: u64,
@@ -246,7 +246,7 @@ impl ExecutionPlan for WriteExec {
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let stream = futures::stream::once(async move {
             let written = write_tables(tables, &sink, &stem, &metrics, &reservation).await;
-            written.and_then(|(files, measures)| told(&files, &measures)).map_err(Error::into_datafusion)
+            written.and_then(|(files, measures)| encode_write_result(&files, &measures)).map_err(Error::into_datafusion)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(file_schema(), stream)))
     }
@@ -257,7 +257,7 @@ impl ExecutionPlan for WriteExec {
 }
 
 /// What a partition tells when it has written its files.
-fn told(written: &[Written], measures: &[String]) -> Result<RecordBatch> {
+fn encode_write_result(written: &[WrittenFile], measures: &[String]) -> Result<RecordBatch> {
     let files = written.iter().map(|file| (Some(file.path.as_str()), file.rows, file.size, None));
     let rows: Vec<_> = files.chain(measures.iter().map(|text| (None, 0, 0, Some(text.as_str())))).collect();
     let columns: Vec<ArrayRef> = vec![
@@ -270,14 +270,18 @@ fn told(written: &[Written], measures: &[String]) -> Result<RecordBatch> {
 }
 
 /// What all partitions have told: the files by path, and the sum of the measures that were sent along.
-pub(super) fn gather(batches: &[RecordBatch]) -> Result<(Vec<Written>, Option<Groups>)> {
+pub(super) fn gather(batches: &[RecordBatch]) -> Result<(Vec<WrittenFile>, Option<Groups>)> {
     let (mut files, mut measures) = (Vec::new(), None::<Groups>);
     for batch in batches {
         let (paths, texts) = (batch.column(0).as_string::<i32>(), batch.column(3).as_string::<i32>());
         let number = |column: usize, row: usize| batch.column(column).as_primitive::<UInt64Type>().value(row);
         for row in 0..batch.num_rows() {
             if paths.is_valid(row) {
-                files.push(Written { path: paths.value(row).to_owned(), rows: number(1, row), size: number(2, row) });
+                files.push(WrittenFile {
+                    path: paths.value(row).to_owned(),
+                    rows: number(1, row),
+                    size: number(2, row),
+                });
             }
             if texts.is_valid(row) {
                 let bad = |error| Error::internal(format!("measures cannot be read: {error}"));
@@ -301,7 +305,7 @@ async fn write_tables(
     stem: &str,
     metrics: &BaselineMetrics,
     reservation: &MemoryReservation,
-) -> Result<(Vec<Written>, Vec<String>)> {
+) -> Result<(Vec<WrittenFile>, Vec<String>)> {
     let below = |folder: &str| Sink { folder: target.folder.clone().join(folder), ..target.clone() };
     // Progress counts the rows of people.
     let uncounted = BaselineMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
@@ -336,7 +340,7 @@ async fn write(
     stem: &str,
     metrics: &BaselineMetrics,
     reservation: &MemoryReservation,
-) -> Result<Vec<Written>> {
+) -> Result<Vec<WrittenFile>> {
     let mut open: Option<File> = None;
     let schema = input.schema();
     let folders = Folders::new(&schema, &target.partition_by)?;
@@ -405,11 +409,11 @@ impl File {
     }
 }
 
-async fn close(mut file: File) -> Result<Written> {
+async fn close(mut file: File) -> Result<WrittenFile> {
     file.writer.finish().await?;
     let size = file.writer.bytes_written() as u64;
     let rows = file.rows + usize::from(Fault::FileCount.is_planted());
-    Ok(Written { path: file.path.to_string(), rows: rows as u64, size })
+    Ok(WrittenFile { path: file.path.to_string(), rows: rows as u64, size })
 }
 
 /// How rows are spread over folders.

@@ -12,7 +12,7 @@ use super::{Belief, Bucket, Share, posterior};
 
 /// How much work an attack may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Effort {
+pub struct Budget {
     /// States that the count of one bucket may hold.
     pub bucket: usize,
     /// States that all counts may hold together.
@@ -21,7 +21,7 @@ pub struct Effort {
     pub joint: usize,
 }
 
-impl Default for Effort {
+impl Default for Budget {
     /// Minutes for a million buckets at the most.
     fn default() -> Self {
         Self { bucket: 1 << 14, whole: 1 << 25, joint: 1 << 16 }
@@ -44,7 +44,7 @@ pub fn attack(
     sizes: &[u64],
     published: impl Fn(usize) -> Vec<BTreeMap<u32, u64>>,
     crowds: &[Crowd],
-    effort: Effort,
+    effort: Budget,
 ) -> Beliefs {
     let mut found = Beliefs { crowds: vec![Belief::Exact(Share::none()); crowds.len()], ..Beliefs::default() };
     let mut left = effort.whole;
@@ -217,13 +217,13 @@ mod tests {
         let (public, private) = (rows(&public), rows(&private));
         let parts = [&private[..4], &private[4..]];
         let crowds = by_zip(&public, &[5370..=5371, 5371..=5373]);
-        let found = attack(&[4, 4], |bucket| counts(parts[bucket]), &crowds, Effort::default());
+        let found = attack(&[4, 4], |bucket| counts(parts[bucket]), &crowds, Budget::default());
         let shares: Vec<f64> = found.crowds.iter().map(|belief| belief.low().to_f64()).collect();
         // Elizabeth, Clara, Julie; Ada, Sara, Bob, Taylor, Ashley, Amanda; Jesper.
         assert_eq!(shares[3..], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0]);
         assert!(shares[..3].iter().all(|share| (share - 2.0 / 3.0).abs() < 1e-12));
         assert_eq!((found.strangers, found.joint), (0, 10));
-        let poor = Effort { joint: 3, ..Effort::default() };
+        let poor = Budget { joint: 3, ..Budget::default() };
         let bounded = attack(&[4, 4], |bucket| counts(parts[bucket]), &crowds, poor);
         for (bounds, exact) in bounded.crowds.iter().zip(&found.crowds) {
             assert!(bounds.low() <= exact.low() && exact.high() <= bounds.high());
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn rows_of_strangers_are_counted() {
         let crowds = [Crowd { people: 3, fits: vec![(0, vec![1, 1])] }];
-        let found = attack(&[2], |_| counts(&[vec![1, 1], vec![2, 1]]), &crowds, Effort::default());
+        let found = attack(&[2], |_| counts(&[vec![1, 1], vec![2, 1]]), &crowds, Budget::default());
         assert_eq!(found.strangers, 1);
     }
 
@@ -255,7 +255,7 @@ mod tests {
             let crowds: Vec<Crowd> = share.iter().map(|(&tuple, &(_, people))| Crowd { people, fits: fits(tuple) }).collect();
             let sizes: Vec<u64> = shown.iter().map(|counts| counts.values().sum()).collect();
             for joint in [0, 1 << 16] {
-                let effort = Effort { joint, ..Effort::default() };
+                let effort = Budget { joint, ..Budget::default() };
                 let found = attack(&sizes, |bucket| vec![shown[bucket].clone()], &crowds, effort);
                 for (belief, &counts) in found.crowds.iter().zip(share.values()) {
                     prop_assert_eq!(belief, &Belief::Exact(Share::from(counts)));
@@ -283,7 +283,7 @@ mod tests {
             let sizes: Vec<u64> = shown.iter().map(|rows| rows.len() as u64).collect();
             // A bucket without rows is not published.
             let columns = |bucket: usize| if shown[bucket].is_empty() { vec![BTreeMap::new(); 2] } else { counts(&shown[bucket]) };
-            let found = attack(&sizes, columns, &crowds, Effort::default());
+            let found = attack(&sizes, columns, &crowds, Budget::default());
             prop_assert_eq!(found.strangers, 0);
             for (belief, share) in found.crowds.iter().zip(&expected) {
                 prop_assert_eq!(belief, &Belief::Exact(share.clone()));

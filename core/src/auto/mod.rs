@@ -50,7 +50,7 @@ use halve::{Cut, Halver, OVERSIZE};
 use refine::{Pass, Search};
 use space::{Ruler, Space};
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry =
     Entry::new("auto", "Covers by the cheapest boxes, local search: the best for most tables.", |setting| {
         let effort = setting.options.text(&EFFORT).and_then(Effort::from_name).unwrap_or_default();

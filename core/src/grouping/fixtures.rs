@@ -249,9 +249,9 @@ pub(crate) fn gorla() -> (Table, Dependencies) {
     let axes = [axis("PC", postal), axis("PRV", province), axis("MED", medication)];
     let (v6j, j5b, k2h, r7a) = ([3, 6], [0, 0], [1, 1], [2, 3]);
     let places = [v6j, v6j, j5b, k2h, k2h, j5b, r7a, r7a];
-    let treatments: [Code; 8] = [0, 0, 0, 0, 7, 7, 7, 7];
+    let bound_policies: [Code; 8] = [0, 0, 0, 0, 7, 7, 7, 7];
     let codes =
-        places.iter().zip(treatments).flat_map(|(place, medication)| [place[0], place[1], medication]).collect();
+        places.iter().zip(bound_policies).flat_map(|(place, medication)| [place[0], place[1], medication]).collect();
     let mut table = Table::new(axes, codes);
     table.plain = vec![vec![1, 1, 1, 1, 2, 2, 2, 2]];
     use Attribute::{Plain, Quasi};

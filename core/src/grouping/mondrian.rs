@@ -19,7 +19,7 @@ use crate::grouping::split::widest::{Ties, Widest, Width, cut_at_median};
 use crate::model::{Grouping, Table};
 use crate::privacy::{GroupView, Rules};
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry = Entry::new("mondrian", "Median splits down to groups of k.", |setting| {
     Arc::new(Mondrian { strict: setting.options.text(&VARIANT) != Some("relaxed") })
 })

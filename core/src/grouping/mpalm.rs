@@ -28,7 +28,7 @@ use crate::grouping::split::widest::Widest;
 use crate::model::{Axis, Code, Grouping, MAX_SET_VALUES, Shape, Table, Tree};
 use crate::privacy::{GroupView, Rules};
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry = Entry::new(
     "mpalm",
     "Cuts that keep everybody's chance to be in the source within the bounds of `presence`.",

@@ -17,7 +17,7 @@ use crate::grouping::entry::{Entry, Form};
 use crate::model::{Grouping, Table};
 use crate::privacy::Rules;
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry =
     Entry::new("anatomy", "Buckets of different sensitive values, published as two linked tables.", |setting| {
         let column = setting.bucket_column();

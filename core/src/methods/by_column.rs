@@ -8,7 +8,7 @@ use crate::grouping::options::{Key, Kind};
 use crate::model::{Grouping, Table};
 use crate::privacy::Rules;
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry = Entry::new("by-column", "Neighbours in the order of one column.", |setting| {
     Arc::new(ByColumn { column: setting.options.text(&COLUMN).map(str::to_owned) })
 })

@@ -26,7 +26,7 @@ use crate::methods;
 use crate::model::{Grouping, Levels, Shape, Table};
 use crate::privacy::{GroupView, Rules};
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry = Entry::new(
     "combined",
     "Groups of another method, generalised as little as permuting their columns allows within `presence`.",

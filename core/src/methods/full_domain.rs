@@ -29,7 +29,7 @@ use crate::grouping::options::{Key, Kind};
 use crate::model::{Axis, Grouping, Levels, Table, lattice};
 use crate::privacy::{GroupView, Rules};
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry = Entry::new(
     "full-domain",
     "The best generalisation of whole columns: one level for all values of each.",

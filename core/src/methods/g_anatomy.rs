@@ -12,7 +12,7 @@ use crate::grouping::entry::Entry;
 use crate::model::{Grouping, Table};
 use crate::privacy::Rules;
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry =
     Entry::new("g-anatomy", "Buckets of different sensitive values as they come, generalised.", |setting| {
         let column = setting.bucket_column();

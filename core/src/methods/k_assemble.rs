@@ -29,7 +29,7 @@ use crate::grouping::{Method, in_subspaces};
 use crate::model::{Code, Grouping, Table};
 use crate::privacy::Rules;
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry = Entry::new(
     "k-assemble",
     "Clusters of random seeds and their neighbours that preserve the dependencies of the job.",

@@ -18,7 +18,7 @@ use crate::grouping::{Method, in_subspaces};
 use crate::model::{Cover, Grouping, Table};
 use crate::privacy::Rules;
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry = Entry::new("k-members", "Greedy clusters of exactly k.", |setting| {
     Arc::new(setting.options.count(&S).map_or_else(KMembers::default, |least| KMembers { least }))
 })

@@ -19,7 +19,7 @@ use crate::model::{Grouping, Sensitive, Table};
 use crate::privacy::Rules;
 use crate::privacy::range_diversity::Tally;
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry = Entry::new(
     "k-members-p",
     "Greedy clusters of exactly k, for protection alone: a benchmark.",

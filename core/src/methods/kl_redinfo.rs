@@ -28,7 +28,7 @@ use crate::grouping::{Method, in_subspaces};
 use crate::model::{Code, Cover, Grouping, Sensitive, Shape, Table};
 use crate::privacy::Rules;
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry = Entry::new(
     "kl-redinfo",
     "Buckets of different sensitive values; left-over rows go where they cost least.",

@@ -19,7 +19,7 @@ use crate::grouping::split::widest::{Ties, Widest, cut_at_median};
 use crate::model::{Code, Grouping, Shape, Table};
 use crate::privacy::{GroupView, Rules};
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry =
     Entry::new("l-mondrian", "Median splits, hierarchies at their nodes, sensitive values kept diverse.", |setting| {
         let merge = setting.options.text(&FAILING) == Some("merge");

@@ -35,7 +35,7 @@ use crate::grouping::{Method, in_subspaces};
 use crate::model::{Grouping, Table};
 use crate::privacy::Rules;
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry =
     Entry::new("pair-enum", "Merges clusters two by two so as to preserve the dependencies of the job.", |setting| {
         let options = setting.options;

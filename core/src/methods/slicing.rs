@@ -15,7 +15,7 @@ use crate::model::{Grouping, Table};
 use crate::permutation::tuples::TuplePartition;
 use crate::privacy::Rules;
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry =
     Entry::new("slicing", "Halves as long as sliced groups leave sensitive values unlikely enough.", |setting| {
         let column = setting.bucket_column();

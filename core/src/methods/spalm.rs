@@ -14,7 +14,7 @@ use crate::grouping::entry::{Entry, needs_presence};
 use crate::model::{Axis, Grouping, Table};
 use crate::privacy::Rules;
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry = Entry::new(
     "spalm",
     "The best generalisation of whole columns that keeps everybody's chance to be in the source within `presence`.",

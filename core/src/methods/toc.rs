@@ -27,7 +27,7 @@ use crate::measure::protection::{Span, mr_wtd};
 use crate::model::{Cover, Grouping, Table};
 use crate::privacy::{Rules, within};
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry =
     Entry::new("toc", "Threshold-based clustering that trades utility against protection.", |setting| {
         Arc::new(Toc::of(setting, setting.options.number(&DELTA).or(setting.tuned.delta), tuned_least(setting)))

@@ -19,7 +19,7 @@ use crate::grouping::{Method, in_subspaces};
 use crate::model::{Grouping, Table};
 use crate::privacy::Rules;
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry = Entry::new("top-down", "Splits by two rows far apart, down to groups of k.", |setting| {
     Arc::new(TopDown { least: cutting::least(setting, USUAL_ROWS) })
 })

@@ -28,7 +28,7 @@ use crate::privacy::max_loss::{MaxLoss, slack};
 use crate::privacy::range_diversity::{Forecast, RangeDiversity, Tally};
 use crate::privacy::{Rules, within};
 
-/// In the list of methods.
+/// Catalogue entry.
 pub const ENTRY: Entry =
     Entry::new("upc", "Clustering under hard bounds on loss (U) and range diversity (P).", |setting| {
         Arc::new(Upc::of(setting, tuned_least(setting)))

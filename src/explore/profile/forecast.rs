@@ -6,7 +6,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::prelude::SessionContext;
 
 use super::singling::{Singling, sets};
-use super::tally::{Facts, Tallies};
+use super::tally::{ColumnStats, Tallies};
 use super::{Column, columns, fold, quasi, scan};
 use crate::error::Result;
 
@@ -65,7 +65,7 @@ impl Forecast {
 }
 
 /// Distinct values to expect in all rows: more than in the first ones if there were many that occurred once.
-fn expected(first: &Facts, rows: u64) -> u64 {
+fn expected(first: &ColumnStats, rows: u64) -> u64 {
     let seen = first.distinct + u64::from(first.nulls > 0);
     if first.counts.is_empty() {
         return (seen as f64 * rows as f64 / first.rows.max(1) as f64) as u64;

@@ -6,9 +6,9 @@ use datafusion::arrow::datatypes::DataType;
 
 use super::names::{hint, is_number_of};
 use super::pattern::{Pattern, pattern};
-use super::tally::Facts;
+use super::tally::ColumnStats;
+use crate::binding::{is_number, is_time};
 use crate::policy::Role;
-use crate::treatment::{is_number, is_time};
 
 /// What a column is taken for, and why.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +29,7 @@ const NUMBERED: f64 = 0.95;
 const FEW_ROWS: u64 = 50;
 
 /// Guesses the role of a column.
-pub(super) fn guess(name: &str, data_type: &DataType, facts: &Facts) -> Guess {
+pub(super) fn guess(name: &str, data_type: &DataType, facts: &ColumnStats) -> Guess {
     let values = facts.rows - facts.nulls;
     let share = facts.distinct as f64 / values.max(1) as f64;
     let guess = |role, reason: String| Guess { role, reason, code: false };
@@ -114,9 +114,9 @@ mod tests {
 
     use super::*;
 
-    fn facts(rows: u64, distinct: u64, sample: &[&str]) -> Facts {
+    fn facts(rows: u64, distinct: u64, sample: &[&str]) -> ColumnStats {
         let sample = sample.iter().map(|value| (*value).to_owned()).collect();
-        Facts { rows, nulls: 0, distinct, sample, ..Facts::default() }
+        ColumnStats { rows, nulls: 0, distinct, sample, ..ColumnStats::default() }
     }
 
     fn role(name: &str, data_type: DataType, distinct: u64, sample: &[&str]) -> Role {

@@ -52,16 +52,16 @@ pub use propose::Proposal;
 pub use singling::SINGLING_SHARE;
 
 use crate::audit::PopulationRisk;
+use crate::binding::is_time;
 use crate::error::{Error, Result};
 use crate::hierarchy::{Period, Unit};
 use crate::policy::Role;
 use crate::release::known_rows;
-use crate::treatment::is_time;
 use forecast::Forecast;
 use guess::{Guess, guess};
 use hashes::Hashes;
 use singling::{Alone, Few, Singling, sets};
-use tally::{Facts, Tallies};
+use tally::{ColumnStats, Tallies};
 
 /// A dataset as it stands.
 #[derive(Debug, Clone, Serialize)]
@@ -102,7 +102,7 @@ pub struct Column {
     #[serde(skip)]
     kind: DataType,
     #[serde(skip)]
-    facts: Facts,
+    facts: ColumnStats,
     #[serde(skip)]
     guess: Guess,
 }
@@ -221,8 +221,8 @@ async fn profile_by(
 }
 
 /// Columns with guesses of their roles.
-fn columns(schema: &Schema, facts: Vec<Facts>) -> Vec<Column> {
-    let of = |(field, facts): (&Arc<Field>, Facts)| Column::new(field.name(), field.data_type(), facts);
+fn columns(schema: &Schema, facts: Vec<ColumnStats>) -> Vec<Column> {
+    let of = |(field, facts): (&Arc<Field>, ColumnStats)| Column::new(field.name(), field.data_type(), facts);
     schema.fields().iter().zip(facts).map(of).collect()
 }
 
@@ -318,7 +318,7 @@ fn scan_failed(error: &tokio::task::JoinError) -> Error {
 const SHOWN: usize = 5;
 
 impl Column {
-    fn new(name: &str, kind: &DataType, facts: Facts) -> Self {
+    fn new(name: &str, kind: &DataType, facts: ColumnStats) -> Self {
         let guess = guess(name, kind, &facts);
         let values = facts.rows - facts.nulls;
         let counted = !guess::is_nested(kind);
@@ -382,7 +382,7 @@ impl Profile {
 }
 
 /// Roughly where the values of a column lie: nothing that only one row has.
-fn extent(data_type: &DataType, facts: &Facts) -> Option<String> {
+fn extent(data_type: &DataType, facts: &ColumnStats) -> Option<String> {
     if let Some((min, max)) = facts.ends {
         if matches!(data_type, DataType::Time32(_) | DataType::Time64(_)) {
             return None;

@@ -6,10 +6,10 @@
 use datafusion::arrow::datatypes::DataType;
 
 use super::guess::{Guess, is_text};
-use super::tally::Facts;
+use super::tally::ColumnStats;
+use crate::binding::{is_number, is_time};
 use crate::hierarchy::TOP;
 use crate::policy::CalendarUnit;
-use crate::treatment::{is_number, is_time};
 
 /// A proposed hierarchy.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +39,7 @@ const FAN: usize = 3;
 const SEPARATORS: [char; 8] = ['-', '_', '.', '/', ':', ',', ' ', '('];
 
 /// Proposes a hierarchy for a quasi-identifier.
-pub(super) fn propose(data_type: &DataType, facts: &Facts, guess: &Guess) -> Proposal {
+pub(super) fn propose(data_type: &DataType, facts: &ColumnStats, guess: &Guess) -> Proposal {
     if guess.code && (is_text(data_type) || data_type.is_integer()) {
         return Proposal::Mask;
     }

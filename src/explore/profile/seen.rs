@@ -5,7 +5,7 @@ use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};
 use datafusion::arrow::buffer::Buffer;
 
 use super::hashes::{INLINE, NULL};
-use crate::treatment::is_time;
+use crate::binding::is_time;
 
 /// Places of a dictionary at which texts were seen.
 #[derive(Debug, Clone, Default)]

@@ -11,13 +11,13 @@ use super::guess::{is_nested, is_text};
 use super::hashes::Hashes;
 use super::seen::{Numbers, Texts};
 use super::values::Values;
+use crate::binding::{is_number, is_time};
 use crate::encode::{positions, text};
 use crate::error::Result;
-use crate::treatment::{is_number, is_time};
 
 /// What was found of a column.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Facts {
+pub(super) struct ColumnStats {
     pub rows: u64,
     pub nulls: u64,
     /// Distinct values but null.
@@ -167,9 +167,9 @@ impl Tally {
         self.whole &= other.whole;
     }
 
-    fn finish(self) -> Facts {
+    fn finish(self) -> ColumnStats {
         let (distinct, estimated) = self.values.distinct();
-        Facts {
+        ColumnStats {
             rows: self.rows,
             nulls: self.nulls,
             distinct,
@@ -285,7 +285,7 @@ impl Tallies {
         self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| mine.merge(theirs));
     }
 
-    pub(super) fn finish(self) -> Vec<Facts> {
+    pub(super) fn finish(self) -> Vec<ColumnStats> {
         self.0.into_iter().map(Tally::finish).collect()
     }
 }

@@ -87,11 +87,11 @@ fn told(profile: &Profile) -> Value {
 
 #[test]
 fn extents_are_rounded_outwards() {
-    let of = |ends| extent(&DataType::Float64, &Facts { ends: Some(ends), ..Facts::default() }).unwrap();
+    let of = |ends| extent(&DataType::Float64, &ColumnStats { ends: Some(ends), ..ColumnStats::default() }).unwrap();
     assert_eq!(of((17.0, 90.0)), "10 to 100");
     assert_eq!(of((-3.5, 12.25)), "-10 to 20");
     assert_eq!(of((0.0, 0.37)), "0 to 0.4");
-    let days = Facts { ends: Some((12_000.0, 20_000.0)), ..Facts::default() };
+    let days = ColumnStats { ends: Some((12_000.0, 20_000.0)), ..ColumnStats::default() };
     assert_eq!(extent(&DataType::Date32, &days).unwrap(), "2000s to 2020s");
 }
 

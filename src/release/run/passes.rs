@@ -9,33 +9,33 @@ use datafusion::prelude::DataFrame;
 use object_store::path::Path;
 
 use super::{Observer, Opened, Run};
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::measure::Groups;
-use crate::operator::{Anonymize, AnonymizeExec, Blueprint, fitting_partitions, survey_plan};
+use crate::operator::{Anonymize, AnonymizeExec, AnonymizeParams, fitting_partitions, survey_plan};
 use crate::release::feasibility::Report;
 use crate::release::phase::{Begun, Phase, known_rows, spilled_bytes};
 use crate::source::Source;
 use crate::storage::Location;
 use crate::storage::upload::Uploads;
-use crate::treatment::Treatment;
 use crate::write::order::PublishedOrder;
-use crate::write::{Target, WriteExec, Written, gather};
+use crate::write::{Target, WriteExec, WrittenFile, gather};
 
 impl Run {
     /// Before methods that fill groups with different values begin: whether there are enough.
-    pub(crate) async fn foresee(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<()> {
+    pub(crate) async fn check_feasibility(&self, input: &LogicalPlan, bound_policy: &BoundPolicy) -> Result<()> {
         if !self.policy.method.name.entry().buckets {
             return Ok(());
         }
         // What they say counts all rows of the source, so it is not logged; `throng check --data` says it.
-        self.reports(input, treatment).await?.iter().try_for_each(Report::refuse)
+        self.reports(input, bound_policy).await?.iter().try_for_each(Report::refuse)
     }
 
-    async fn reports(&self, input: &LogicalPlan, treatment: &Treatment) -> Result<Vec<Report>> {
+    async fn reports(&self, input: &LogicalPlan, bound_policy: &BoundPolicy) -> Result<Vec<Report>> {
         let mut reports = Vec::new();
-        for column in &treatment.sensitive {
+        for column in &bound_policy.sensitive {
             let source = DataFrame::new(self.context.state(), input.clone());
-            reports.push(Report::of(source, treatment, &column.name).await?);
+            reports.push(Report::of(source, bound_policy, &column.name).await?);
         }
         Ok(reports)
     }
@@ -43,23 +43,24 @@ impl Run {
     /// What the sensitive columns of the source allow. Reads them.
     pub async fn feasibility(&self) -> Result<Vec<Report>> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { rows, treatment, .. } = self.open(&source).await?;
-        self.reports(&rows, &treatment).await
+        let Opened { rows, bound_policy, .. } = self.open(&source).await?;
+        self.reports(&rows, &bound_policy).await
     }
 
     pub(crate) async fn survey(
         &self,
         input: &LogicalPlan,
-        treatment: Arc<Treatment>,
+        bound_policy: Arc<BoundPolicy>,
         observer: &Observer<'_>,
-    ) -> Result<Arc<Blueprint>> {
-        let plan = survey_plan(input, &treatment)?;
+    ) -> Result<Arc<AnonymizeParams>> {
+        let plan = survey_plan(input, &bound_policy)?;
         let plan = DataFrame::new(self.context.state(), plan).create_physical_plan().await?;
-        let (rows, cell_rows) = (known_rows(&plan), self.cell_rows(&treatment));
+        let (rows, cell_rows) = (known_rows(&plan), self.cell_rows(&bound_policy));
         let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Survey, Some(plan), rows);
-        let survey = || self.engine.survey(Arc::clone(&plan), &self.context, Arc::clone(&treatment), cell_rows, &watch);
+        let survey =
+            || self.engine.survey(Arc::clone(&plan), &self.context, Arc::clone(&bound_policy), cell_rows, &watch);
         let found = self.tried(survey).await?;
-        Blueprint::new(treatment, found).map(Arc::new)
+        AnonymizeParams::new(bound_policy, found).map(Arc::new)
     }
 
     /// Works off a pass, and does so again where it runs in other processes and one of them was lost.
@@ -79,27 +80,27 @@ impl Run {
     pub(crate) async fn group(
         &self,
         input: LogicalPlan,
-        blueprint: &Arc<Blueprint>,
+        params: &Arc<AnonymizeParams>,
         target: Target,
         observer: &Observer<'_>,
         phase: &Begun,
-    ) -> Result<(Vec<Written>, Groups)> {
-        let (grouped, plan) = self.group_plan(input, blueprint, target).await?;
-        let rows = blueprint.survey.rows;
-        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Group, Some(plan), blueprint.rows_told());
-        let work_off = || async {
+    ) -> Result<(Vec<WrittenFile>, Groups)> {
+        let (grouped, plan) = self.group_plan(input, params, target).await?;
+        let rows = params.survey.rows;
+        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Group, Some(plan), params.rows_told());
+        let execute_plan = || async {
             let (files, told) =
                 gather(&self.engine.collect("group", Arc::clone(&plan), rows, &self.context, &watch).await?)?;
-            let measures = told.or_else(|| measures(&grouped)).unwrap_or_else(|| blueprint.measures());
+            let measures = told.or_else(|| measures(&grouped)).unwrap_or_else(|| params.measures());
             if self.engine.is_remote() {
-                all_told(&measures, blueprint.survey.source_rows())?;
+                ensure_all_rows_reported(&measures, params.survey.source_rows())?;
             }
             Ok((files, measures))
         };
-        let (files, measures) = self.tried(work_off).await?;
+        let (files, measures) = self.tried(execute_plan).await?;
         phase.count("spilled_bytes", spilled_bytes(&plan));
         if self.engine.is_remote() {
-            blueprint.refuse(&measures)?;
+            params.refuse(&measures)?;
         }
         phase.count("rows", measures.loss.rows());
         if let Some(suppressed) = measures.suppressed_told() {
@@ -112,15 +113,15 @@ impl Run {
     async fn group_plan(
         &self,
         input: LogicalPlan,
-        blueprint: &Arc<Blueprint>,
+        params: &Arc<AnonymizeParams>,
         target: Target,
     ) -> Result<(Arc<dyn ExecutionPlan>, Arc<dyn ExecutionPlan>)> {
-        let logical = Anonymize::surveyed(input, Arc::clone(blueprint))?.into_plan();
+        let logical = Anonymize::surveyed(input, Arc::clone(params))?.into_plan();
         let mut state = self.context.state();
         if let Some(limit) = self.options.session.memory_limit.filter(|_| !self.engine.is_remote()) {
             let options = state.config_mut().options_mut();
             let wanted = options.execution.target_partitions;
-            options.execution.target_partitions = fitting_partitions(&blueprint.treatment.input, limit, wanted);
+            options.execution.target_partitions = fitting_partitions(&params.bound_policy.input, limit, wanted);
         }
         let mut grouped = DataFrame::new(state, logical).create_physical_plan().await?;
         if self.engine.is_remote() {
@@ -131,7 +132,7 @@ impl Run {
         Ok((grouped, plan))
     }
 
-    pub(crate) fn target(&self, sink: &Location, folder: &Path, run: &str, treatment: &Treatment) -> Target {
+    pub(crate) fn target(&self, sink: &Location, folder: &Path, run: &str, bound_policy: &BoundPolicy) -> Target {
         let metadata = [
             ("throng.version", env!("CARGO_PKG_VERSION")),
             ("throng.run", run),
@@ -145,12 +146,12 @@ impl Run {
             output: self.job.output.clone(),
             metadata: metadata.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec(),
             order: PublishedOrder::new(
-                treatment,
+                bound_policy,
                 &self.job.output.partition_by,
                 self.engine.is_remote(),
                 self.context.copied_config().batch_size(),
             ),
-            rows: Arc::clone(&treatment.output),
+            rows: Arc::clone(&bound_policy.output),
             shared: self.engine.is_remote(),
         }
     }
@@ -159,15 +160,16 @@ impl Run {
 /// The plan of a job as text; reads the schema of the source and nothing else.
 pub async fn plan(run: &Run) -> Result<String> {
     let source = Source::find(&run.options.stores, &run.base, &run.job).await?;
-    let Opened { input, treatment, public, .. } = run.open(&source).await?;
+    let Opened { input, bound_policy, public, .. } = run.open(&source).await?;
     let sink = run.sink()?;
-    let logical = Anonymize::treated(input.clone(), treatment.as_ref().clone())?.into_plan();
+    let logical = Anonymize::treated(input.clone(), bound_policy.as_ref().clone())?.into_plan();
     let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
-    let survey = DataFrame::new(run.context.state(), survey_plan(&input, &treatment)?).create_physical_plan().await?;
-    let target = run.target(&sink, &sink.at("data"), "", &treatment);
+    let survey =
+        DataFrame::new(run.context.state(), survey_plan(&input, &bound_policy)?).create_physical_plan().await?;
+    let target = run.target(&sink, &sink.at("data"), "", &bound_policy);
     let ordered = target.order.arrange(in_part(Arc::clone(&plan))?)?;
     let write = WriteExec::new(ordered, target, Uploads::default());
-    let stages = run.engine.explain(survey, Arc::new(write), &treatment, &run.context)?;
+    let stages = run.engine.explain(survey, Arc::new(write), &bound_policy, &run.context)?;
     let shown = stages.unwrap_or_else(|| displayable(plan.as_ref()).indent(false).to_string());
     let described = |what: &str, place: &Location| format!("{what}: {} ({})\n", place.name, place.service);
     let mut places: String = source.locations().map(|place| described("source", place)).collect();
@@ -177,7 +179,7 @@ pub async fn plan(run: &Run) -> Result<String> {
 }
 
 /// A cluster that has lost an executor may have lost what a task had told: then it is to be done again.
-fn all_told(measures: &Groups, read: u64) -> Result<()> {
+fn ensure_all_rows_reported(measures: &Groups, read: u64) -> Result<()> {
     let told = measures.loss.rows() + measures.loss.suppressed();
     if told == read {
         return Ok(());

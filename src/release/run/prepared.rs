@@ -8,22 +8,22 @@ use datafusion::prelude::DataFrame;
 
 use super::{Observer, Outcome, Run};
 use crate::audit::dependencies::{self, DependencyScore};
+use crate::binding::BoundPolicy;
 use crate::error::Result;
-use crate::operator::Blueprint;
+use crate::operator::AnonymizeParams;
 use crate::release::guard;
 use crate::release::ledger::Ledger;
 use crate::release::phase::{Begun, Phase};
 use crate::source::Source;
 use crate::source::public::Public;
 use crate::storage::Location;
-use crate::treatment::Treatment;
 
 /// What a run reads.
 pub(super) struct Opened {
     /// Rows to anonymise: those of the source, beside those of the public table if there is one.
     pub input: LogicalPlan,
     /// What happens to the columns.
-    pub treatment: Arc<Treatment>,
+    pub bound_policy: Arc<BoundPolicy>,
     /// The public table of the presence rule.
     pub public: Option<Public>,
     /// Rows of the source alone, with their identifiers replaced.
@@ -51,8 +51,8 @@ impl<'a> Work<'a> {
     pub(super) async fn open(run: &'a Run, source: &'a Source, observer: &'a Observer<'a>) -> Result<Self> {
         let opened = run.open(source).await?;
         let sink = run.sink()?;
-        let id = run.run_id(source, opened.public.as_ref(), &opened.treatment);
-        let ledger = Ledger::of(&run.job, &opened.treatment)?;
+        let id = run.run_id(source, opened.public.as_ref(), &opened.bound_policy);
+        let ledger = Ledger::of(&run.job, &opened.bound_policy)?;
         Ok(Self { run, source, opened, sink, ledger, id, observer, times: Vec::new() })
     }
 
@@ -68,13 +68,13 @@ impl<'a> Work<'a> {
 
     /// Sees to it that nothing stands in the way of the run.
     pub(super) async fn prepare(mut self, phase: Begun) -> Result<Prepared<'a>> {
-        let Opened { treatment, public, rows, scanned, .. } = &self.opened;
-        self.ledger.refuse_foreign(&self.sink).await?;
+        let Opened { bound_policy, public, rows, scanned, .. } = &self.opened;
+        self.ledger.ensure_own_sink(&self.sink).await?;
         guard::ensure_first_release(&self.ledger, &self.sink, &self.run.job.sink).await?;
         if let (Some(public), Some(rule)) = (public, &self.run.policy.privacy.presence) {
-            public.hold_everybody(&self.frame(scanned), rule, treatment).await?;
+            public.ensure_public_contains_source(&self.frame(scanned), rule, bound_policy).await?;
         }
-        self.run.foresee(rows, treatment).await?;
+        self.run.check_feasibility(rows, bound_policy).await?;
         let public_files = public.as_ref().map_or(0, |public| public.source.file_count());
         phase.count("files", (self.source.file_count() + public_files) as u64);
         self.times.push(phase.done());
@@ -102,20 +102,20 @@ impl<'a> Prepared<'a> {
     pub(super) async fn survey(self) -> Result<Surveyed<'a>> {
         let mut work = self.work;
         let phase = Phase::Survey.begin();
-        let Opened { input, treatment, .. } = &work.opened;
-        let held = dependencies::check(&work.frame(input), treatment).await?;
-        let blueprint = work.run.survey(input, Arc::clone(treatment), work.observer).await?;
-        phase.count("rows", blueprint.rows_told());
-        phase.count("cells", blueprint.survey.tree.cells() as u64);
+        let Opened { input, bound_policy, .. } = &work.opened;
+        let held = dependencies::check(&work.frame(input), bound_policy).await?;
+        let params = work.run.survey(input, Arc::clone(bound_policy), work.observer).await?;
+        phase.count("rows", params.rows_told());
+        phase.count("cells", params.survey.tree.cells() as u64);
         work.times.push(phase.done());
-        Ok(Surveyed { work, blueprint, held })
+        Ok(Surveyed { work, params, held })
     }
 }
 
 /// A run that knows its cells.
 pub(super) struct Surveyed<'a> {
     pub work: Work<'a>,
-    pub blueprint: Arc<Blueprint>,
+    pub params: Arc<AnonymizeParams>,
     /// How far the dependencies hold in the source.
     pub held: Vec<DependencyScore>,
 }

@@ -7,9 +7,10 @@ use datafusion::prelude::DataFrame;
 use object_store::ObjectStoreExt;
 
 use super::{Opened, Run};
-use crate::attack::overlap::Effort;
+use crate::attack::overlap::Budget;
 use crate::audit::buckets::{self, Buckets, Shown};
 use crate::audit::{Attack, Membership, Risks, attack, inference, presence};
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::measure::Classes;
 use crate::permutation::Slices;
@@ -22,7 +23,6 @@ use crate::release::manifest::{Manifest, OutputFile};
 use crate::release::{commit, ledger, verify};
 use crate::source::Source;
 use crate::storage::Location;
-use crate::treatment::Treatment;
 use crate::verify::{
     Finding, Look, check_max_loss, check_permuted, classes_beside, compare, verify_against_source, verify_rows,
 };
@@ -35,64 +35,66 @@ impl Run {
         let plans = Verifier { engine: self.engine.as_ref(), rows: manifest.rows, watch: &|_| {} };
         let (classes, mut findings) = verify::verify_release_with(&plans, &self.context, &sink, &manifest).await?;
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { input, treatment, public, rows, .. } = self.open(&source).await?;
-        let slices = treatment.slices(&manifest.slices);
-        findings.extend(check_job(&manifest, &treatment, &slices));
+        let Opened { input, bound_policy, public, rows, .. } = self.open(&source).await?;
+        let slices = bound_policy.slices(&manifest.slices);
+        findings.extend(check_job(&manifest, &bound_policy, &slices));
         let present = existing(&sink, &manifest.files).await?;
         // Files that are gone or cannot be read have been found to be.
         if present.is_empty() || classes.rows() == 0 && !findings.is_empty() {
             return Ok(ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() });
         }
-        let columns = verify::check_types(&self.context, &sink, &present, &treatment).await?;
+        let columns = verify::check_types(&self.context, &sink, &present, &bound_policy).await?;
         add_new(&mut findings, columns.findings);
-        if !columns.readable || manifest.form() != treatment.form() {
+        if !columns.readable || manifest.form() != bound_policy.form() {
             return Ok(ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() });
         }
         // What the files do not hold any more has been found missing.
-        let (form, output) = (manifest.form(), Some(treatment.output.as_ref()));
+        let (form, output) = (manifest.form(), Some(bound_policy.output.as_ref()));
         let (published, _) = verify::readable(&plans, &self.context, &sink, &present, form, output).await?;
-        let found = verify_rows(&plans, &published, &treatment, &slices, manifest.rows, Look::All).await?;
+        let found = verify_rows(&plans, &published, &bound_policy, &slices, manifest.rows, Look::All).await?;
         add_new(&mut findings, found.findings);
-        findings.extend(check_attained(&manifest, &found.figures, &treatment)?);
+        findings.extend(check_attained(&manifest, &found.figures, &bound_policy)?);
         let original = DataFrame::new(self.context.state(), rows.clone());
-        if let Some(chased) = inference::chase(&published, &original, &treatment).await? {
-            findings.extend(inference::judge(&chased.found, &treatment));
+        if let Some(chased) = inference::chase(&published, &original, &bound_policy).await? {
+            findings.extend(inference::judge(&chased.found, &bound_policy));
         }
-        if treatment.person.is_some() && manifest.verification.people.is_none() {
+        if bound_policy.person.is_some() && manifest.verification.people.is_none() {
             let message = "nobody has counted the people of this release".to_owned();
             findings.push(Finding { rule: "person".into(), count: 1, message });
         }
         if let Some(public) = &public {
-            findings.extend(presence::verify(&published, public, &self.context, &treatment).await?.0);
+            findings.extend(presence::verify(&published, public, &self.context, &bound_policy).await?.0);
         }
         if self.reads(&manifest, &source) {
             let input = DataFrame::new(self.context.state(), input);
-            findings.extend(check_max_loss(&plans, &published, &input, &treatment).await?);
+            findings.extend(check_max_loss(&plans, &published, &input, &bound_policy).await?);
             let source = DataFrame::new(self.context.state(), rows);
             let read = source.clone().count().await? as u64;
-            findings.extend(check_suppression(&manifest, read, &treatment));
+            findings.extend(check_suppression(&manifest, read, &bound_policy));
             let tables = Tables::of(&self.context, &sink, &present, manifest.form()).await?;
             let (shown, left_out) =
                 (tables.as_ref().map_or(&published, Tables::quasi), read - classes.rows().min(read));
-            findings.extend(verify::check_raw(&plans, shown, &input, &treatment, left_out).await?);
+            findings.extend(verify::check_raw(&plans, shown, &input, &bound_policy, left_out).await?);
             let suppressed = manifest.suppressed;
             findings.extend(match (tables, manifest.form()) {
-                (Some(tables), Form::Anatomy) => tables.check_source(&plans, &source, &treatment, suppressed).await?,
+                (Some(tables), Form::Anatomy) => {
+                    tables.check_source(&plans, &source, &bound_policy, suppressed).await?
+                }
                 (None, Form::Generalise) => {
-                    verify_against_source(&plans, &published, &source, &treatment, suppressed).await?
+                    verify_against_source(&plans, &published, &source, &bound_policy, suppressed).await?
                 }
                 (tables, _) => {
                     let shown = Shown::new(tables.map(|tables| tables.qit), &published);
-                    let mut found = check_places(&shown, &source, &treatment, &slices).await?;
-                    for (rows, columns) in shown.slices(&treatment, &slices, buckets::Look::All)? {
-                        let raised = |column: &usize| treatment.roles[*column] == Role::Quasi;
-                        if treatment.form().is_exact() || !columns.iter().any(raised) {
-                            let name = |column: &usize| treatment.input.field(*column).name().clone();
+                    let mut found = check_places(&shown, &source, &bound_policy, &slices).await?;
+                    for (rows, columns) in shown.slices(&bound_policy, &slices, buckets::Look::All)? {
+                        let raised = |column: &usize| bound_policy.roles[*column] == Role::Quasi;
+                        if bound_policy.form().is_exact() || !columns.iter().any(raised) {
+                            let name = |column: &usize| bound_policy.input.field(*column).name().clone();
                             let columns: Vec<String> = columns.iter().map(name).collect();
                             found.extend(compare(&plans, &source, &rows, &columns, suppressed).await?);
                         }
                     }
-                    let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::All).await?;
+                    let buckets = Buckets::read(&shown, &bound_policy, &slices, buckets::Look::All).await?;
                     let fits = buckets.fit(&source).await?;
                     found.extend(buckets.check_source(&fits, suppressed));
                     let mut different = Vec::new();
@@ -116,13 +118,13 @@ impl Run {
         let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { treatment, public: of_job, rows, .. } = self.open(&source).await?;
-        if manifest.form() != treatment.form() {
+        let Opened { bound_policy, public: of_job, rows, .. } = self.open(&source).await?;
+        if manifest.form() != bound_policy.form() {
             return Err(Error::job(format!(
                 "method.form: the release has the form `{}`, and the job would publish `{}`; attack it with the job that \
                  made it",
                 manifest.form().as_str(),
-                treatment.form().as_str()
+                bound_policy.form().as_str()
             )));
         }
         let public = match public {
@@ -132,35 +134,35 @@ impl Run {
         let tables = Tables::of(&self.context, &sink, &manifest.files, manifest.form()).await?;
         let published = match &tables {
             Some(tables) => tables.rows()?,
-            None => verify::open(&self.context, &sink, &manifest.files, Some(&treatment.output)).await?,
+            None => verify::open(&self.context, &sink, &manifest.files, Some(&bound_policy.output)).await?,
         };
-        let classes = verify::count_classes(&published, &treatment.class_columns()).await?;
-        let slices = treatment.slices(&manifest.slices);
+        let classes = verify::count_classes(&published, &bound_policy.class_columns()).await?;
+        let slices = bound_policy.slices(&manifest.slices);
         let known = match &public {
             Some(public) if manifest.form().is_numbered() => {
-                let people = presence::people(public, &self.context, &treatment)?;
+                let people = presence::people(public, &self.context, &bound_policy)?;
                 let shown = Shown::new(tables.map(|tables| tables.qit), &published);
-                let buckets = Buckets::read(&shown, &treatment, &slices, buckets::Look::Quasi).await?;
+                let buckets = Buckets::read(&shown, &bound_policy, &slices, buckets::Look::Quasi).await?;
                 let fits = buckets.fit(&people).await?;
-                Some((buckets.tally(&fits, Effort::default()), buckets.linkage(&fits)))
+                Some((buckets.tally(&fits, Budget::default()), buckets.linkage(&fits)))
             }
             Some(public) => {
-                let matching = presence::matching(&published, public, &self.context, &treatment).await?;
+                let matching = presence::matching(&published, public, &self.context, &bound_policy).await?;
                 Some((matching.tally(), matching.linkage()))
             }
             None => None,
         };
         let original = DataFrame::new(self.context.state(), rows.clone());
-        let chased = inference::chase(&published, &original, &treatment).await?;
+        let chased = inference::chase(&published, &original, &bound_policy).await?;
         let mut sensitive = BTreeMap::new();
-        for column in &treatment.sensitive {
-            let by = classes_beside(&treatment, &slices, column);
+        for column in &bound_policy.sensitive {
+            let by = classes_beside(&bound_policy, &slices, column);
             sensitive.insert(column.name.clone(), attack::disclosure(&published, &by, column).await?);
         }
         let population = match population {
             Some(people) => {
                 let source = DataFrame::new(self.context.state(), rows);
-                Some(attack::population(people, &source, &classes, &treatment).await?)
+                Some(attack::population(people, &source, &classes, &bound_policy).await?)
             }
             None => None,
         };
@@ -234,25 +236,25 @@ fn add_new(findings: &mut Vec<Finding>, more: Vec<Finding>) {
 async fn check_places(
     shown: &Shown,
     source: &DataFrame,
-    treatment: &Treatment,
+    bound_policy: &BoundPolicy,
     slices: &Slices,
 ) -> Result<Vec<Finding>> {
-    let parts = shown.slices(treatment, slices, buckets::Look::All)?;
+    let parts = shown.slices(bound_policy, slices, buckets::Look::All)?;
     // Generalised values are not those of the source, and what has a table of its own stands beside nothing.
     let is_exact = |columns: &[usize]| {
-        treatment.form().is_exact() || !columns.iter().any(|&column| treatment.roles[column] == Role::Quasi)
+        bound_policy.form().is_exact() || !columns.iter().any(|&column| bound_policy.roles[column] == Role::Quasi)
     };
     let beside = parts.iter().take(slices.columns.len()).filter(|(_, columns)| is_exact(columns));
     let beside: Vec<(&DataFrame, &[usize])> = beside.map(|(rows, columns)| (rows, columns.as_slice())).collect();
     let names = |columns: &[usize]| -> Vec<String> {
-        columns.iter().map(|&column| treatment.input.field(column).name().clone()).collect()
+        columns.iter().map(|&column| bound_policy.input.field(column).name().clone()).collect()
     };
     let mut findings = Vec::new();
     for (at, (rows, moved)) in beside.iter().enumerate() {
         let others =
             || beside.iter().enumerate().filter(move |(other, _)| *other != at).map(|(_, (_, columns))| *columns);
         let mut against: Vec<Vec<usize>> = vec![others().flatten().copied().collect()];
-        if moved.iter().any(|&column| treatment.roles[column] == Role::Sensitive) && others().count() > 1 {
+        if moved.iter().any(|&column| bound_policy.roles[column] == Role::Sensitive) && others().count() > 1 {
             against.extend(others().map(<[usize]>::to_vec));
         }
         for stay in against.iter().filter(|columns| !columns.is_empty()) {
@@ -264,13 +266,13 @@ async fn check_places(
 }
 
 /// Whether as many rows were left out as the manifest says, and no more than the policy allows.
-fn check_suppression(manifest: &Manifest, read: u64, treatment: &Treatment) -> Vec<Finding> {
+fn check_suppression(manifest: &Manifest, read: u64, bound_policy: &BoundPolicy) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !manifest.rounded && read != manifest.rows_read {
         let message = format!("the source has {read} rows, and the manifest says {}", manifest.rows_read);
         findings.push(Finding::new("rows", read.abs_diff(manifest.rows_read), message));
     }
-    let (missing, allowed) = (read.saturating_sub(manifest.rows), treatment.policy.privacy.max_suppression);
+    let (missing, allowed) = (read.saturating_sub(manifest.rows), bound_policy.policy.privacy.max_suppression);
     if missing as f64 / read.max(1) as f64 > allowed {
         let message = format!("more rows of the source are not published than a share of {allowed}");
         findings.push(Finding::new("max-suppression", missing, message));

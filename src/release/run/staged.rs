@@ -10,12 +10,12 @@ use crate::audit::dependencies::DependencyScore;
 use crate::audit::inference::{self, Verdict};
 use crate::error::Result;
 use crate::measure::Groups;
-use crate::operator::Blueprint;
+use crate::operator::AnonymizeParams;
 use crate::release::lease::Lease;
 use crate::release::phase::Phase;
 use crate::release::{commit, verify};
 use crate::storage::Location;
-use crate::write::{Written, unique_name};
+use crate::write::{WrittenFile, unique_name};
 
 /// The folder of a run below its sink, kept from `gc` by a lease.
 pub(super) struct Folder {
@@ -64,31 +64,31 @@ impl<'a> Surveyed<'a> {
     /// Pass 2, into a folder. Where a reader could infer too much by the dependencies of the policy, less is published, and
     /// the pass begins again.
     pub(super) async fn stage(self, folder: &'a Folder) -> Result<Staged<'a>> {
-        let Self { mut work, mut blueprint, held } = self;
+        let Self { mut work, mut params, held } = self;
         let (run, path) = (work.run, folder.path());
         let phase = Phase::Group.begin();
         let (files, measures, inferred) = loop {
-            let target = run.target(&work.sink, &path, &work.id, &blueprint.treatment);
+            let target = run.target(&work.sink, &path, &work.id, &params.bound_policy);
             let (files, measures) =
-                run.group(work.opened.input.clone(), &blueprint, target, work.observer, &phase).await?;
+                run.group(work.opened.input.clone(), &params, target, work.observer, &phase).await?;
             if run.policy.dependencies.is_empty() {
                 break (files, measures, None);
             }
-            let treatment = &blueprint.treatment;
-            let written = verify::open_written(&run.context, &work.sink, folder.name(), &files, treatment).await?;
-            match inference::weigh(&written, &work.frame(&work.opened.rows), treatment).await? {
+            let bound_policy = &params.bound_policy;
+            let written = verify::open_written(&run.context, &work.sink, folder.name(), &files, bound_policy).await?;
+            match inference::weigh(&written, &work.frame(&work.opened.rows), bound_policy).await? {
                 Verdict::Publish(inferred) => break (files, measures, inferred),
-                Verdict::Withhold(treatment) => {
-                    commit::discard_untold(&work.sink, &path, &[]).await?;
-                    blueprint = Arc::new(Blueprint::new(Arc::new(*treatment), blueprint.survey.clone())?);
+                Verdict::Withhold(bound_policy) => {
+                    commit::delete_unreported(&work.sink, &path, &[]).await?;
+                    params = Arc::new(AnonymizeParams::new(Arc::new(*bound_policy), params.survey.clone())?);
                 }
             }
         };
         if run.engine.is_remote() {
-            commit::discard_untold(&work.sink, &path, &files).await?;
+            commit::delete_unreported(&work.sink, &path, &files).await?;
         }
         work.times.push(phase.done());
-        Ok(Staged { work, blueprint, held, folder, files, measures, inferred })
+        Ok(Staged { work, params, held, folder, files, measures, inferred })
     }
 }
 
@@ -96,10 +96,10 @@ impl<'a> Surveyed<'a> {
 pub(super) struct Staged<'a> {
     pub work: Work<'a>,
     /// What the rows were made by.
-    pub blueprint: Arc<Blueprint>,
+    pub params: Arc<AnonymizeParams>,
     pub held: Vec<DependencyScore>,
     pub folder: &'a Folder,
-    pub files: Vec<Written>,
+    pub files: Vec<WrittenFile>,
     /// What pass 2 has measured.
     pub measures: Groups,
     /// What the dependencies tell a reader.

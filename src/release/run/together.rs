@@ -1,4 +1,4 @@
-//! Several releases of the same people, attacked together.
+//! OneOrMany releases of the same people, attacked together.
 
 use std::path::Path as LocalPath;
 
@@ -8,12 +8,12 @@ use datafusion::prelude::DataFrame;
 use super::{Opened, Run};
 use crate::audit::SeriesAttack;
 use crate::audit::series::{self, Night};
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::policy::Form;
 use crate::release::{ledger, verify};
 use crate::source::Source;
 use crate::source::public::Public;
-use crate::treatment::Treatment;
 
 /// What an attack on several releases knows.
 #[derive(Debug, Clone, Default)]
@@ -32,33 +32,33 @@ impl Run {
     /// What an adversary learns who compares several releases and knows who was there for each.
     pub async fn attack_series(&self, knows: &SeriesKnowledge) -> Result<SeriesAttack> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { treatment, .. } = self.open(&source).await?;
-        ensure_attackable(&treatment)?;
-        let releases = self.series_releases(knows, &treatment).await?;
+        let Opened { bound_policy, .. } = self.open(&source).await?;
+        ensure_attackable(&bound_policy)?;
+        let releases = self.series_releases(knows, &bound_policy).await?;
         ensure_one_for_each("--public", knows.public.len(), releases.len(), &[1])?;
         ensure_one_for_each("--present-column", knows.present.len(), releases.len(), &[0])?;
         let mut nights = Vec::new();
         for (at, (name, published)) in releases.into_iter().enumerate() {
             let url = knows.public.get(at).or(knows.public.first()).map_or("", String::as_str);
             let public = self.public(LocalPath::new("."), url).await?;
-            let people = self.people(&public, knows, knows.present.get(at), &treatment)?;
+            let people = self.people(&public, knows, knows.present.get(at), &bound_policy)?;
             nights.push(Night { name, published, people });
         }
-        series::attack(&nights, &treatment).await
+        series::attack(&nights, &bound_policy).await
     }
 
     /// The releases to compare, each with its name.
     async fn series_releases(
         &self,
         knows: &SeriesKnowledge,
-        treatment: &Treatment,
+        bound_policy: &BoundPolicy,
     ) -> Result<Vec<(String, DataFrame)>> {
         let mut found = Vec::new();
         for url in &knows.releases {
             let folder = Source::at(&self.options.stores, LocalPath::new("."), url).await?;
             let (plan, _) = folder.scan(&self.context).await?;
             let rows = DataFrame::new(self.context.state(), plan);
-            found.push((url.clone(), published_columns(rows, url, treatment)?));
+            found.push((url.clone(), published_columns(rows, url, bound_policy)?));
         }
         if !found.is_empty() {
             return Ok(found);
@@ -69,7 +69,7 @@ impl Run {
                 return Err(unattackable(manifest.form()));
             }
             let rows = verify::open(&self.context, &sink, &manifest.files, None).await?;
-            let rows = published_columns(rows, &manifest.run, treatment)?;
+            let rows = published_columns(rows, &manifest.run, bound_policy)?;
             found.push((manifest.run, rows));
         }
         if found.is_empty() {
@@ -84,10 +84,10 @@ impl Run {
         public: &Public,
         knows: &SeriesKnowledge,
         present: Option<&String>,
-        treatment: &Treatment,
+        bound_policy: &BoundPolicy,
     ) -> Result<DataFrame> {
         let mut people = public.frame(&self.context);
-        let quasi = treatment.quasi.iter().map(|column| (column.name.clone(), column.data_type.clone()));
+        let quasi = bound_policy.quasi.iter().map(|column| (column.name.clone(), column.data_type.clone()));
         let mut columns = public.quasi(&quasi.collect::<Vec<_>>())?;
         for name in knows.subject.iter().chain(present) {
             if people.schema().field_with_unqualified_name(name).is_err() {
@@ -104,11 +104,11 @@ impl Run {
 }
 
 /// The columns of a release that the attack reads, with the types that the job would publish.
-fn published_columns(rows: DataFrame, name: &str, treatment: &Treatment) -> Result<DataFrame> {
-    let sensitive = treatment.sensitive.iter().map(|column| column.name.clone());
+fn published_columns(rows: DataFrame, name: &str, bound_policy: &BoundPolicy) -> Result<DataFrame> {
+    let sensitive = bound_policy.sensitive.iter().map(|column| column.name.clone());
     let mut columns: Vec<Expr> = Vec::new();
-    for column in treatment.class_columns().into_iter().chain(sensitive) {
-        let field = treatment.output.field_with_name(&column).map_err(|error| Error::internal(error.to_string()))?;
+    for column in bound_policy.class_columns().into_iter().chain(sensitive) {
+        let field = bound_policy.output.field_with_name(&column).map_err(|error| Error::internal(error.to_string()))?;
         let Ok(there) = rows.schema().field_with_unqualified_name(&column) else {
             return Err(Error::input(format!(
                 "release `{name}` has no column `{column}`, which this job would publish; name the releases of one policy \
@@ -123,11 +123,11 @@ fn published_columns(rows: DataFrame, name: &str, treatment: &Treatment) -> Resu
 }
 
 /// Refuses a policy that the attack cannot read the releases of.
-fn ensure_attackable(treatment: &Treatment) -> Result<()> {
-    if treatment.form() != Form::Generalise {
-        return Err(unattackable(treatment.form()));
+fn ensure_attackable(bound_policy: &BoundPolicy) -> Result<()> {
+    if bound_policy.form() != Form::Generalise {
+        return Err(unattackable(bound_policy.form()));
     }
-    if treatment.sensitive.is_empty() {
+    if bound_policy.sensitive.is_empty() {
         return Err(Error::job(
             "columns: none is sensitive, so there is nothing that several releases could tell of somebody",
         ));

@@ -10,8 +10,9 @@ use super::prepared::Work;
 use super::staged::Staged;
 use crate::audit::judge::classification;
 use crate::audit::{PopulationRisk, dependencies, presence};
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
-use crate::operator::Blueprint;
+use crate::operator::AnonymizeParams;
 use crate::release::agreement::{REENACTABLE, check_coherence, check_files, roles, rule_names};
 use crate::release::anatomy::Tables;
 use crate::release::engine::Verifier;
@@ -21,7 +22,6 @@ use crate::release::manifest::{
 use crate::release::phase::Phase;
 use crate::release::queries;
 use crate::release::verify;
-use crate::treatment::Treatment;
 use crate::verify::{Finding, Found, Look, check_max_loss, check_order, footers, verify_people, verify_rows};
 use crate::write::stored_schema;
 
@@ -29,13 +29,13 @@ impl<'a> Staged<'a> {
     /// Reads back what was written; what breaks a promise is an error.
     pub(super) async fn verify(self) -> Result<Verified<'a>> {
         let phase = Phase::Verify.begin();
-        (self.work.observer)(Phase::Verify, None, self.blueprint.rows_told());
+        (self.work.observer)(Phase::Verify, None, self.params.rows_told());
         let files = self.output_files().await?;
         let Checked { found, table, population } = self.check(&files).await?;
-        let treatment = &self.blueprint.treatment;
-        let cm = match &treatment.policy.measures.class {
+        let bound_policy = &self.params.bound_policy;
+        let cm = match &bound_policy.policy.measures.class {
             Some(label) => {
-                classification(&table, treatment, label, self.measures.suppressed_told().unwrap_or(0)).await?
+                classification(&table, bound_policy, label, self.measures.suppressed_told().unwrap_or(0)).await?
             }
             None => None,
         };
@@ -44,7 +44,7 @@ impl<'a> Staged<'a> {
         self.check_manifest(&manifest).await?;
         manifest.scores.cm = cm;
         manifest.population = population.known();
-        if treatment.policy.privacy.presence.is_some() {
+        if bound_policy.policy.privacy.presence.is_some() {
             manifest.round_unpublished();
         }
         manifest.scores.queries = self.answer_queries(&manifest).await?;
@@ -72,35 +72,35 @@ impl<'a> Staged<'a> {
 
     /// Checks the files against every promise.
     async fn check(&self, files: &[OutputFile]) -> Result<Checked> {
-        let Self { work, blueprint, measures, .. } = self;
+        let Self { work, params, measures, .. } = self;
         let (context, sink) = (&work.run.context, &work.sink);
-        let treatment = &blueprint.treatment;
-        let rows = blueprint.survey.source_rows().saturating_sub(measures.loss.suppressed());
+        let bound_policy = &params.bound_policy;
+        let rows = params.survey.source_rows().saturating_sub(measures.loss.suppressed());
         let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Verify, Some(plan), rows);
         let plans = Verifier { engine: work.run.engine.as_ref(), rows, watch: &watch };
-        let (form, output) = (treatment.form(), Some(treatment.output.as_ref()));
-        let columns = verify::check_types(context, sink, files, treatment).await?;
+        let (form, output) = (bound_policy.form(), Some(bound_policy.output.as_ref()));
+        let columns = verify::check_types(context, sink, files, bound_policy).await?;
         Finding::refuse(&columns.findings)?;
         let (table, links) = verify::readable(&plans, context, sink, files, form, output).await?;
-        let mut found = verify_rows(&plans, &table, treatment, &blueprint.slices, rows, Look::Guarded).await?;
+        let mut found = verify_rows(&plans, &table, bound_policy, &params.slices, rows, Look::Guarded).await?;
         found.findings.extend(links);
         let published = verify::published_files(sink, files);
-        found.findings.extend(check_order(&plans, context, &published, &treatment.class_columns()).await?);
+        found.findings.extend(check_order(&plans, context, &published, &bound_policy.class_columns()).await?);
         let input = work.frame(&work.opened.input);
-        found.findings.extend(check_max_loss(&plans, &table, &input, treatment).await?);
+        found.findings.extend(check_max_loss(&plans, &table, &input, bound_policy).await?);
         let tables = Tables::of(context, sink, files, form).await?;
         let shown = tables.as_ref().map_or(&table, Tables::quasi);
         let suppressed = measures.loss.suppressed();
-        found.findings.extend(verify::check_raw(&plans, shown, &input, treatment, suppressed).await?);
+        found.findings.extend(verify::check_raw(&plans, shown, &input, bound_policy, suppressed).await?);
         let mut population = PopulationRisk::default();
         if let Some(public) = &work.opened.public {
-            let (findings, linkage) = presence::verify(&table, public, context, treatment).await?;
+            let (findings, linkage) = presence::verify(&table, public, context, bound_policy).await?;
             found.findings.extend(findings);
             population.link(&linkage);
         }
         found.findings.extend(self.check_people(&plans, &table).await?);
         if let Some(suppressed) = measures.suppressed_told().filter(|rows| *rows > 0) {
-            found.findings.iter_mut().for_each(|finding| explain_shift(treatment, suppressed, finding));
+            found.findings.iter_mut().for_each(|finding| explain_shift(bound_policy, suppressed, finding));
         }
         Finding::refuse(&found.findings)?;
         Ok(Checked { found, table, population })
@@ -116,24 +116,24 @@ impl<'a> Staged<'a> {
 
     /// Checks that classes hold enough people, where a row is not a person.
     async fn check_people(&self, plans: &Verifier<'_>, table: &DataFrame) -> Result<Vec<Finding>> {
-        let treatment = &self.blueprint.treatment;
+        let bound_policy = &self.params.bound_policy;
         let Some(people) = &self.measures.people else {
             let message = "the people of the published classes were not counted".to_owned();
-            let uncounted = treatment.person.is_some().then(|| Finding { rule: "person".into(), count: 1, message });
+            let uncounted = bound_policy.person.is_some().then(|| Finding { rule: "person".into(), count: 1, message });
             return Ok(uncounted.into_iter().collect());
         };
         let counts = PeopleCounts::from(people);
-        let (columns, k) = (treatment.class_columns(), treatment.policy.privacy.k);
+        let (columns, k) = (bound_policy.class_columns(), bound_policy.policy.privacy.k);
         let found = verify_people(plans, table, &columns, &counts.classes.by_size, &counts.digest, k).await?;
         Ok(found.into_iter().collect())
     }
 
     /// Estimates the risk in a population of which the source is a sample, if the job tells how many people it has.
     async fn estimate_population(&self, mut population: PopulationRisk, found: &Found) -> Result<PopulationRisk> {
-        let treatment = &self.blueprint.treatment;
-        if let Some(people) = treatment.policy.measures.population {
+        let bound_policy = &self.params.bound_policy;
+        if let Some(people) = bound_policy.policy.measures.population {
             let source = self.work.frame(&self.work.opened.scanned);
-            let before = verify::count_classes(&source, &treatment.quasi_names()).await?;
+            let before = verify::count_classes(&source, &bound_policy.quasi_names()).await?;
             population.estimate(people, &before, &found.classes);
         }
         Ok(population)
@@ -150,26 +150,26 @@ impl<'a> Staged<'a> {
         let published = match Tables::of(&run.context, sink, &manifest.files, manifest.form()).await? {
             Some(tables) => tables.quasi().clone(),
             None => {
-                let output = Some(self.blueprint.treatment.output.as_ref());
+                let output = Some(self.params.bound_policy.output.as_ref());
                 verify::open(&run.context, sink, &manifest.files, output).await?
             }
         };
-        let error = queries::answer(&self.work.frame(&opened.rows), &published, &self.blueprint).await?;
+        let error = queries::answer(&self.work.frame(&opened.rows), &published, &self.params).await?;
         Ok(error.map(QueryScores::from))
     }
 
     fn manifest(&self, files: Vec<OutputFile>, found: Found) -> Manifest {
         let Work { run, source, opened, .. } = &self.work;
-        let (blueprint, measures, policy): (&Blueprint, _, _) = (&self.blueprint, &self.measures, &run.policy);
-        let treatment = &blueprint.treatment;
+        let (params, measures, policy): (&AnonymizeParams, _, _) = (&self.params, &self.measures, &run.policy);
+        let bound_policy = &params.bound_policy;
         let public = opened.public.as_ref();
-        let tuned = &blueprint.survey.tuned;
+        let tuned = &params.survey.tuned;
         let delta = tuned.delta.map(|delta| ("delta".to_owned(), delta));
         let s = tuned.s.map(|s| ("s".to_owned(), s as f64));
-        let columns: Vec<String> = treatment.quasi.iter().map(|column| column.name.clone()).collect();
+        let columns: Vec<String> = bound_policy.quasi.iter().map(|column| column.name.clone()).collect();
         let k = policy.privacy.k;
         let classes = &found.classes;
-        let schema = stored_schema(&treatment.output);
+        let schema = stored_schema(&bound_policy.output);
         Manifest {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -181,8 +181,8 @@ impl<'a> Staged<'a> {
             seed: policy.method.seed,
             warnings: policy.method.seed.map(|_| REENACTABLE.to_owned()).into_iter().collect(),
             earlier_releases: None,
-            form: Some(treatment.form()).filter(|form| form.is_numbered()),
-            slices: if treatment.form().is_numbered() { treatment.named(&blueprint.slices) } else { Vec::new() },
+            form: Some(bound_policy.form()).filter(|form| form.is_numbered()),
+            slices: if bound_policy.form().is_numbered() { bound_policy.named(&params.slices) } else { Vec::new() },
             tuned: delta.into_iter().chain(s).collect(),
             input: source.input().to_vec(),
             snapshot: run.identity(source),
@@ -191,20 +191,20 @@ impl<'a> Staged<'a> {
             data: self.folder.name().to_owned(),
             files,
             schema: schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect(),
-            class_columns: treatment.class_columns(),
-            roles: roles(treatment),
-            rows_read: blueprint.survey.source_rows(),
+            class_columns: bound_policy.class_columns(),
+            roles: roles(bound_policy),
+            rows_read: params.survey.source_rows(),
             rows: measures.loss.rows(),
             suppressed: measures.loss.suppressed(),
-            dropped: blueprint.survey.dropped,
+            dropped: params.survey.dropped,
             rounded: false,
-            cells: blueprint.survey.tree.cells(),
+            cells: params.survey.tree.cells(),
             cell_rows: CellRows::of(measures.cells),
             scores: Scores::new(measures, classes, k, &columns),
             dependencies: Vec::new(),
             population: None,
             verification: Verification {
-                rules: rule_names(treatment, &blueprint.rules),
+                rules: rule_names(bound_policy, &params.rules),
                 classes: classes.into(),
                 inference: None,
                 people: measures.people.as_ref().map(PeopleCounts::from),
@@ -223,8 +223,8 @@ struct Checked {
 }
 
 /// Suppressed rows are part of the table that groups were compared with, and not of the one that is published.
-fn explain_shift(treatment: &Treatment, suppressed: u64, finding: &mut Finding) {
-    let rules = treatment.policy.privacy.rules();
+fn explain_shift(bound_policy: &BoundPolicy, suppressed: u64, finding: &mut Finding) {
+    let rules = bound_policy.policy.privacy.rules();
     if rules.iter().any(|listed| listed.name == finding.rule && listed.rule.needs().table) {
         finding.message += &format!(
             "; {suppressed} rows were suppressed, which changes the table that groups are compared with: allow none \

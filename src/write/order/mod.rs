@@ -39,10 +39,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) use collapse::CollapseExec;
 pub(crate) use expand::{Expander, Tables};
 
+use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::faults::Fault;
 use crate::policy::qit_width;
-use crate::treatment::Treatment;
 
 /// The columns that rows are published in the order of: plain data, which can be sent to where rows are ordered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,14 +63,19 @@ pub(crate) struct PublishedOrder {
 
 impl PublishedOrder {
     /// The order of a release.
-    pub(crate) fn new(treatment: &Treatment, partition_by: &[String], with_measures: bool, batch_rows: usize) -> Self {
+    pub(crate) fn new(
+        bound_policy: &BoundPolicy,
+        partition_by: &[String],
+        with_measures: bool,
+        batch_rows: usize,
+    ) -> Self {
         Self {
             partition_by: partition_by.to_vec(),
-            class: treatment.class_columns(),
-            two_tables: treatment.form().is_two_tables(),
+            class: bound_policy.class_columns(),
+            two_tables: bound_policy.form().is_two_tables(),
             with_measures,
             batch_rows,
-            k: treatment.policy.privacy.k as usize,
+            k: bound_policy.policy.privacy.k as usize,
         }
     }
 

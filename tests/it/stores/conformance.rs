@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use object_store::ObjectStoreExt;
-use throng::release::{Outcome, Phase, ReleaseCheck, collect_garbage, roll_back};
+use throng::release::{Outcome, Phase, ReleaseCheck, collect_garbage, rollback};
 use throng::{ErrorKind, Result};
 
 use super::place::{Place, outcome};
@@ -47,13 +47,13 @@ async fn lists_and_rolls_back(place: &Place) {
     assert_eq!(outcome(place.run("two", JOB).await), ("two".into(), true));
     assert_eq!(place.releases().await, ["one", "two"]);
     assert_eq!((place.latest_run().await.as_deref(), place.rows().await.len()), (Some("two"), 100));
-    roll_back(&place.sink(), "one").await.unwrap();
+    rollback(&place.sink(), "one").await.unwrap();
     assert_eq!((place.latest_run().await.as_deref(), place.rows().await.len()), (Some("one"), 60));
     // A scheduler that repeats the newer run does not undo what somebody has decided.
     assert_eq!(outcome(place.run("two", JOB).await), ("two".into(), false));
     assert_eq!(place.latest_run().await.as_deref(), Some("one"));
-    assert!(roll_back(&place.sink(), "none").await.is_err());
-    roll_back(&place.sink(), "two").await.unwrap();
+    assert!(rollback(&place.sink(), "none").await.is_err());
+    rollback(&place.sink(), "two").await.unwrap();
     assert_eq!(place.rows().await.len(), 100);
     place.verify_all().await;
 }

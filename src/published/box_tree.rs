@@ -1,22 +1,22 @@
 //! Which of many boxes hold a point?
 //!
 //! A tree of cuts: boxes below a cut, boxes above it, and boxes across it are trees of their own. A point goes down one
-//! side, and through those across. Boxes that lie apart because space was cut into them have a cut without any across at
+//! side, and through those across. BoxTree that lie apart because space was cut into them have a cut without any across at
 //! every step, so that a point meets one leaf.
 
 use std::num::NonZeroU32;
 
-/// Boxes in one leaf.
+/// BoxTree in one leaf.
 const LEAF: usize = 4;
 
 /// The share of boxes that a cut must take off each part of the tree: one in so many.
 const PROGRESS: usize = 16;
 
-/// Boxes over any number of axes, ends included.
+/// BoxTree over any number of axes, ends included.
 #[derive(Debug)]
-pub(crate) struct Boxes {
+pub(crate) struct BoxTree {
     axes: usize,
-    /// Boxes by number, leaf after leaf.
+    /// BoxTree by number, leaf after leaf.
     order: Vec<u32>,
     /// Ends of every box in that order, axis by axis.
     ends: Vec<(f64, f64)>,
@@ -42,7 +42,7 @@ enum Side {
     Across,
 }
 
-impl Boxes {
+impl BoxTree {
     /// The tree of `count` boxes, given by axis. A box whose ends are no numbers, or in the wrong order, holds nothing.
     pub(crate) fn new(extents: Vec<&[(f64, f64)]>, count: usize) -> Self {
         let axes = extents.len();
@@ -106,7 +106,7 @@ impl Boxes {
     }
 
     /// Names every box that holds a point. A coordinate that is no number lies nowhere.
-    pub(crate) fn holding(&self, point: &[f64], mut each: impl FnMut(u32)) {
+    pub(crate) fn query_point(&self, point: &[f64], mut each: impl FnMut(u32)) {
         self.visit(0, point, &mut each);
     }
 
@@ -175,10 +175,10 @@ mod tests {
         ) {
             let ends = |axis: usize| boxes.iter().map(|of| (f64::from(of[axis].0), f64::from(of[axis].0 + of[axis].1))).collect::<Vec<_>>();
             let axes: Vec<Vec<(f64, f64)>> = (0..3).map(ends).collect();
-            let tree = Boxes::new(axes.iter().map(Vec::as_slice).collect(), boxes.len());
+            let tree = BoxTree::new(axes.iter().map(Vec::as_slice).collect(), boxes.len());
             let point: Vec<f64> = point.into_iter().map(f64::from).collect();
             let mut found = Vec::new();
-            tree.holding(&point, |number| found.push(number));
+            tree.query_point(&point, |number| found.push(number));
             found.sort_unstable();
             let expected: Vec<u32> = (0..boxes.len() as u32)
                 .filter(|&number| (0..3).all(|axis| axes[axis][number as usize].0 <= point[axis] && point[axis] <= axes[axis][number as usize].1))
@@ -193,7 +193,7 @@ mod tests {
         let none = [(f64::INFINITY, f64::NEG_INFINITY)];
         let found = |ends: &[(f64, f64)], at: f64| {
             let mut found = 0;
-            Boxes::new(vec![ends], 1).holding(&[at], |_| found += 1);
+            BoxTree::new(vec![ends], 1).query_point(&[at], |_| found += 1);
             found
         };
         assert_eq!((found(&all, f64::NEG_INFINITY), found(&none, 3.0), found(&all, f64::NAN)), (1, 0, 0));

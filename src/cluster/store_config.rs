@@ -17,12 +17,12 @@ use datafusion::prelude::SessionConfig;
 
 use super::codec::ClusterCodec;
 use crate::error::{Error, Result};
-use crate::release::Place;
+use crate::release::StoreLocation;
 use crate::storage::{Stores, local_path};
 
 /// The places of a job, as a setting.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Places {
+pub(super) struct StoreConfigs {
     /// As JSON.
     text: String,
 }
@@ -30,11 +30,11 @@ pub(super) struct Places {
 /// The name of the setting.
 const KEY: &str = "places";
 
-impl ConfigExtension for Places {
+impl ConfigExtension for StoreConfigs {
     const PREFIX: &'static str = "throng";
 }
 
-impl ExtensionOptions for Places {
+impl ExtensionOptions for StoreConfigs {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -61,15 +61,16 @@ impl ExtensionOptions for Places {
     }
 }
 
-impl Places {
+impl StoreConfigs {
     /// The places of a job. Local ones need no options.
-    pub(super) fn new(places: &[Place]) -> Result<Self> {
-        let far: Vec<&Place> = places.iter().filter(|place| local_path(Path::new(""), &place.url).is_none()).collect();
+    pub(super) fn new(places: &[StoreLocation]) -> Result<Self> {
+        let far: Vec<&StoreLocation> =
+            places.iter().filter(|place| local_path(Path::new(""), &place.url).is_none()).collect();
         let text = serde_json::to_string(&far).map_err(|error| Error::internal(error.to_string()))?;
         Ok(Self { text })
     }
 
-    fn list(&self) -> Result<Vec<Place>> {
+    fn list(&self) -> Result<Vec<StoreLocation>> {
         if self.text.is_empty() {
             return Ok(Vec::new());
         }
@@ -85,7 +86,7 @@ pub(super) fn settings() -> SessionConfig {
         .with_ballista_grpc_client_max_message_size(super::MAX_MESSAGE_BYTES);
     // Text as one machine reads it. Ballista would have it copied value by value; its shuffle can send views, too.
     config.options_mut().execution.parquet.schema_force_view_types = true;
-    config.options_mut().extensions.insert(Places::default());
+    config.options_mut().extensions.insert(StoreConfigs::default());
     config
 }
 
@@ -109,7 +110,7 @@ pub(super) fn session(config: SessionConfig) -> DataFusionResult<SessionState> {
 
 /// Makes the stores of a job known.
 fn reach(config: &SessionConfig, runtime: &RuntimeEnv) -> Result<()> {
-    let places = config.options().extensions.get::<Places>().map(Places::list).transpose()?;
+    let places = config.options().extensions.get::<StoreConfigs>().map(StoreConfigs::list).transpose()?;
     for place in places.unwrap_or_default() {
         let location = Stores::default().open(Path::new("/"), &place.url, &place.options)?;
         runtime.register_object_store(&location.root, location.store);

@@ -1,4 +1,4 @@
-//! Everything that is decided before pass 2: coders, cells, method and rules, made from a treatment and its survey.
+//! Everything that is decided before pass 2: coders, cells, method and rules, made from a bound policy and its survey.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +9,9 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::labels::Labels;
 use super::memory::cell_rows;
+use crate::binding::BoundPolicy;
 use crate::dependency::Dependencies;
-use crate::encode::Coder;
+use crate::encode::ColumnEncoder;
 use crate::error::{Error, Result};
 use crate::faults::Fault;
 use crate::grouping::Method;
@@ -24,18 +25,17 @@ use crate::privacy::inference::HiddenFromReaders;
 use crate::privacy::{Rules, within};
 use crate::secret::Purpose;
 use crate::survey::{Survey, method, rules, survey};
-use crate::treatment::Treatment;
 
 /// What every partition of pass 2 works by. Immutable.
-pub struct Blueprint {
+pub struct AnonymizeParams {
     /// What happens to every column.
-    pub treatment: Arc<Treatment>,
+    pub bound_policy: Arc<BoundPolicy>,
     /// What the table looks like.
     pub survey: Survey,
     /// What the exchange knows the cells by.
     pub(crate) labels: Labels,
     /// One coder per quasi-identifier.
-    pub coders: Vec<Coder>,
+    pub coders: Vec<ColumnEncoder>,
     /// The axes of the coders.
     pub axes: Arc<[Axis]>,
     /// How rows are grouped.
@@ -55,22 +55,22 @@ pub struct Blueprint {
 }
 
 /// Without the coders: they hold values of the input, and plans are logged in their debug form.
-impl fmt::Debug for Blueprint {
+impl fmt::Debug for AnonymizeParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut form = f.debug_struct("Blueprint");
-        form.field("treatment", &self.treatment.summary()).field("survey", &self.survey).finish_non_exhaustive()
+        let mut form = f.debug_struct("AnonymizeParams");
+        form.field("bound_policy", &self.bound_policy.summary()).field("survey", &self.survey).finish_non_exhaustive()
     }
 }
 
-impl Blueprint {
+impl AnonymizeParams {
     /// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns, for a query: one
     /// that sees its rows go by and cannot take them back.
     pub(crate) async fn survey(
         plan: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
-        treatment: Arc<Treatment>,
+        bound_policy: Arc<BoundPolicy>,
     ) -> Result<Self> {
-        let inference = treatment.policy.privacy.inference;
+        let inference = bound_policy.policy.privacy.inference;
         if inference != Inference::Warn {
             return Err(Error::privacy(format!(
                 "privacy.inference = \"{}\" needs a look at the whole release, which a query does not get; run the job \
@@ -82,36 +82,36 @@ impl Blueprint {
             MemoryLimit::Finite(limit) => Some(limit),
             _ => None,
         };
-        let cell_rows = cell_rows(&treatment.input, limit);
-        let survey = survey(plan, context, Arc::clone(&treatment), cell_rows).await?;
-        Self::new(treatment, survey)
+        let cell_rows = cell_rows(&bound_policy.input, limit);
+        let survey = survey(plan, context, Arc::clone(&bound_policy), cell_rows).await?;
+        Self::new(bound_policy, survey)
     }
 
-    /// Lays a survey over a treatment.
-    pub(crate) fn new(treatment: Arc<Treatment>, survey: Survey) -> Result<Self> {
-        let coders = treatment
+    /// Lays a survey over a bound policy.
+    pub(crate) fn new(bound_policy: Arc<BoundPolicy>, survey: Survey) -> Result<Self> {
+        let coders = bound_policy
             .quasi
             .iter()
             .zip(&survey.facts)
-            .map(|(column, facts)| Coder::new(column, facts))
+            .map(|(column, facts)| ColumnEncoder::new(column, facts))
             .collect::<Result<Vec<_>>>()?;
         let axes: Arc<[Axis]> = coders.iter().map(|coder| coder.axis().clone()).collect();
-        let laid = treatment.dependencies();
+        let laid = bound_policy.dependencies();
         let mut frequencies = survey.frequencies.clone();
         frequencies.resize(coders.len(), Vec::new());
         let dependencies = Arc::new(Dependencies::new(laid.list, &frequencies));
         let plain = laid.plain.into_iter().map(|(index, _)| index).collect();
-        let slices = treatment.slices(&survey.slices);
-        let method = method(&treatment, &survey.tuned, &dependencies, &slices);
+        let slices = bound_policy.slices(&survey.slices);
+        let method = method(&bound_policy, &survey.tuned, &dependencies, &slices);
         if let Some(reason) = method.too_much(&axes) {
             return Err(Error::job(format!("method.name: `{}` gives up: {reason}", method.name())));
         }
-        let rules = rules(&treatment, &slices);
-        let presence = presence_rule(&treatment.policy.privacy).filter(|_| treatment.form() == Form::Combined);
+        let rules = rules(&bound_policy, &slices);
+        let presence = presence_rule(&bound_policy.policy.privacy).filter(|_| bound_policy.form() == Form::Combined);
         let combined = presence.map(|rule| Raising::new(rule.bounds));
-        let asked = treatment.policy.measures.queries();
+        let asked = bound_policy.policy.measures.queries();
         // Nobody asks the usual queries of a form that publishes values as they are.
-        let queries = if treatment.policy.measures.queries.is_some() || treatment.form() == Form::Generalise {
+        let queries = if bound_policy.policy.measures.queries.is_some() || bound_policy.form() == Form::Generalise {
             let demand = Demand {
                 queries: asked.count as usize,
                 dimensions: asked.dimensions as usize,
@@ -122,9 +122,9 @@ impl Blueprint {
         } else {
             Vec::new()
         };
-        let labels = Labels::new(survey.tree.cells(), &mut treatment.key.rng(Purpose::CellOrder, 0))?;
+        let labels = Labels::new(survey.tree.cells(), &mut bound_policy.key.rng(Purpose::CellOrder, 0))?;
         Ok(Self {
-            treatment,
+            bound_policy,
             survey,
             labels,
             coders,
@@ -144,7 +144,7 @@ impl Blueprint {
     pub(crate) fn rules_of(&self, cell: &Table) -> Rules {
         let mut rules = self.rules.clone();
         rules.k -= usize::from(Fault::SmallGroups.is_planted());
-        if self.treatment.policy.privacy.inference == Inference::Repair
+        if self.bound_policy.policy.privacy.inference == Inference::Repair
             && let Some(hidden) = HiddenFromReaders::new(&self.rules, cell, &self.dependencies.list)
         {
             rules.others.push(Arc::new(hidden));
@@ -154,8 +154,8 @@ impl Blueprint {
 
     /// No groups yet, with room for everything that is measured.
     pub fn measures(&self) -> Measures {
-        let policy = &self.treatment.policy;
-        let mut measures = Measures::new(self.axes.len(), self.treatment.sensitive.len());
+        let policy = &self.bound_policy.policy;
+        let mut measures = Measures::new(self.axes.len(), self.bound_policy.sensitive.len());
         let bounds = policy.privacy.range_diversity.iter().map(|rule| rule.p);
         let bound = policy.measures.unprotected.or(bounds.min_by(f64::total_cmp));
         measures.protection = measures.protection.bounded(bound);
@@ -166,10 +166,10 @@ impl Blueprint {
     }
 }
 
-impl Blueprint {
+impl AnonymizeParams {
     /// Whether even the number of rows of the source is a secret: among public rows, who is in the source is one.
     pub(crate) fn hides_counts(&self) -> bool {
-        self.treatment.member.is_some()
+        self.bound_policy.member.is_some()
     }
 
     /// Rows of the input, for whoever shows how far a run is; 0 where their number is a secret.
@@ -179,7 +179,7 @@ impl Blueprint {
 
     /// Refuses a result that loses more in a group, or has suppressed more rows, than the policy allows.
     pub(crate) fn refuse(&self, measures: &Measures) -> Result<()> {
-        if let (Some(bound), Some(worst)) = (self.treatment.policy.privacy.max_loss, measures.loss.wgu())
+        if let (Some(bound), Some(worst)) = (self.bound_policy.policy.privacy.max_loss, measures.loss.wgu())
             && !within(worst, bound)
             && !Fault::AnyLoss.is_planted()
             && !Fault::LeftOverGroup.is_planted()
@@ -192,7 +192,7 @@ impl Blueprint {
         let suppressed = measures.loss.suppressed();
         let rows = suppressed + measures.loss.rows();
         let share = suppressed as f64 / rows.max(1) as f64;
-        let allowed = self.treatment.policy.privacy.max_suppression;
+        let allowed = self.bound_policy.policy.privacy.max_suppression;
         if rows == 0 || measures.loss.rows() > 0 && share <= allowed {
             return Ok(());
         }
@@ -203,7 +203,7 @@ impl Blueprint {
             )));
         }
         let others = self.rules.others.iter().map(|rule| rule.name());
-        let people = if self.treatment.person.is_some() { " people" } else { "" };
+        let people = if self.bound_policy.person.is_some() { " people" } else { "" };
         let rules: Vec<String> = others.chain([format!("k = {}{people}", self.rules.k)]).collect();
         let (dropped, homeless) = (self.survey.dropped, suppressed.saturating_sub(self.survey.dropped));
         let percent = |rows_of: u64| rows_of as f64 * 100.0 / rows as f64;

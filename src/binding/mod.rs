@@ -1,12 +1,12 @@
 //! What happens to every column of a given table: the policy laid over a schema.
 //!
-//! A [`Treatment`] is a [`Policy`] resolved against the schema of rows whose identifiers have been replaced, with the
+//! A [`BoundPolicy`] is a [`Policy`] resolved against the schema of rows whose identifiers have been replaced, with the
 //! schema that will be published. Only this crate makes one, after it has replaced them.
 
 mod dependencies;
 mod slices;
 
-pub use dependencies::Laid;
+pub use dependencies::BoundDependencies;
 
 use std::sync::Arc;
 
@@ -16,9 +16,11 @@ use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
 use crate::policy::Policy;
 use crate::policy::check;
-use crate::policy::identifier::Treat;
+use crate::policy::identifier::IdentifierAction;
 use crate::policy::method::{COUNT, GROUP};
-use crate::policy::model::{Column, Constant, Form, HierarchySpec, Listed, Nulls, Publish, Ranges, Role, Unknown};
+use crate::policy::model::{
+    Column, ConfiguredRule, Constant, Form, HierarchySpec, Nulls, Publish, Ranges, Role, Unknown,
+};
 use crate::privacy::{Rule, Setting};
 use crate::secret::RunKey;
 
@@ -66,7 +68,7 @@ pub fn is_time(data_type: &DataType) -> bool {
 
 impl QuasiColumn {
     /// Whether values are coded by their position on a line (rather than as words or leaves).
-    pub fn on_a_line(&self) -> bool {
+    pub fn is_ordinal(&self) -> bool {
         match self.hierarchy.as_deref() {
             _ if self.quantiles.is_some() => true,
             None => is_number(&self.data_type) || is_time(&self.data_type),
@@ -97,7 +99,7 @@ pub struct SensitiveColumn {
 
 /// A policy laid over an input schema.
 #[derive(Debug, Clone)]
-pub struct Treatment {
+pub struct BoundPolicy {
     /// The policy.
     pub(crate) policy: Arc<Policy>,
     /// Schema of the input.
@@ -121,19 +123,19 @@ pub struct Treatment {
 /// Name of the column that tells rows of the source (true) from rows of the public table (false). It is never published.
 pub const MEMBER_COLUMN: &str = "__throng_member";
 
-impl Treatment {
+impl BoundPolicy {
     /// Lays a policy without identifiers over the columns of a source; all problems are reported together.
     #[cfg(test)]
     pub(crate) fn new(policy: Arc<Policy>, input: SchemaRef) -> Result<Self> {
         Self::refuse(&policy, &input)?;
         let key = policy.new_run_key()?;
-        let treatment = Self::resolve(policy, input, key)?;
-        treatment.refuse_alone()?;
-        Ok(treatment)
+        let bound_policy = Self::resolve(policy, input, key)?;
+        bound_policy.ensure_public_rows_present()?;
+        Ok(bound_policy)
     }
 
     /// Refuses rows that come without the public ones among which the policy wants them hidden.
-    pub(crate) fn refuse_alone(&self) -> Result<()> {
+    pub(crate) fn ensure_public_rows_present(&self) -> Result<()> {
         if self.policy.privacy.presence.is_none() || self.member.is_some() {
             return Ok(());
         }
@@ -160,7 +162,7 @@ impl Treatment {
     /// Lays a policy over a schema that has passed the check before, and has since had its identifiers replaced and may
     /// have lost columns that are not published. The key is that of the run, however often its policy is laid over a schema.
     pub(crate) fn resolve(policy: Arc<Policy>, input: SchemaRef, key: RunKey) -> Result<Self> {
-        let mut treatment = Self {
+        let mut bound_policy = Self {
             output: Arc::clone(&input),
             roles: Vec::with_capacity(input.fields().len()),
             quasi: Vec::new(),
@@ -174,49 +176,49 @@ impl Treatment {
         let mut published: Vec<Field> = Vec::new();
         for (index, field) in input.fields().iter().enumerate() {
             if field.name() == MEMBER_COLUMN {
-                treatment.member = Some(index);
-                treatment.roles.push(Role::Identifier);
+                bound_policy.member = Some(index);
+                bound_policy.roles.push(Role::Identifier);
                 continue;
             }
-            let column = treatment.column(field.name())?;
+            let column = bound_policy.column(field.name())?;
             // An identifier that has been replaced is kept as it is now.
-            let replaced = column.treat().is_some_and(|treat| *treat != Treat::Drop);
+            let replaced = column.treat().is_some_and(|treat| *treat != IdentifierAction::Drop);
             let role = if replaced { Role::Kept } else { column.role };
-            treatment.roles.push(role);
+            bound_policy.roles.push(role);
             match role {
                 Role::Identifier => {}
                 Role::Kept => published.push(field.as_ref().clone()),
                 Role::Sensitive => {
                     published.push(field.as_ref().clone());
-                    let sensitive = treatment.sensitive_column(index, field, &column);
-                    treatment.sensitive.push(sensitive);
+                    let sensitive = bound_policy.sensitive_column(index, field, &column);
+                    bound_policy.sensitive.push(sensitive);
                 }
                 Role::Quasi => {
-                    let quasi = treatment.quasi_column(index, field, &column);
+                    let quasi = bound_policy.quasi_column(index, field, &column);
                     published.extend(published_fields(&quasi));
-                    treatment.quasi.push(quasi);
+                    bound_policy.quasi.push(quasi);
                 }
             }
         }
-        if treatment.form().is_numbered() {
+        if bound_policy.form().is_numbered() {
             let taken = |name: &&str| published.iter().any(|field| field.name() == name);
-            let added = [GROUP, COUNT].into_iter().filter(|name| *name == GROUP || treatment.form().is_two_tables());
+            let added = [GROUP, COUNT].into_iter().filter(|name| *name == GROUP || bound_policy.form().is_two_tables());
             if let Some(name) = added.into_iter().find(|name| taken(name)) {
                 return Err(Error::job(format!(
                     "columns.{name}: the form `{}` adds a column of this name, but the source has one; rename it in the \
                      source",
-                    treatment.form().as_str()
+                    bound_policy.form().as_str()
                 )));
             }
-            published = treatment.numbered_fields(published);
+            published = bound_policy.numbered_fields(published);
         }
-        treatment.output = Arc::new(Schema::new(published));
-        if let Some(person) = &treatment.policy.privacy.person {
+        bound_policy.output = Arc::new(Schema::new(published));
+        if let Some(person) = &bound_policy.policy.privacy.person {
             // Without it, people could not be counted and k would silently count rows.
             let index = input.index_of(person).map_err(|_| Error::job(format!("there is no column `{person}`")))?;
-            treatment.person = Some(index);
+            bound_policy.person = Some(index);
         }
-        Ok(treatment)
+        Ok(bound_policy)
     }
 
     /// How groups are published.
@@ -253,7 +255,7 @@ impl Treatment {
     }
 
     /// The rules about sensitive columns as they are asked: of groups while they are built, or of what is published.
-    pub fn rules(&self, building: bool) -> Vec<Listed> {
+    pub fn rules(&self, building: bool) -> Vec<ConfiguredRule> {
         let reserve = building && self.policy.privacy.max_suppression > 0.0;
         let rules = self.policy.privacy.rules().into_iter();
         let ready = rules.map(|listed| {
@@ -261,7 +263,7 @@ impl Treatment {
                 Some(Hierarchy::Levels(levels)) => Some(levels),
                 _ => None,
             };
-            Listed { rule: listed.rule.ready(&Setting { levels, reserve }), ..listed }
+            ConfiguredRule { rule: listed.rule.ready(&Setting { levels, reserve }), ..listed }
         });
         ready.collect()
     }
@@ -335,7 +337,7 @@ fn plain(data_type: &DataType) -> DataType {
     }
 }
 
-impl Treatment {
+impl BoundPolicy {
     /// One line for plans: rules, method and columns by role.
     pub fn summary(&self) -> String {
         let names = |names: Vec<&str>| names.join(", ");
@@ -368,15 +370,15 @@ impl Treatment {
         }
         text += &format!(", quasi=[{}]", names(self.quasi.iter().map(|column| column.name.as_str()).collect()));
         text += &format!(", sensitive=[{}]", names(self.sensitive.iter().map(|column| column.name.as_str()).collect()));
-        for (treatment, wanted) in [("pseudonym", true), ("constant", false)] {
+        for (action, wanted) in [("pseudonym", true), ("constant", false)] {
             let treated = self.policy.columns.iter().filter(|(_, column)| match column.treat() {
-                Some(Treat::Pseudonym(_)) => wanted,
-                Some(Treat::Constant(_)) => !wanted,
+                Some(IdentifierAction::Pseudonym(_)) => wanted,
+                Some(IdentifierAction::Constant(_)) => !wanted,
                 _ => false,
             });
             let treated: Vec<&str> = treated.map(|(name, _)| name.as_str()).collect();
             if !treated.is_empty() {
-                text += &format!(", {treatment}=[{}]", names(treated));
+                text += &format!(", {action}=[{}]", names(treated));
             }
         }
         text

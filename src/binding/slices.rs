@@ -1,6 +1,6 @@
 //! Which columns of a table stay together when values change places.
 
-use super::Treatment;
+use super::BoundPolicy;
 use crate::permutation::Slices;
 use crate::policy::model::{Form, Role};
 use crate::policy::slices::SliceSpec;
@@ -8,7 +8,7 @@ use crate::policy::slices::SliceSpec;
 /// Slices when the job does not say how many.
 const DEFAULT_SLICES: usize = 2;
 
-impl Treatment {
+impl BoundPolicy {
     /// Names of the quasi-identifiers in the source.
     pub(crate) fn quasi_names(&self) -> Vec<String> {
         self.quasi.iter().map(|quasi| quasi.name.clone()).collect()

@@ -1,20 +1,20 @@
 //! The dependencies of a policy, laid over the columns of a table.
 
-use super::Treatment;
+use super::BoundPolicy;
 use crate::model::{self, Attribute};
 
 /// Dependencies laid over a table.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Laid {
+pub struct BoundDependencies {
     /// The dependencies, by axis and by place in `plain`.
     pub list: Vec<model::Dependency>,
     /// Columns that are published as they are and that a dependency names: place in the input, and name.
     pub plain: Vec<(usize, String)>,
 }
 
-impl Treatment {
+impl BoundPolicy {
     /// The dependencies of the policy, laid over the columns of the input.
-    pub fn dependencies(&self) -> Laid {
+    pub fn dependencies(&self) -> BoundDependencies {
         let mut plain: Vec<(usize, String)> = Vec::new();
         let mut attribute = |name: &String| {
             if let Some(axis) = self.quasi.iter().position(|quasi| quasi.name == *name) {
@@ -34,6 +34,6 @@ impl Treatment {
             let to = dependency.to.iter().filter_map(&mut attribute).collect();
             list.push(model::Dependency { from, to });
         }
-        Laid { list, plain }
+        BoundDependencies { list, plain }
     }
 }
