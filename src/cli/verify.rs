@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{JobArguments, Limits, print, print_json};
+use crate::arguments::{JobArguments, Limits};
 use crate::error::Result;
 use crate::release::{ReleaseCheck, Run, RunOptions, find_release, verify_release};
 use crate::telemetry::progress::waiting;
+use crate::terminal::{print, print_json};
 use crate::verify::Finding;
 
 /// Check a release: class sizes and all rules from the published files, file by file against the manifest, and row by
@@ -29,7 +30,7 @@ pub struct Arguments {
     json: bool,
     #[cfg(feature = "cluster")]
     #[command(flatten)]
-    cluster: super::cluster::ClusterArguments,
+    cluster: crate::arguments::ClusterArguments,
     #[command(flatten)]
     limits: Limits,
 }

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use datafusion::parquet::arrow::ARROW_SCHEMA_META_KEY;
 use serde_json::Value;
 
-use super::manifest::{ClassCounts, Manifest, OutputFile, round_figures};
 use crate::binding::{BoundPolicy, MEMBER_COLUMN};
 use crate::error::{Error, Result};
+use crate::ledger::manifest::{ClassCounts, Manifest, OutputFile, round_figures};
 use crate::measure::Classes;
 use crate::permutation::Slices;
 use crate::policy::{GROUP, QIT, Role, ST};

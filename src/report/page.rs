@@ -7,7 +7,7 @@ use super::population::population;
 use super::series::series;
 use super::text::{count, escape, number, optional, share};
 use super::{ColumnReport, Report};
-use crate::release::Manifest;
+use crate::ledger::Manifest;
 
 const STYLE: &str = include_str!("style.css");
 
