@@ -73,7 +73,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
             "k": classes.smallest().unwrap_or(0),
             "people": people,
             "attained": attained,
-            "rules": if is_job { manifest.verification.rules.clone() } else { vec![format!("k = {}", manifest.k)] },
+            "rules": if is_job { manifest.verification.rule_names() } else { vec![format!("k = {}", manifest.k)] },
             "against_source": is_job,
             "findings": broken,
         }))?;
@@ -82,7 +82,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     if quiet || arguments.json {
         return Ok(());
     }
-    let checked = if is_job { manifest.verification.rules.join(", ") } else { format!("k = {}", manifest.k) };
+    let checked = if is_job { manifest.verification.rule_names().join(", ") } else { format!("k = {}", manifest.k) };
     print(&format!(
         "run `{}` holds: {} rows in classes of {} or more ({} in all); checked {checked}, every file by its checksum{}",
         manifest.run,

@@ -141,7 +141,7 @@ fn rules(report: &Report) -> String {
         let margin = margin(rule, report);
         rows += &format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"yes\">✓ held</td></tr>",
-            escape(rule),
+            escape(&rule.to_string()),
             escape(&margin)
         );
     }

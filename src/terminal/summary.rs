@@ -76,7 +76,7 @@ pub(crate) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
         text += &format!("found from a sample: {}\n", tuned.join(", "));
     }
     text += &earlier_releases(manifest);
-    text += &format!("verified: {}\n", manifest.verification.rules.join(", "));
+    text += &format!("verified: {}\n", manifest.verification.rule_names().join(", "));
     text += &format!("release:  run {} in {}/{}\n", manifest.run, sink.trim_end_matches('/'), manifest.data);
     if !times.is_empty() {
         let laps: Vec<String> =
