@@ -69,6 +69,8 @@
 //! | `cli` | the `throng` command |
 //! | `otel` | OpenTelemetry export for the command |
 
+#[cfg(feature = "cli")]
+mod arguments;
 pub mod audit;
 pub mod binding;
 #[cfg(feature = "cli")]
@@ -81,6 +83,7 @@ pub mod error;
 pub mod explore;
 pub mod generate;
 pub mod guide;
+pub mod ledger;
 pub mod operator;
 mod plan;
 pub mod policy;
@@ -94,6 +97,8 @@ pub mod storage;
 pub mod survey;
 #[cfg(feature = "cli")]
 pub mod telemetry;
+#[cfg(feature = "cli")]
+mod terminal;
 pub mod verify;
 pub mod write;
 
