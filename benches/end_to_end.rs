@@ -94,7 +94,7 @@ async fn sorted_copy(session: &SessionOptions, data: &Path, copy: &Path) {
 
 async fn anonymise(session: &SessionOptions, data: &Path, sink: &Path, method: &str) -> Option<f64> {
     let method = match method {
-        "fast" | "balanced" | "thorough" | "best" => format!("method.effort = \"{method}\"\n"),
+        "fast" | "balanced" | "thorough" | "best" => format!("method.auto.effort = \"{method}\"\n"),
         name => format!("method.name = \"{name}\"\n"),
     };
     let options = RunOptions { session: session.clone(), ..RunOptions::default() };

@@ -87,7 +87,7 @@ fn main() {
             std::fs::remove_dir_all(&sink).ok();
             forget_peak();
             let (manifest, cpu, wall) =
-                timed(|| runtime.block_on(release(text, &pipelines, source, &sink, &[("method.effort", effort)])));
+                timed(|| runtime.block_on(release(text, &pipelines, source, &sink, &[("method.auto.effort", effort)])));
             let peak = peak_memory();
             let files: Vec<PathBuf> = manifest.files.iter().map(|file| sink.join(&file.path)).collect();
             let found = Losses::of(rows, &read(&files));

@@ -28,6 +28,8 @@
 //!
 //! [method]
 //! name = "auto"
+//!
+//! [method.auto]                       # options of a method stand in the table of its name
 //! effort = "balanced"
 //! ```
 //!

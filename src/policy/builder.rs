@@ -13,7 +13,7 @@ use super::method::{Form, MethodName, MethodSpec};
 use super::model::{CalendarUnit, Column, Defaults, HierarchySpec, Nulls, Privacy, Publish, Role, Side};
 use super::privacy::PrivacyRule;
 use super::{IdentifierAction, forms};
-use crate::auto::Effort;
+use crate::auto::{self, Effort};
 use crate::error::{Error, Result};
 use crate::grouping::options::{Kind, Value};
 use crate::hierarchy::InlineTree;
@@ -244,9 +244,7 @@ impl MethodSpec {
     /// `auto` at an effort.
     pub fn auto(effort: Effort) -> Self {
         let mut spec = Self::default();
-        if let Some(key) = methods::keys().into_iter().find(|key| key.name == "effort") {
-            spec.options.set(key, Value::Text(effort.name().to_owned()));
-        }
+        spec.options_mut().set(&auto::EFFORT, Value::Text(effort.name().to_owned()));
         spec
     }
 
@@ -284,9 +282,9 @@ impl MethodSpec {
             (Kind::Word(words), Value::Text(word)) if words.iter().any(|(known, _)| *known == word) => {
                 Value::Text(word)
             }
-            (kind, _) => return Err(Error::job(format!("method.{name} takes {}", kind.expected()))),
+            (kind, _) => return Err(Error::job(format!("method.{}.{name} takes {}", entry.name, kind.expected()))),
         };
-        self.options.set(key, value);
+        self.options_mut().set(key, value);
         Ok(self)
     }
 
@@ -347,7 +345,7 @@ mod tests {
                        defaults = { role = \"kept\", nulls = \"drop\" }\n[columns]\nname.role = \"identifier\"\n\
                        age = { role = \"quasi\", hierarchy.widths = [5, 10], priority = 2 }\n\
                        day = { role = \"quasi\", hierarchy.calendar = [\"month\", \"year\"] }\nill.role = \"sensitive\"\n\
-                       [method]\nname = \"toc\"\ndelta = 0.25\ns = 40\nseed = 7\n";
+                       [method]\nname = \"toc\"\nseed = 7\ntoc = { delta = 0.25, s = 40 }\n";
         let written = Policy::from_table(toml::from_str(written).unwrap(), Path::new(".")).unwrap();
         let method = MethodSpec::named("toc").unwrap().with_option("delta", 0.25).unwrap();
         let method = method.with_option("s", 40_u32).unwrap().with_seed(7);

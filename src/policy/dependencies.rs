@@ -184,12 +184,13 @@ mod tests {
 
     #[test]
     fn methods_and_inference_need_dependencies() {
-        let found =
-            errors("privacy = { k = 5, inference = \"reject\" }\nmethod = { name = \"k-assemble\", seeds = 0 }\n");
+        let found = errors(
+            "privacy = { k = 5, inference = \"reject\" }\nmethod = { name = \"k-assemble\", k-assemble.seeds = 0 }\n",
+        );
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found[0].starts_with("dependencies: is missing: method `k-assemble` preserves dependencies"));
         assert!(found[1].starts_with("privacy.inference: is about dependencies"));
-        assert!(found[2].starts_with("method.seeds: must be at least 1"));
+        assert!(found[2].starts_with("method.k-assemble.seeds: must be at least 1"));
     }
 
     #[test]

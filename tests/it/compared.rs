@@ -27,7 +27,7 @@ fn census(night: usize) -> RecordBatch {
     concat_batches(&schema(), &parts).unwrap()
 }
 
-const POLICY: &str = "privacy = { k = 5, l-diversity = { column = \"diagnosis\", l = 3 } }\nmethod.effort = \"fast\"\n\
+const POLICY: &str = "privacy = { k = 5, l-diversity = { column = \"diagnosis\", l = 3 } }\nmethod.auto.effort = \"fast\"\n\
                       defaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\nhousehold_size.role = \"quasi\"\n\
                       diagnosis.role = \"sensitive\"\n";
 

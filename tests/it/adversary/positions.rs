@@ -51,9 +51,9 @@ fn people(rows: usize, rng: &mut fastrand::Rng) -> RecordBatch {
 
 fn policy(method: &str, form: &str, seed: u64) -> String {
     let more = match method {
-        "toc" => "delta = 0.4\ns = 40\n",
-        "upc" => "s = 40\n",
-        "density-cm" => "class = \"ill\"\n",
+        "toc" => "toc = { delta = 0.4, s = 40 }\n",
+        "upc" => "upc.s = 40\n",
+        "density-cm" => "density-cm.class = \"ill\"\n",
         _ => "",
     };
     // A sensitive value beside quasi-identifiers would be told by them.
