@@ -10,8 +10,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use support::timed;
-use throng::policy::Job;
-use throng::release::{Manifest, Outcome, Run, RunOptions};
+use throng::{Job, Manifest, Outcome, Run, RunOptions};
 
 /// Keys of the job file and their values.
 type Settings = &'static [(&'static str, &'static str)];

@@ -35,8 +35,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use support::{forget_peak, peak_memory, timed};
-use throng::policy::Job;
-use throng::release::{Manifest, Outcome, Run, RunOptions};
+use throng::{Job, Manifest, Outcome, Run, RunOptions};
 
 /// The quasi-identifiers of Adult; the first is a number.
 const QUASI: [&str; 8] =
@@ -64,7 +63,7 @@ const ON_SCALED: [(usize, &str, &str, &str, &str); 4] = [
 const EFFORTS: [&str; 4] = ["fast", "balanced", "thorough", "best"];
 
 fn main() {
-    throng::telemetry::allocator::set_up();
+    throng::internals::set_up();
     let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let sizes: Vec<usize> = arguments.map(|rows| rows.parse().expect("ROWS are numbers")).collect();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

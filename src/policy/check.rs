@@ -23,6 +23,17 @@ const SCHEMES: [&str; 9] = ["file", "s3", "s3a", "gs", "az", "azure", "abfs", "a
 
 /// Finds everything wrong with a job that shows without reading data, and what is worth knowing about it. `base` is
 /// the folder of the job file.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use throng::{Job, check};
+///
+/// let text = "version = 1\nsource.url = \"in\"\nsink.url = \"out\"\nprivacy.k = 1\ncolumns.age.role = \"quasi\"\n";
+/// let problems = check(&Job::parse(text, Path::new("job.toml"))?, Path::new("."));
+/// assert!(problems.iter().any(|problem| problem.is_error() && problem.key == "privacy.k"));
+/// # Ok::<(), throng::JobError>(())
+/// ```
 pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
     if job.version != VERSION {

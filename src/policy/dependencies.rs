@@ -13,6 +13,20 @@ use crate::error::Problem;
 use crate::error::problem::nearest;
 
 /// A functional dependency: rows with equal values in `from` have equal values in `to`. Null is a value of its own.
+///
+/// ```
+/// use throng::rules::{Dependency, Inference};
+/// use throng::{Column, Policy};
+///
+/// let county = Dependency { from: vec!["postcode".into()], to: vec!["county".into()], tolerance: 0.001 };
+/// let policy = Policy::builder(5)
+///     .columns(["postcode", "county"], Column::quasi())
+///     .dependency(county)
+///     .inference(Inference::Reject)
+///     .build()?;
+/// # drop(policy);
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Dependency {
@@ -33,7 +47,7 @@ fn is_zero(share: &f64) -> bool {
 
 impl Dependency {
     /// `a, b -> c`: for messages and the manifest.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{} -> {}", self.from.join(", "), self.to.join(", "))
     }
 }
@@ -55,7 +69,7 @@ pub enum Inference {
 
 impl Inference {
     /// The name as it is written in the job file.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Warn => "warn",
             Self::Reject => "reject",

@@ -14,7 +14,11 @@ impl Job {
     /// `hierarchies` holds the contents of each file by its path as the job writes it (see
     /// [`hierarchy_files`](Self::hierarchy_files)), `keys` the fingerprint of each pseudonym's key by column: another key
     /// is another policy, wherever it is kept.
-    pub fn policy_hash(&self, hierarchies: &BTreeMap<String, String>, keys: &BTreeMap<String, String>) -> String {
+    pub(crate) fn policy_hash(
+        &self,
+        hierarchies: &BTreeMap<String, String>,
+        keys: &BTreeMap<String, String>,
+    ) -> String {
         let mut columns = json!(self.columns);
         for (name, column) in &self.columns {
             if let Some(HierarchySpec::File(path)) = &column.hierarchy {

@@ -29,21 +29,32 @@ use crate::privacy::range_diversity::RangeDiversity;
 use crate::secret::RunKey;
 
 /// How rows are grouped.
+///
+/// ```
+/// use throng::{Effort, Form, MethodSpec};
+///
+/// let quick = MethodSpec::auto(Effort::Fast);
+/// let uniform = MethodSpec::named("full-domain")?; // one level for all values of a column
+/// let tables = MethodSpec::named("anatomy")?.with_seed(7);
+/// assert_eq!((quick.name(), uniform.name(), tables.name()), ("auto", "full-domain", "anatomy"));
+/// assert!(MethodSpec::named("mondrain").unwrap_err().to_string().contains("mondrian"));
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MethodSpec {
     /// The grouping method.
-    pub name: MethodName,
+    pub(crate) name: MethodName,
     /// Environment variable that holds the key of every random choice: same rows, policy and key, same release. Drawn
     /// anew for every run when neither it nor a seed is given.
-    pub key_env: Option<String>,
+    pub(crate) key_env: Option<String>,
     /// Seed of every random choice, for tests and experiments: whoever knows it can re-enact the run.
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// How groups are published; as is usual for the method when absent.
-    pub form: Option<Form>,
+    pub(crate) form: Option<Form>,
     /// Which columns stay together in the form `slice`.
-    pub slices: Option<SliceSpec>,
+    pub(crate) slices: Option<SliceSpec>,
     /// What is set of the options of each method, by the method's name.
-    pub options: BTreeMap<&'static str, Options>,
+    pub(crate) options: BTreeMap<&'static str, Options>,
 }
 
 impl MethodSpec {
@@ -93,7 +104,7 @@ impl MethodSpec {
     }
 
     /// How groups are published.
-    pub fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> Form {
         self.form.unwrap_or(match self.name.entry().form {
             methods::Form::Generalise => Form::Generalise,
             methods::Form::Anatomy => Form::Anatomy,
@@ -104,6 +115,14 @@ impl MethodSpec {
 }
 
 /// How groups are published.
+///
+/// ```
+/// use throng::columns::SliceSpec;
+/// use throng::{Form, MethodSpec};
+///
+/// let sliced = MethodSpec::default().with_form(Form::Slice).with_slices(SliceSpec::Count(3));
+/// # drop(sliced);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {

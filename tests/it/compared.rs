@@ -9,7 +9,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use serde_json::Value;
-use throng::generate::{Census, schema};
+use throng::internals::{Census, schema};
 
 use crate::support::{Desk, batch, released, texts, throng, write_parquet};
 use crate::tables::{ILLS, JOB, people, with, words};

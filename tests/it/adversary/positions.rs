@@ -10,9 +10,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array};
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use throng::operator::{AnonymizeExt, register};
-use throng::policy::{Job, Policy};
-use throng::release::{Run, RunOptions};
+use throng::{AnonymizeExt, Job, Policy, Run, RunOptions, register};
 use throng_core::methods::METHODS;
 
 use super::hash_order::hashes;
