@@ -24,10 +24,8 @@ use datafusion::arrow::compute::{concat_batches, take};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use support::{census, timed};
-use throng::encode::row_hashes;
-use throng::operator::{Anonymize, AnonymizeExt, AnonymizeParams, register};
-use throng::policy::Policy;
-use throng::recode::{Groups, publish};
+use throng::internals::{Anonymize, AnonymizeParams, Groups, publish, row_hashes};
+use throng::{AnonymizeExt, Policy, register};
 use throng_core::auto::{Auto, Effort};
 use throng_core::grouping::split::{Gain, Split, Widest, subspaces};
 use throng_core::grouping::{Method, settle};
@@ -38,7 +36,7 @@ use throng_core::privacy::Rules;
 const SUBSPACE: usize = 1000;
 
 fn main() {
-    throng::telemetry::allocator::set_up();
+    throng::internals::set_up();
     let rows = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let (params, batch) = runtime.block_on(open(rows));

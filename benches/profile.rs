@@ -12,13 +12,12 @@ use std::process::Command;
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use support::timed;
-use throng::explore::profile::profile;
-use throng::release::SessionOptions;
-use throng::source::Source;
-use throng::storage::Stores;
+use throng::SessionOptions;
+use throng::internals::{Source, profile};
+use throng::releases::Stores;
 
 fn main() {
-    throng::telemetry::allocator::set_up();
+    throng::internals::set_up();
     let rows = std::env::args().skip(1).find(|argument| argument != "--bench").unwrap_or("1000000".into());
     let folder = std::env::temp_dir().join("throng-bench");
     let data = folder.join(format!("census-{rows}"));

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use throng::policy::Job;
-use throng::release::{Manifest, Outcome, Phase, Run, RunOptions};
+use throng::releases::Phase;
+use throng::{Job, Manifest, Outcome, Run, RunOptions};
 
 /// The quasi-identifiers, and how each is written in a job.
 pub const QUASI: [&str; 8] = [

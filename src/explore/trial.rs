@@ -73,16 +73,12 @@ impl Setting {
     pub fn method_of(&self, job: &Job) -> MethodSpec {
         let mut method = job.method.clone();
         if method.name != self.method {
-            // Options of one method mean nothing to another.
-            method = MethodSpec {
-                name: self.method,
-                key_env: method.key_env.clone(),
-                seed: method.seed,
-                ..MethodSpec::default()
-            };
+            // The form is usual for one method and nothing to another; options stand in the table of each.
+            method = MethodSpec { name: self.method, form: None, slices: None, ..method };
         }
         if let Some(weight) = self.w_utility {
-            method.options = method.options.without(&toc::W_PROTECTION).with(&toc::W_UTILITY, Value::Number(weight));
+            let options = std::mem::take(method.options_mut());
+            *method.options_mut() = options.without(&toc::W_PROTECTION).with(&toc::W_UTILITY, Value::Number(weight));
         }
         method
     }

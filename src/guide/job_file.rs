@@ -28,6 +28,8 @@
 //!
 //! [method]
 //! name = "auto"
+//!
+//! [method.auto]                       # options of a method stand in the table of its name
 //! effort = "balanced"
 //! ```
 //!
@@ -131,3 +133,24 @@
 //! | `queries = { count, dimensions, selectivity, seed }` | relative error of COUNT queries, answered by DataFusion from the files of source and release; defaults to 24 queries over two columns |
 //! | `unprotected = 0.5` | share of rows whose range diversity exceeds this |
 //! | `population = 1000000` | estimated number of unique people in a population of that size (Pitman, Zayatz, SNB) |
+//!
+//! # The same from Rust
+//!
+//! A program needs no TOML: every part of a policy has a type, and the same checks are run.
+//!
+//! ```
+//! use throng::{Column, HierarchySpec, LDiversity, Policy};
+//!
+//! let policy = Policy::builder(10)
+//!     .rule(LDiversity::distinct("diagnosis", 3))
+//!     .max_suppression(0.01)
+//!     .column("name", Column::identifier())
+//!     .column("age", Column::quasi().with_priority(2.0))
+//!     .column("postcode", Column::quasi().with_hierarchy(HierarchySpec::mask_right()))
+//!     .column("diagnosis", Column::sensitive())
+//!     .column("tags", Column::kept())
+//!     .build()?;
+//! let job = policy.to_job("data/people.parquet", "out/people");
+//! # drop(job);
+//! # Ok::<(), throng::Error>(())
+//! ```

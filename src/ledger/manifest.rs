@@ -62,7 +62,18 @@ pub use crate::source::InputTable;
 pub const FORMAT: u32 = 2;
 
 /// What a release is.
+///
+/// ```
+/// use throng::Manifest;
+///
+/// # fn read(text: &str) -> serde_json::Result<()> {
+/// let manifest: Manifest = serde_json::from_str(text)?; // _manifest/<run id>.json
+/// println!("{} rows in {} files, GCP {:?}", manifest.rows, manifest.files.len(), manifest.scores.gcp);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Manifest {
     /// Version of this format.
     pub format: u32,
@@ -150,6 +161,7 @@ pub struct Manifest {
 
 /// How alike the cells are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CellRows {
     /// Rows of the smallest cell.
     pub smallest: u64,
@@ -289,6 +301,7 @@ fn round_figure(figure: f64) -> f64 {
 
 /// One file of the release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OutputFile {
     /// Path below the sink.
     pub path: String,
@@ -302,6 +315,7 @@ pub struct OutputFile {
 
 /// The scores of a release. Losses and disclosures are shares: 0 is best, 1 worst.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Scores {
     /// Global certainty penalty: mean loss of a published value.
     pub gcp: Option<f64>,
@@ -387,6 +401,7 @@ pub struct Scores {
 
 /// Relative errors of COUNT queries on the release.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct QueryScores {
     /// Queries with an answer above 0.
     pub count: usize,
@@ -416,6 +431,7 @@ impl From<QueryError> for QueryScores {
 
 /// What the verification counted in the written files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Verification {
     /// Rules that were checked and hold, `k` the first of them, and what is attained of each.
     #[serde(deserialize_with = "read_rules")]
@@ -447,6 +463,7 @@ impl Verification {
 
 /// Classes counted in people.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PeopleCounts {
     /// Number of people by class.
     pub classes: ClassCounts,
@@ -462,6 +479,7 @@ impl From<&People> for PeopleCounts {
 
 /// Sizes of the published classes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ClassCounts {
     /// Number of classes.
     pub count: u64,

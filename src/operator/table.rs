@@ -33,8 +33,7 @@ const TABLE_NAME: &str = "anonymize";
 /// use std::sync::Arc;
 ///
 /// use datafusion::prelude::SessionContext;
-/// use throng::policy::{Column, Policy};
-/// use throng::operator::AnonymizedTable;
+/// use throng::{AnonymizedTable, Column, Policy};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -92,7 +92,7 @@ pub enum OpenError {
 impl HierarchySpec {
     /// Opens and validates the hierarchy. `None` for quantiles, whose bounds come from the data (see
     /// [`Ladder::quantiles`]).
-    pub fn open(&self, base: &Path) -> Result<Option<Hierarchy>, OpenError> {
+    pub(crate) fn open(&self, base: &Path) -> Result<Option<Hierarchy>, OpenError> {
         self.open_with(|path| read(base, path))
     }
 
@@ -131,7 +131,7 @@ impl HierarchySpec {
 
 impl Job {
     /// Contents of all hierarchy files, by path as the job writes it.
-    pub fn hierarchy_files(&self, base: &Path) -> Result<BTreeMap<String, String>, OpenError> {
+    pub(crate) fn hierarchy_files(&self, base: &Path) -> Result<BTreeMap<String, String>, OpenError> {
         let mut files = BTreeMap::new();
         for column in self.columns.values() {
             if let Some(HierarchySpec::File(path)) = &column.hierarchy {

@@ -11,6 +11,17 @@ use crate::error::Problem;
 
 /// What to measure beside loss, protection and risk, which are always measured. It changes the manifest, never the
 /// release.
+///
+/// ```
+/// use throng::rules::{MeasureSpec, Queries};
+/// use throng::{Column, Policy};
+///
+/// let queries = Queries { count: 100, dimensions: 1, selectivity: 0.1, seed: 7 };
+/// let measures = MeasureSpec { information: true, queries: Some(queries), ..MeasureSpec::default() };
+/// let policy = Policy::builder(5).column("age", Column::quasi()).measures(measures).build()?;
+/// # drop(policy);
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct MeasureSpec {
@@ -61,7 +72,7 @@ impl Queries {
 
 impl MeasureSpec {
     /// The queries to ask.
-    pub fn queries(&self) -> &Queries {
+    pub(crate) fn queries(&self) -> &Queries {
         self.queries.as_ref().unwrap_or(&Queries::USUAL)
     }
 }

@@ -49,6 +49,11 @@ pub(crate) use source::BUILD;
 pub use source::{Format, SinkFormat, SinkReleases, data_type};
 
 /// The JSON schema of the job file, for editors that complete and check TOML.
+///
+/// ```
+/// let schema = throng::json_schema();
+/// assert_eq!(schema["title"], "Job");
+/// ```
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Job).to_value()
 }

@@ -99,7 +99,7 @@ macro_rules! privacy {
             }
 
             /// All rules about sensitive columns, each with its key in the job file.
-            pub fn rules(&self) -> Vec<ConfiguredRule> {
+            pub(crate) fn rules(&self) -> Vec<ConfiguredRule> {
                 let mut rules = Vec::new();
                 $(
                     let name = stringify!($key).replace('_', "-");
@@ -153,12 +153,12 @@ pub struct ConfiguredRule {
 
 impl Privacy {
     /// Whether a rule looks at a column.
-    pub fn guards(&self, column: &str) -> bool {
+    pub(crate) fn guards(&self, column: &str) -> bool {
         self.rules().iter().any(|listed| listed.rule.column() == column)
     }
 
     /// Whether a rule compares the groups' values of a column with those of the whole table.
-    pub fn compares(&self, column: &str) -> bool {
+    pub(crate) fn compares(&self, column: &str) -> bool {
         self.rules().iter().any(|listed| listed.rule.column() == column && listed.rule.needs().table)
     }
 }

@@ -10,6 +10,7 @@ use tracing::{Span, info, info_span};
 
 /// What a run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Phase {
     /// Opening source and sink.
     Plan,

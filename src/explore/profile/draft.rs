@@ -78,7 +78,7 @@ impl Draft {
             job += "\n";
         }
         job += "[method]\nname = \"auto\"                         # the least loss for most tables\n\
-                # effort = \"balanced\"                 # of `auto`: fast, balanced, thorough, best\n\
+                # auto = { effort = \"balanced\" }      # fast, balanced, thorough, best\n\
                 # key-env = \"THRONG_KEY\"              # names a secret: same rows, policy and secret, same release\n";
         Ok(Self { job, hierarchies, path: path.to_owned() })
     }

@@ -31,7 +31,7 @@ pub struct SeriesKnowledge {
 
 impl Run {
     /// What an adversary learns who compares several releases and knows who was there for each.
-    pub async fn attack_series(&self, knows: &SeriesKnowledge) -> Result<SeriesAttack> {
+    pub(crate) async fn attack_series(&self, knows: &SeriesKnowledge) -> Result<SeriesAttack> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let Opened { bound_policy, .. } = self.open(&source).await?;
         ensure_attackable(&bound_policy)?;

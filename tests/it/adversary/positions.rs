@@ -10,9 +10,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array};
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use throng::operator::{AnonymizeExt, register};
-use throng::policy::{Job, Policy};
-use throng::release::{Run, RunOptions};
+use throng::{AnonymizeExt, Job, Policy, Run, RunOptions, register};
 use throng_core::methods::METHODS;
 
 use super::hash_order::hashes;
@@ -51,9 +49,9 @@ fn people(rows: usize, rng: &mut fastrand::Rng) -> RecordBatch {
 
 fn policy(method: &str, form: &str, seed: u64) -> String {
     let more = match method {
-        "toc" => "delta = 0.4\ns = 40\n",
-        "upc" => "s = 40\n",
-        "density-cm" => "class = \"ill\"\n",
+        "toc" => "toc = { delta = 0.4, s = 40 }\n",
+        "upc" => "upc.s = 40\n",
+        "density-cm" => "density-cm.class = \"ill\"\n",
         _ => "",
     };
     // A sensitive value beside quasi-identifiers would be told by them.

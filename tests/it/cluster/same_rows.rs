@@ -128,7 +128,7 @@ fn a_table_of_rows_that_are_alike_is_surveyed_again() {
     // So many that tasks sample below a ceiling, and so few different ones that too few lie below it.
     throng(&["generate", &desk.name("in.parquet"), "--rows", "600000", "--files", "4", "--quiet"]).ok();
     desk.job(
-        "privacy.k = 5\nmethod.effort = \"fast\"\ndefaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\n\
+        "privacy.k = 5\nmethod.auto.effort = \"fast\"\ndefaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\n\
          sex.role = \"quasi\"\ndiagnosis.role = \"sensitive\"\n",
     );
     let more = ["--cell-rows", "50000", "--run-id", "one"];
