@@ -10,7 +10,7 @@ use crate::release::{self, Run, RunOptions};
 ///
 /// Example: throng plan pipelines/census.toml --partitions 8
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     #[cfg(feature = "cluster")]
@@ -21,7 +21,7 @@ pub struct Arguments {
 }
 
 /// Prints the plan.
-pub async fn run(arguments: Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let options = RunOptions {
         session: arguments.limits.options(),

@@ -59,7 +59,7 @@ use crate::privacy::Figures;
 pub use crate::source::InputTable;
 
 /// Version of the manifest's format.
-pub const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 /// What a release is.
 ///

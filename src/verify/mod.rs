@@ -52,7 +52,7 @@ pub(crate) use loss::check_max_loss;
 pub(crate) use order::check_order;
 pub(crate) use people::verify_people;
 pub(crate) use permuted::check_permuted;
-pub use plans::Watch;
+pub(crate) use plans::Watch;
 pub(crate) use plans::{InProcess, PlanExecutor};
 #[cfg(feature = "delta")]
 pub(crate) use read::folders;
