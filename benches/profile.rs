@@ -13,8 +13,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use support::timed;
 use throng::SessionOptions;
-use throng::internals::{Source, profile};
-use throng::releases::Stores;
+use throng::internals::{profile, scan as source_scan};
 
 fn main() {
     throng::internals::set_up();
@@ -29,8 +28,7 @@ fn main() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (context, _spill) = SessionOptions::default().open().unwrap();
-    let source = runtime.block_on(Source::at(&Stores::default(), &folder, data.to_str().unwrap())).unwrap();
-    let (input, _) = runtime.block_on(source.scan(&context)).unwrap();
+    let input = runtime.block_on(source_scan(&context, &folder, data.to_str().unwrap())).unwrap();
     let plain = SessionContext::new();
     // Every row of every partition, decoded and dropped.
     let scan = |context: &SessionContext| {
@@ -64,7 +62,7 @@ fn main() {
         println!(
             "{} rows: two scans {:.2} s (CPU {:.2}), profile {:.2} s (CPU {:.2}): {:.2} of the time, {:.2} of the CPU \
              (scans that share their work: {:.2}, {:.2})",
-            found.rows,
+            found,
             scan_wall.as_secs_f64(),
             scan_cpu.as_secs_f64(),
             wall.as_secs_f64(),

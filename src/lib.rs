@@ -112,6 +112,7 @@ pub use error::{Error, ErrorKind, Problem, Result, Severity};
 pub use operator::{AnonymizeExt, AnonymizeSessionExt, AnonymizedTable, register, register_policy};
 pub use policy::{
     Column, Form, HierarchySpec, Job, JobError, LDiversity, MethodOption, MethodSpec, Policy, PolicyBuilder, Role,
+    check,
 };
 pub use release::{Manifest, Outcome, Run, RunOptions, SessionOptions};
 pub use throng_core::auto::Effort;
@@ -200,20 +201,9 @@ pub mod releases {
     pub use crate::storage::{Location, StoreOptions, Stores, Timeout};
 }
 
-pub use policy::{check, json_schema};
-
-/// For the benches of this repository, which measure parts of a run. Nothing here is stable.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-pub mod internals {
-    pub use crate::encode::row_hashes;
-    pub use crate::explore::profile::profile;
-    pub use crate::generate::{Census, schema};
-    pub use crate::operator::{Anonymize, AnonymizeParams};
-    pub use crate::recode::{Groups, publish};
-    pub use crate::source::Source;
-    pub use crate::telemetry::allocator::set_up;
-}
+pub mod internals;
 
 use throng_core::{
     attack, auto, bound, dependency, faults, grouping, hierarchy, measure, methods, model, permutation, privacy, simd,

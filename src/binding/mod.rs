@@ -6,8 +6,6 @@
 mod dependencies;
 mod slices;
 
-pub use dependencies::BoundDependencies;
-
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -54,12 +52,12 @@ pub struct QuasiColumn {
 }
 
 /// Whether the type is a number: its values have a position and can be published as a range or a mean.
-pub fn is_number(data_type: &DataType) -> bool {
+pub(crate) fn is_number(data_type: &DataType) -> bool {
     data_type.is_numeric()
 }
 
 /// Whether the type is a date, timestamp or time of day: it has a position and can be published as a range.
-pub fn is_time(data_type: &DataType) -> bool {
+pub(crate) fn is_time(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) | DataType::Time32(_) | DataType::Time64(_)
@@ -121,7 +119,7 @@ pub struct BoundPolicy {
 }
 
 /// Name of the column that tells rows of the source (true) from rows of the public table (false). It is never published.
-pub const MEMBER_COLUMN: &str = "__throng_member";
+pub(crate) const MEMBER_COLUMN: &str = "__throng_member";
 
 impl BoundPolicy {
     /// Lays a policy without identifiers over the columns of a source; all problems are reported together.
@@ -316,7 +314,7 @@ impl BoundPolicy {
 }
 
 /// The published fields of a quasi-identifier: one, or two for `bounds`.
-pub fn published_fields(quasi: &QuasiColumn) -> Vec<Field> {
+pub(crate) fn published_fields(quasi: &QuasiColumn) -> Vec<Field> {
     let of = |name: &str| Field::new(name, plain(&quasi.data_type), true);
     match quasi.publish {
         Publish::Label => vec![Field::new(&quasi.name, DataType::Utf8View, true)],

@@ -22,7 +22,7 @@ use crate::terminal::{eprint_line, print};
 ///          throng recommend job.toml --min-k 20
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, group = ArgGroup::new("wish").required(true).args(["max_loss", "min_k"]))]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     /// The mean loss (GCP) that is still acceptable: the largest k within it is found
@@ -71,7 +71,7 @@ struct Answer {
 }
 
 /// Finds the settings.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     if let Some(loss) = arguments.max_loss
         && !(0.0..=1.0).contains(&loss)
     {

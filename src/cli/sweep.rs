@@ -21,7 +21,7 @@ use crate::terminal::{eprint_line, print};
 ///
 /// Example: throng sweep pipelines/adult.toml --k 5,10,25 --method auto,mondrian --sample 10000 --output sweep.json
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     /// Smallest classes to try
@@ -77,7 +77,7 @@ pub(super) fn refuse(job: &Job, base: &Path) -> Result<()> {
 }
 
 /// Tries every setting.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let form = arguments.output.as_deref().map(form).transpose()?;
     let (job, base) = arguments.job.read()?;
     let blame = |error| arguments.job.blame(error);

@@ -39,7 +39,7 @@ enum Kind {
 }
 
 /// Most leaves or words an axis can hold beside the codes of null and unknown.
-pub const MAX_CODES: usize = 60_000;
+pub(crate) const MAX_CODES: usize = 60_000;
 
 impl ColumnEncoder {
     /// The coder of a column whose facts the survey has found.

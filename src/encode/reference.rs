@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
 
 /// Most different values of a column that groups are compared with.
-pub const MAX_VALUES: usize = 1 << 16;
+pub(crate) const MAX_VALUES: usize = 1 << 16;
 
 /// Distinct values and how often each occurs. A value is named by its [key](Distinct::keys), one of a hierarchy by the
 /// number of its leaf.

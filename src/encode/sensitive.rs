@@ -34,7 +34,11 @@ pub struct SensitiveDomain {
 }
 
 /// Codes one sensitive column of a cell.
-pub fn encode_sensitive(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) -> Result<Sensitive> {
+pub(crate) fn encode_sensitive(
+    column: &SensitiveColumn,
+    domain: &SensitiveDomain,
+    array: &ArrayRef,
+) -> Result<Sensitive> {
     let mut sensitive = match column.hierarchy.as_deref() {
         Some(Hierarchy::Levels(levels)) => leaves(column, domain, levels, array)?,
         _ if is_number(&column.data_type) || is_time(&column.data_type) => numbers(column, domain, array)?,

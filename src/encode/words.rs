@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use crate::model::Code;
 
 /// Any column as text, with cheap access to every value.
-pub fn text(array: &ArrayRef) -> Result<StringViewArray> {
+pub(crate) fn text(array: &ArrayRef) -> Result<StringViewArray> {
     let array = match array.data_type() {
         DataType::Utf8View => array.clone(),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Dictionary(_, _) => cast(array, &DataType::Utf8View)?,
@@ -76,7 +76,7 @@ impl Words {
 
 /// Maps every value of a text column through `code`, which is asked only once for runs of the same value: equal views
 /// of one array are equal values, and a small direct-mapped memory of them catches nearly all.
-pub fn map_text<'a, T: Copy>(
+pub(crate) fn map_text<'a, T: Copy>(
     array: &'a StringViewArray,
     null: T,
     mut code: impl FnMut(&'a str) -> T,

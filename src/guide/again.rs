@@ -71,7 +71,7 @@
 //! # let sink = folder.path().to_string_lossy();
 //! let census = concat!(env!("CARGO_MANIFEST_DIR"), "/pipelines/data/census.parquet");
 //! let policy = Policy::builder(10).column("age", Column::quasi()).other_columns(Role::Identifier).build()?;
-//! let run = |id: &str| Run::new(policy.to_job(census, sink.as_ref()), Path::new("."), RunOptions::default().with_run_id(id));
+//! let run = |id: &str| Run::new(policy.to_job(census, &*sink), Path::new("."), RunOptions::default().with_run_id(id));
 //! assert!(matches!(run("monday")?.execute(&|_, _, _| ()).await?, Outcome::Released(..)));
 //! assert!(matches!(run("monday")?.execute(&|_, _, _| ()).await?, Outcome::AlreadyDone(_)));
 //! let refused = run("tuesday")?.execute(&|_, _, _| ()).await.unwrap_err();

@@ -59,7 +59,7 @@ use crate::privacy::{Figures, RuleRecord};
 pub use crate::source::InputTable;
 
 /// Version of the manifest's format. Format 1 named rules by sentences; since format 2 they are records.
-pub const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 2;
 
 /// What a release is.
 ///

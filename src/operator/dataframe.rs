@@ -33,14 +33,14 @@ pub trait AnonymizeExt {
     /// let policy = Policy::builder(5).column("age", Column::quasi()).column("ward", Column::sensitive()).build()?;
     /// // Filters above it do not reach below: the groups are those of all rows.
     /// let ward = people.anonymize(&policy)?.filter(col("ward").eq(datafusion::prelude::lit(3)))?;
-    /// assert_eq!(ward.count().await?, 9);
+    /// assert_eq!(ward.count().await?, 8);
     /// # Ok(())
     /// # }
     /// ```
     fn anonymize(self, policy: &Policy) -> Result<DataFrame>;
 
     /// Surveys the rows now and anonymises them later, by a plan that holds the survey. Such a plan can be sent to
-    /// other machines: see [`AnonymizeCodec`](crate::codec::AnonymizeCodec).
+    /// other machines: see [`AnonymizeCodec`](crate::planning::AnonymizeCodec).
     ///
     /// ```
     /// use datafusion::prelude::SessionContext;

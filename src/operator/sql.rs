@@ -20,13 +20,13 @@ use crate::policy::Policy;
 
 /// Plans calls of `anonymize` in a FROM clause and leaves all other relations alone.
 #[derive(Debug, Default)]
-pub struct AnonymizeRelation {
+pub(crate) struct AnonymizeRelation {
     policies: Arc<PolicyRegistry>,
 }
 
 impl AnonymizeRelation {
     /// Calls can name the policies of a registry.
-    pub fn new(policies: Arc<PolicyRegistry>) -> Self {
+    pub(crate) fn new(policies: Arc<PolicyRegistry>) -> Self {
         Self { policies }
     }
 

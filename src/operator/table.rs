@@ -112,13 +112,13 @@ impl TableProvider for AnonymizedTable {
 /// `anonymize('table', 'policy')` as a table function: a table of the session by its name, a policy of the registry by
 /// its name.
 #[derive(Debug)]
-pub struct AnonymizeFunction {
+pub(crate) struct AnonymizeFunction {
     policies: Arc<PolicyRegistry>,
 }
 
 impl AnonymizeFunction {
     /// Calls can name the policies of a registry.
-    pub fn new(policies: Arc<PolicyRegistry>) -> Self {
+    pub(crate) fn new(policies: Arc<PolicyRegistry>) -> Self {
         Self { policies }
     }
 }

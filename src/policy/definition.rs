@@ -185,11 +185,6 @@ impl Policy {
         Job { source: Source::at(source.as_ref()), sink: Sink { url: sink.into(), ..job.sink }, ..job }
     }
 
-    /// What the release must satisfy.
-    pub(crate) fn privacy(&self) -> &Privacy {
-        &self.privacy
-    }
-
     /// Columns by name, as the policy writes them.
     pub fn columns(&self) -> &BTreeMap<String, Column> {
         &self.columns

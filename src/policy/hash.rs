@@ -11,8 +11,7 @@ impl Job {
     /// Hash of privacy rules, columns, method, output and the contents of the hierarchy files; not of where rows come
     /// from or go to, nor of what the files are called.
     ///
-    /// `hierarchies` holds the contents of each file by its path as the job writes it (see
-    /// [`hierarchy_files`](Self::hierarchy_files)), `keys` the fingerprint of each pseudonym's key by column: another key
+    /// `hierarchies` holds the contents of each file by its path as the job writes it, `keys` the fingerprint of each pseudonym's key by column: another key
     /// is another policy, wherever it is kept.
     pub(crate) fn policy_hash(
         &self,

@@ -182,21 +182,21 @@ impl Form {
 
 /// The name of a grouping method.
 #[derive(Clone, Copy)]
-pub struct MethodName(&'static Entry);
+pub(crate) struct MethodName(&'static Entry);
 
 impl MethodName {
     /// The method of that name.
-    pub fn new(name: &str) -> Option<Self> {
+    pub(crate) fn new(name: &str) -> Option<Self> {
         methods::find(name).map(Self)
     }
 
     /// The name as it is written in the job file.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         self.0.name
     }
 
     /// What the list of methods says about it.
-    pub fn entry(self) -> &'static Entry {
+    pub(crate) fn entry(self) -> &'static Entry {
         self.0
     }
 }
@@ -592,9 +592,9 @@ pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
 }
 
 /// Column that numbers the groups in every form but `generalise`.
-pub const GROUP: &str = "group";
+pub(crate) const GROUP: &str = "group";
 /// Column of the form `anatomy` that says how often a sensitive value occurs in its group.
-pub const COUNT: &str = "count";
+pub(crate) const COUNT: &str = "count";
 
 /// Folder of the quasi-identifier table below that of the run.
 pub(crate) const QIT: &str = "qit";

@@ -13,9 +13,10 @@ use super::dependencies::Dependency;
 use super::forms;
 use super::identifier::IdentifierAction;
 use super::measures::MeasureSpec;
-pub use super::method::{Form, MethodName, MethodSpec};
+pub(crate) use super::method::MethodName;
+pub use super::method::{Form, MethodSpec};
 use super::output::FileSize;
-pub use super::privacy::{ConfiguredRule, Privacy};
+pub(crate) use super::privacy::{ConfiguredRule, Privacy};
 use super::source::{self, Format, SinkFormat, SinkReleases};
 use crate::hierarchy::InlineTree;
 use crate::storage::StoreOptions;
@@ -68,7 +69,7 @@ pub struct Job {
 /// Where the rows come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Source {
+pub(crate) struct Source {
     /// A file, a folder, a glob or an object-store prefix; folders named `column=value` become columns. A relative path
     /// starts at the job file's folder. `delta://` before a location is a Delta table, and so is a folder that holds a
     /// Delta log.
@@ -111,7 +112,7 @@ pub struct Source {
 /// Where the release goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Sink {
+pub(crate) struct Sink {
     /// A folder or an object-store prefix. A relative path starts at the job file's folder.
     pub(crate) url: String,
     /// How its object store is reached.
@@ -127,7 +128,7 @@ pub struct Sink {
 }
 
 /// The share of rows that may be suppressed when the job does not say.
-pub const DEFAULT_MAX_SUPPRESSION: f64 = 0.05;
+pub(crate) const DEFAULT_MAX_SUPPRESSION: f64 = 0.05;
 
 /// Range diversity: in no group may the values of a sensitive column fall into one sensitive range more surely than P.
 ///
@@ -263,7 +264,7 @@ pub enum Diversity {
 /// What holds where the columns of a job do not say.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Defaults {
+pub(crate) struct Defaults {
     /// Role of every column that `columns` does not name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<Role>,
@@ -525,7 +526,7 @@ pub enum Publish {
 /// How the released files are written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Output {
+pub(crate) struct Output {
     /// Compression of the Parquet pages.
     pub(crate) compression: Compression,
     /// Level of the compression; the codec's default when absent. For `zstd` (1 to 22) and `gzip` (0 to 9).
@@ -560,7 +561,7 @@ impl Default for Output {
 /// Compression of Parquet pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Compression {
+pub(crate) enum Compression {
     /// Zstandard.
     #[default]
     Zstd,

@@ -29,7 +29,7 @@ macro_rules! privacy {
         /// What the release must satisfy.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-        pub struct Privacy {
+        pub(crate) struct Privacy {
             /// Every combination of published quasi-identifier values occurs at least this often. At least 2.
             #[schemars(range(min = 2))]
             pub k: u32,

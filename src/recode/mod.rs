@@ -3,11 +3,11 @@
 //!
 //! Values are made once per group and then repeated by index, so nothing is allocated or formatted per row.
 
-pub mod anatomy;
+pub(crate) mod anatomy;
 mod categories;
 pub(crate) mod identifiers;
 mod line;
-pub mod permuted;
+pub(crate) mod permuted;
 mod steps;
 mod withheld;
 

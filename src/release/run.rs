@@ -19,12 +19,12 @@ use object_store::path::Path;
 
 use committed::Committed;
 pub(crate) use passes::measures;
-pub use passes::plan;
+pub(crate) use passes::plan;
 use prepared::{Opened, Work};
 pub use revisit::ReleaseCheck;
 pub(crate) use revisit::find_release;
 use staged::Folder;
-pub use together::SeriesKnowledge;
+pub(crate) use together::SeriesKnowledge;
 
 use super::engine::{Engine, Local, StoreLocation};
 use super::phase::{Begun, Phase};
@@ -97,7 +97,6 @@ pub type Observer<'a> = dyn Fn(Phase, Option<&Arc<dyn ExecutionPlan>>, u64) + Se
 
 /// How a run ended.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 #[must_use = "a run that has been released before publishes nothing"]
 pub enum Outcome {
     /// A new release.

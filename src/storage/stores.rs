@@ -36,7 +36,7 @@ pub struct Stores {
 
 /// How a store is reached, in words for people. No secret is part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Service {
+pub(crate) struct Service {
     /// What it is.
     pub kind: String,
     /// Its settings by name.

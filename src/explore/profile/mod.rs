@@ -46,10 +46,9 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use serde::Serialize;
 
-pub use draft::Draft;
+pub(crate) use draft::Draft;
 pub(crate) use draft::level_csv;
-pub use propose::Proposal;
-pub use singling::SINGLING_SHARE;
+pub(crate) use propose::Proposal;
 
 use crate::audit::PopulationRisk;
 use crate::binding::is_time;
@@ -149,7 +148,7 @@ pub struct SinglingSet {
 
 /// A scan of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scan {
+pub(crate) enum Scan {
     /// All columns, and the exposure by those that are expected to be quasi-identifiers.
     Columns,
     /// The guessed quasi-identifiers, when they are others than expected.
@@ -157,7 +156,7 @@ pub enum Scan {
 }
 
 /// Told when a scan begins: its plan, whose metrics tell how far it is, and its rows (0: not known).
-pub type Watch<'a> = &'a (dyn Fn(Scan, &Arc<dyn ExecutionPlan>, u64) + Sync);
+pub(crate) type Watch<'a> = &'a (dyn Fn(Scan, &Arc<dyn ExecutionPlan>, u64) + Sync);
 
 /// Profiles the rows of a plan.
 pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Profile> {
@@ -165,7 +164,7 @@ pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Pro
 }
 
 /// Profiles the rows of a plan, watched.
-pub async fn profile_watched(context: &SessionContext, input: LogicalPlan, watch: Watch<'_>) -> Result<Profile> {
+pub(crate) async fn profile_watched(context: &SessionContext, input: LogicalPlan, watch: Watch<'_>) -> Result<Profile> {
     let plan = scan(context, input.clone()).await?;
     let forecast = Forecast::new(context, &input, known_rows(&plan)).await?;
     profile_by(context, input, plan, forecast, watch).await

@@ -158,7 +158,7 @@ impl Run {
 }
 
 /// The plan of a job as text; reads the schema of the source and nothing else.
-pub async fn plan(run: &Run) -> Result<String> {
+pub(crate) async fn plan(run: &Run) -> Result<String> {
     let source = Source::find(&run.options.stores, &run.base, &run.job).await?;
     let Opened { input, bound_policy, public, .. } = run.open(&source).await?;
     let sink = run.sink()?;

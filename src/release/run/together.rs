@@ -18,7 +18,7 @@ use crate::source::public::Public;
 
 /// What an attack on several releases knows.
 #[derive(Debug, Clone, Default)]
-pub struct SeriesKnowledge {
+pub(crate) struct SeriesKnowledge {
     /// Folders of Parquet, each a release; the releases of the job's sink, oldest first, when there is none.
     pub releases: Vec<String>,
     /// Tables of people with their quasi-identifiers: one for all releases, or one for each.

@@ -103,7 +103,7 @@ fn a_generated_census_to_an_object_store() {
     desk.write("far.toml", &far);
     desk.write("near.toml", &job(&format!("{}/", raw.display()), "out", ""));
     let seed = ["--set", "method.seed=42"];
-    let more = [&seed[..], &["--set", "method.effort=fast", "--cell-rows", "20000", "--run-id", "one"]].concat();
+    let more = [&seed[..], &["--set", "method.auto.effort=fast", "--cell-rows", "20000", "--run-id", "one"]].concat();
     let mut run = fleet.run(&desk.name("far.toml"), &more);
     assert_eq!(run.end(), Some(0), "{}", run.said());
     throng(&[&["run", &desk.name("near.toml"), "--quiet"], &more[..]].concat()).ok();
