@@ -58,6 +58,9 @@ use crate::policy::{Form, Role};
 use crate::privacy::{Figures, RuleRecord};
 pub use crate::source::InputTable;
 
+/// A parameter of a rule, and the value with which it would just hold.
+type Attained = (&'static str, Option<f64>);
+
 /// Version of the manifest's format. Format 1 named rules by sentences; since format 2 they are records.
 pub(crate) const FORMAT: u32 = 2;
 
@@ -226,7 +229,7 @@ impl Manifest {
     /// The parameters with which a rule would just hold, as far as the manifest tells elsewhere.
     pub(crate) fn attained_of(&self, rule: &RuleRecord) -> BTreeMap<String, f64> {
         let figures = rule.column.as_ref().and_then(|column| self.verification.attained.get(column));
-        let of_column = |pick: fn(&Figures) -> Vec<(&'static str, Option<f64>)>| figures.map(pick).unwrap_or_default();
+        let of_column = |pick: fn(&Figures) -> Vec<Attained>| figures.map(pick).unwrap_or_default();
         let attained = match (rule.rule.as_str(), rule.kind.as_deref()) {
             ("k", _) => vec![("k", Some(self.verification.sizes().0.smallest as f64))],
             ("max-loss", _) => vec![("max-loss", self.scores.wgu)],

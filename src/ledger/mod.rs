@@ -18,7 +18,6 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use object_store::ObjectStore;
 
-
 pub(crate) use commit::{Commit, delete_unreported, discard, no_such_run};
 pub use manifest::{CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
 
