@@ -55,7 +55,7 @@ impl SecondPass {
 
     /// Hashes of the quasi-identifiers of every row.
     pub fn hash(&self) -> Result<Vec<u64>> {
-        row_hashes(&self.quasi, self.batch.num_rows(), 1)
+        Ok(row_hashes(&self.quasi, self.batch.num_rows(), 1)?)
     }
 
     /// The quasi-identifiers as codes.

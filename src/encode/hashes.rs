@@ -31,7 +31,7 @@ pub(crate) fn class_hashes(columns: &[ArrayRef], rows: usize) -> Result<Vec<(u64
 }
 
 /// A seeded hash of the content of every row, over all given columns.
-pub fn row_hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> Result<Vec<u64>> {
+pub(crate) fn row_hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> Result<Vec<u64>> {
     let columns = if Fault::RowHashColumn.is_planted() { all_but_last(columns) } else { columns };
     let mut hasher = Hasher { state: QualityRandomState::with_seed(seed), spare: Vec::new() };
     let mut hashes = vec![seed; rows];

@@ -19,7 +19,7 @@ mod words;
 pub(crate) use exact::{Distinct, days, digits, stored_digits};
 pub(crate) use facts::ColumnStats;
 pub(crate) use hashes::class_hashes;
-pub use hashes::row_hashes;
+pub(crate) use hashes::row_hashes;
 pub(crate) use memory::{batch_size, compact};
 pub(crate) use nulls::{present, without_nulls};
 pub(crate) use position::{is_whole, positions};

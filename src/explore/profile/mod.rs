@@ -64,7 +64,7 @@ use tally::{ColumnStats, Tallies};
 
 /// A dataset as it stands.
 #[derive(Debug, Clone, Serialize)]
-pub struct Profile {
+pub(crate) struct Profile {
     /// Rows.
     pub rows: u64,
     /// Every column.
@@ -75,7 +75,7 @@ pub struct Profile {
 
 /// One column of a dataset.
 #[derive(Debug, Clone, Serialize)]
-pub struct Column {
+pub(crate) struct Column {
     /// Name.
     pub name: String,
     /// Type of the values.
@@ -108,7 +108,7 @@ pub struct Column {
 
 /// Values of a column, for those who may see them.
 #[derive(Debug, Clone, Serialize)]
-pub struct Values {
+pub(crate) struct Values {
     /// Smallest and largest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends: Option<(String, String)>,
@@ -119,7 +119,7 @@ pub struct Values {
 
 /// How exposed people are when the table is seen as it stands.
 #[derive(Debug, Clone, Serialize)]
-pub struct Exposure {
+pub(crate) struct Exposure {
     /// The guessed quasi-identifiers.
     pub quasi: Vec<String>,
     /// Share of the rows that no other row equals on all of them.
@@ -136,7 +136,7 @@ pub struct Exposure {
 
 /// A few columns on which many rows are alone.
 #[derive(Debug, Clone, Serialize)]
-pub struct SinglingSet {
+pub(crate) struct SinglingSet {
     /// The columns.
     pub columns: Vec<String>,
     /// Share of the rows that are alone on them.
@@ -159,7 +159,7 @@ pub(crate) enum Scan {
 pub(crate) type Watch<'a> = &'a (dyn Fn(Scan, &Arc<dyn ExecutionPlan>, u64) + Sync);
 
 /// Profiles the rows of a plan.
-pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Profile> {
+pub(crate) async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Profile> {
     profile_watched(context, input, &|_, _, _| {}).await
 }
 
@@ -339,17 +339,17 @@ impl Column {
     }
 
     /// Type of the values.
-    pub fn kind(&self) -> &DataType {
+    pub(crate) fn kind(&self) -> &DataType {
         &self.kind
     }
 
     /// The hierarchy that is proposed for the column, were it a quasi-identifier.
-    pub fn proposal(&self) -> Proposal {
+    pub(crate) fn proposal(&self) -> Proposal {
         propose::propose(&self.kind, &self.facts, &self.guess)
     }
 
     /// The proposed hierarchy as text: a level file, or the table that stands in a job file.
-    pub fn hierarchy(&self) -> Result<String> {
+    pub(crate) fn hierarchy(&self) -> Result<String> {
         match self.proposal() {
             Proposal::Levels(lines, _) => Ok(String::from_utf8_lossy(&level_csv(&lines)?).into_owned()),
             other => match draft::inline(&other) {
@@ -365,7 +365,7 @@ impl Column {
 
 impl Profile {
     /// Adds ends and commonest values to every column, for those who may see them.
-    pub fn show_values(&mut self) {
+    pub(crate) fn show_values(&mut self) {
         for column in &mut self.columns {
             let end = |position: f64| match is_time(&column.kind) {
                 true => Period::of(Unit::Day, position).to_string(),
