@@ -70,6 +70,8 @@
 
 #![warn(unreachable_pub)]
 
+#[cfg(feature = "cli")]
+mod arguments;
 mod audit;
 mod binding;
 #[cfg(feature = "cli")]
@@ -84,6 +86,7 @@ mod explore;
 #[cfg(feature = "cli")]
 mod generate;
 pub mod guide;
+mod ledger;
 mod operator;
 mod plan;
 mod policy;
@@ -98,6 +101,8 @@ mod storage;
 mod survey;
 #[cfg(feature = "cli")]
 mod telemetry;
+#[cfg(feature = "cli")]
+mod terminal;
 mod verify;
 mod write;
 
@@ -188,7 +193,7 @@ pub mod planning {
 /// ```
 pub mod releases {
     pub use crate::audit::PopulationRisk;
-    pub use crate::release::manifest::{DependencyScore, Inferred, InputTable};
+    pub use crate::ledger::manifest::{DependencyScore, Inferred, InputTable};
     pub use crate::release::{
         CellRows, ClassCounts, Finding, Observer, OutputFile, PeopleCounts, Phase, QueryScores, ReleaseCheck, Scores,
         SpillFolder, Verification, collect_garbage, latest_run, releases, rollback, verify_release,

@@ -49,6 +49,7 @@ const ORDER: &[&str] = &[
     "published",
     "verify",
     "audit",
+    "ledger",
     "release",
     // Around releases.
     "explore",
@@ -56,6 +57,8 @@ const ORDER: &[&str] = &[
     "generate",
     "cluster",
     "telemetry",
+    "arguments",
+    "terminal",
     "cli",
     "internals",
     "guide",
@@ -85,7 +88,7 @@ const IMPURE: &[&str] =
 /// What makes a release shares nothing with what judges it.
 const JUDGED: &[&str] = &[
     "faults", "model", "grouping", "auto", "methods", "encode", "survey", "recode", "operator", "codec", "write",
-    "release",
+    "ledger", "release",
 ];
 
 /// What a room that judges may use all the same, and why.

@@ -176,7 +176,7 @@ impl Policy {
 
     /// Rules about sensitive columns in words, such as `3-diversity of diagnosis`.
     pub fn rules(&self) -> Vec<String> {
-        self.privacy.rules().into_iter().map(|rule| rule.title).collect()
+        self.privacy.rules().into_iter().map(|rule| rule.record.to_string()).collect()
     }
 
     /// A job that publishes a source under this policy: both are a path or the URL of an object store.
