@@ -24,7 +24,7 @@ use crate::secret::RunKey;
 
 /// A quasi-identifier of the input.
 #[derive(Debug, Clone)]
-pub struct QuasiColumn {
+pub(crate) struct QuasiColumn {
     /// Place in the input schema.
     pub index: usize,
     /// Name.
@@ -66,7 +66,7 @@ pub(crate) fn is_time(data_type: &DataType) -> bool {
 
 impl QuasiColumn {
     /// Whether values are coded by their position on a line (rather than as words or leaves).
-    pub fn is_ordinal(&self) -> bool {
+    pub(crate) fn is_ordinal(&self) -> bool {
         match self.hierarchy.as_deref() {
             _ if self.quantiles.is_some() => true,
             None => is_number(&self.data_type) || is_time(&self.data_type),
@@ -78,7 +78,7 @@ impl QuasiColumn {
 
 /// A sensitive column of the input.
 #[derive(Debug, Clone)]
-pub struct SensitiveColumn {
+pub(crate) struct SensitiveColumn {
     /// Place in the input schema.
     pub index: usize,
     /// Name.
@@ -97,7 +97,7 @@ pub struct SensitiveColumn {
 
 /// A policy laid over an input schema.
 #[derive(Debug, Clone)]
-pub struct BoundPolicy {
+pub(crate) struct BoundPolicy {
     /// The policy.
     pub(crate) policy: Arc<Policy>,
     /// Schema of the input.
@@ -220,7 +220,7 @@ impl BoundPolicy {
     }
 
     /// How groups are published.
-    pub fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> Form {
         self.policy.method.form()
     }
 
@@ -245,7 +245,7 @@ impl BoundPolicy {
     }
 
     /// Names of the published columns of each quasi-identifier: what a class is made of.
-    pub fn class_columns(&self) -> Vec<String> {
+    pub(crate) fn class_columns(&self) -> Vec<String> {
         if self.form().is_numbered() {
             return vec![GROUP.to_owned()];
         }
@@ -253,7 +253,7 @@ impl BoundPolicy {
     }
 
     /// The rules about sensitive columns as they are asked: of groups while they are built, or of what is published.
-    pub fn rules(&self, building: bool) -> Vec<ConfiguredRule> {
+    pub(crate) fn rules(&self, building: bool) -> Vec<ConfiguredRule> {
         let reserve = building && self.policy.privacy.max_suppression > 0.0;
         let rules = self.policy.privacy.rules().into_iter();
         let ready = rules.map(|listed| {
@@ -337,7 +337,7 @@ fn plain(data_type: &DataType) -> DataType {
 
 impl BoundPolicy {
     /// One line for plans: rules, method and columns by role.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let names = |names: Vec<&str>| names.join(", ");
         let privacy = &self.policy.privacy;
         let mut text = format!("k={}, method={}", privacy.k, self.policy.method.name.as_str());

@@ -22,7 +22,7 @@ use crate::policy::{ListedRange, RangeOf, Ranges, Values};
 
 /// What is known of a sensitive column's whole domain.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SensitiveDomain {
+pub(crate) struct SensitiveDomain {
     /// Smallest position of a number or point in time.
     pub min: f64,
     /// Largest position.

@@ -27,7 +27,7 @@ use crate::secret::Purpose;
 use crate::survey::{Survey, method, rules, survey};
 
 /// What every partition of pass 2 works by. Immutable.
-pub struct AnonymizeParams {
+pub(crate) struct AnonymizeParams {
     /// What happens to every column.
     pub bound_policy: Arc<BoundPolicy>,
     /// What the table looks like.
@@ -153,7 +153,7 @@ impl AnonymizeParams {
     }
 
     /// No groups yet, with room for everything that is measured.
-    pub fn measures(&self) -> Measures {
+    pub(crate) fn measures(&self) -> Measures {
         let policy = &self.bound_policy.policy;
         let mut measures = Measures::new(self.axes.len(), self.bound_policy.sensitive.len());
         let bounds = policy.privacy.range_diversity.iter().map(|rule| rule.p);

@@ -140,7 +140,7 @@ privacy! {
 
 /// A rule of the job.
 #[derive(Debug, Clone)]
-pub struct ConfiguredRule {
+pub(crate) struct ConfiguredRule {
     /// The key of its kind, such as `l-diversity`.
     pub name: String,
     /// Its own key, such as `privacy.l-diversity[1]`.

@@ -53,7 +53,7 @@ pub(crate) const CELL_ROWS: usize = 1 << 17;
 
 /// What pass 1 has found. Small; no row of the input is in it, but values of single columns are.
 #[derive(Clone)]
-pub struct Survey {
+pub(crate) struct Survey {
     /// Rows of the table, and of the public table if there is one.
     pub rows: u64,
     /// How many of them are of the source, when the others are public.
@@ -76,7 +76,7 @@ pub struct Survey {
 
 impl Survey {
     /// Rows of the source, those that are left out among them.
-    pub fn source_rows(&self) -> u64 {
+    pub(crate) fn source_rows(&self) -> u64 {
         self.members.unwrap_or(self.rows) + self.dropped
     }
 }
