@@ -41,7 +41,7 @@ impl Run {
     }
 
     /// What the sensitive columns of the source allow. Reads them.
-    pub async fn feasibility(&self) -> Result<Vec<Report>> {
+    pub(crate) async fn feasibility(&self) -> Result<Vec<Report>> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let Opened { rows, bound_policy, .. } = self.open(&source).await?;
         self.reports(&rows, &bound_policy).await

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array};
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use throng::{AnonymizeExt, Job, Policy, Run, RunOptions, register};
+use throng::{AnonymizeExt, Job, Outcome, Policy, Run, RunOptions, register};
 use throng_core::methods::METHODS;
 
 use super::hash_order::hashes;
@@ -100,7 +100,8 @@ async fn released(everybody: &RecordBatch, source: &RecordBatch, method: &str, s
     );
     let job = Job::parse(&job, &desk.path("job.toml")).unwrap();
     let run = Run::new(job, &desk.path(""), RunOptions::default()).unwrap();
-    run.execute(&|_, _, _| ()).await.unwrap_or_else(|error| panic!("{method}: {error}"));
+    let outcome = run.execute(&|_, _, _| ()).await.unwrap_or_else(|error| panic!("{method}: {error}"));
+    assert!(matches!(outcome, Outcome::Released(..)), "{method}");
     let pieces: Vec<RecordBatch> =
         Publication::open(&desk.path("out")).pieces.into_iter().map(|piece| piece.rows).collect();
     concat_batches(&pieces[0].schema(), &pieces).unwrap()

@@ -24,7 +24,6 @@ use crate::support::{batch, multiset, seeded};
 /// What readers find in `_latest`.
 #[derive(Debug, serde::Deserialize)]
 pub struct Latest {
-    pub run: String,
     pub data: String,
 }
 
