@@ -61,9 +61,9 @@ fn main() {
 
     let job = census::job(&source, &mpalm, 10, &census::QUASI, &more);
     let attacker = Run::new(job, Path::new("."), options()).expect("a run");
-    let (found, cpu, wall) = timed(|| runtime.block_on(attacker.attack(None, None, None)).expect("an attack"));
+    let (found, cpu, wall) = timed(|| runtime.block_on(throng::internals::attack(&attacker)).expect("an attack"));
     line("attack on the release", (cpu, wall), yardstick, None);
-    println!("    {} rows in {} classes", found.rows, found.classes);
+    println!("    {} rows in {} classes", found.0, found.1);
     std::fs::remove_dir_all(&mpalm).ok();
 }
 

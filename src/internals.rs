@@ -14,6 +14,7 @@ use crate::model::{Code, Grouping, Table};
 use crate::operator::{Anonymize, AnonymizeExt, AnonymizeParams};
 use crate::policy::Policy;
 use crate::recode::{Groups, publish};
+use crate::release::Run;
 use crate::source::Source;
 use crate::storage::Stores;
 
@@ -103,4 +104,10 @@ pub async fn scan(context: &SessionContext, base: &Path, folder: &str) -> Result
 /// Profiles rows, and returns how many they are.
 pub async fn profile(context: &SessionContext, rows: LogicalPlan) -> Result<u64> {
     Ok(crate::explore::profile::profile(context, rows).await?.rows)
+}
+
+/// Attacks the newest release of a run's sink with the public table of its job; returns how many rows and classes it read.
+pub async fn attack(run: &Run) -> Result<(u64, u64)> {
+    let found = run.attack(None, None, None).await?;
+    Ok((found.rows, found.classes))
 }

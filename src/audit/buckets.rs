@@ -140,6 +140,24 @@ pub(crate) struct Fits {
     muddled: HashSet<u32>,
 }
 
+/// Rows of every bucket, from entries that name their bucket and count their rows.
+fn bucket_sizes(numbers: &[u64], buckets: &[u64], counts: &[i64]) -> Vec<u64> {
+    let mut sizes = vec![0; numbers.len()];
+    for (number, count) in buckets.iter().zip(counts) {
+        sizes[numbers.partition_point(|known| known < number)] += *count as u64;
+    }
+    sizes
+}
+
+/// Sorts the keys of every bucket, and their counts with them. Buckets lie between two neighbours of `starts`.
+fn sort_in_buckets(keys: Vec<i128>, counts: &mut Vec<u64>, starts: &[usize]) -> Vec<i128> {
+    let mut sorted: Vec<(i128, u64)> = keys.into_iter().zip(counts.drain(..)).collect();
+    starts.windows(2).for_each(|ends| sorted[ends[0]..ends[1]].sort_unstable());
+    let (keys, sorted_counts): (Vec<i128>, Vec<u64>) = sorted.into_iter().unzip();
+    *counts = sorted_counts;
+    keys
+}
+
 impl Buckets {
     /// Reads the buckets of a release.
     pub(crate) async fn read(shown: &Shown, bound_policy: &BoundPolicy, slices: &Slices, look: Look) -> Result<Self> {
@@ -167,11 +185,7 @@ impl Buckets {
             if numbers.is_empty() {
                 numbers = groups.values().to_vec();
                 numbers.dedup();
-                found.sizes = vec![0; numbers.len()];
-                (0..entries.num_rows()).for_each(|row| {
-                    let bucket = numbers.partition_point(|&number| number < groups.value(row));
-                    found.sizes[bucket] += sizes.value(row) as u64;
-                });
+                found.sizes = bucket_sizes(&numbers, groups.values(), sizes.values());
             }
             let starts: Vec<usize> = numbers
                 .iter()
@@ -201,11 +215,7 @@ impl Buckets {
                 Some(quasi) => Shows::Raised(Box::new(Column::read(quasi, values)?)),
                 None => {
                     let keys = content_keys(values, entries.num_rows())?;
-                    let mut sorted: Vec<(i128, u64)> = keys.into_iter().zip(counts).collect();
-                    starts.windows(2).for_each(|ends| sorted[ends[0]..ends[1]].sort_unstable());
-                    let keys: Vec<i128>;
-                    (keys, counts) = sorted.into_iter().unzip();
-                    Shows::Exact(keys)
+                    Shows::Exact(sort_in_buckets(keys, &mut counts, &starts))
                 }
             };
             let columns = (first..first + columns.len()).collect();

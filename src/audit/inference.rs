@@ -177,19 +177,7 @@ pub(crate) async fn chase(
     let (labels, label_places) = read_labels(published, &quasi, &register, &memory).await?;
     let label_columns = published_columns(&quasi);
 
-    let mut keys = vec![content(&label_columns).alias(LABEL)];
-    keys.extend(mixed.plain_keys());
-    let counted = published.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
-    let mut kinds = Vec::new();
-    let mut stream = counted.execute_stream().await?;
-    while let Some(batch) = stream.try_next().await? {
-        memory.try_grow(batch.num_rows() * size_of::<Kind>())?;
-        let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
-        for row in 0..batch.num_rows() {
-            let label = place(&label_places, &batch, 0, row)?;
-            kinds.push(Kind { label, plain: plains.read(&batch, 1, row), rows: sizes.value(row) as u64 });
-        }
-    }
+    let kinds = read_kinds(published, &label_columns, &mixed, &label_places, &mut plains, &memory).await?;
     memory.try_grow(plains.list.len() * register.profiles.len().div_ceil(8))?;
     let view = View {
         dependencies: mixed.dependencies.clone(),
@@ -205,27 +193,9 @@ pub(crate) async fn chase(
     })
     .await
     .map_err(|error| Error::internal(format!("the chase failed: {error}")))?;
-    let mut keys = vec![content(&bound_policy.class_columns()).alias(CLASS), content(&label_columns).alias(LABEL)];
-    keys.extend(mixed.plain_keys());
-    let classes = published
-        .clone()
-        .aggregate(keys, vec![count(lit(1)).alias("size")])?
-        .sort(vec![ident(CLASS).sort(true, true)])?;
-    let mut alike: Vec<Alike> = Vec::new();
-    let mut stream = classes.execute_stream().await?;
-    while let Some(batch) = stream.try_next().await? {
-        memory.try_grow(batch.num_rows() * (size_of::<Alike>() + size_of::<i128>() * batch.num_columns()))?;
-        let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
-        for row in 0..batch.num_rows() {
-            alike.push(Alike {
-                class: key(&batch, 0, row),
-                label: place(&label_places, &batch, 1, row)?,
-                plain: plains.read(&batch, 2, row),
-                rows: sizes.value(row) as u64,
-                plain_keys: (2..batch.num_columns() - 1).map(|column| key(&batch, column, row)).collect(),
-            });
-        }
-    }
+    let class_keys = vec![content(&bound_policy.class_columns()).alias(CLASS), content(&label_columns).alias(LABEL)];
+    let classes = count_kinds(published, class_keys, &mixed)?.sort(vec![ident(CLASS).sort(true, true)])?;
+    let alike = read_alike(classes, &label_places, &mut plains, &memory).await?;
     let seated = MemoryConsumer::new("Seating").register(context.memory_pool());
     let width = bound_policy.quasi.len();
     let told = |batch: &RecordBatch| -> Result<Vec<(usize, usize)>> {
@@ -234,7 +204,7 @@ pub(crate) async fn chase(
     };
     let fits = |one: &Alike, profile: usize| knowledge.fitting(&view.labels[one.label], one.plain).contains(profile);
     let seating =
-        Seating::read(published, source, bound_policy, mixed.plain_keys(), &alike, &seated, told, fits).await?;
+        Seating::read((published, bound_policy), source, mixed.plain_keys(), &alike, &seated, told, fits).await?;
     let (view, knowledge, seating, places) = tokio::task::spawn_blocking(move || {
         let places =
             seating.as_ref().map(|seating| seats::seats(&view, &seating.people, &seating.seats, seats::MAX_STEPS));
@@ -269,6 +239,60 @@ pub(crate) async fn chase(
         withheld: withheld.map(|quasi| quasi.name.clone()).collect(),
     };
     Ok(Some(Chased { found, telling: mixed.telling() }))
+}
+
+/// How many published rows have the same keys and plain columns.
+fn count_kinds(published: &DataFrame, mut keys: Vec<Expr>, mixed: &MixedDependencies) -> Result<DataFrame> {
+    keys.extend(mixed.plain_keys());
+    Ok(published.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?)
+}
+
+/// Reads how often each label is published with the same plain columns.
+async fn read_kinds(
+    published: &DataFrame,
+    label_columns: &[String],
+    mixed: &MixedDependencies,
+    label_places: &HashMap<i128, usize>,
+    plains: &mut Plains,
+    memory: &MemoryReservation,
+) -> Result<Vec<Kind>> {
+    let counted = count_kinds(published, vec![content(label_columns).alias(LABEL)], mixed)?;
+    let mut kinds = Vec::new();
+    let mut stream = counted.execute_stream().await?;
+    while let Some(batch) = stream.try_next().await? {
+        memory.try_grow(batch.num_rows() * size_of::<Kind>())?;
+        let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            let label = place(label_places, &batch, 0, row)?;
+            kinds.push(Kind { label, plain: plains.read(&batch, 1, row), rows: sizes.value(row) as u64 });
+        }
+    }
+    Ok(kinds)
+}
+
+/// Reads the rows of every class that look alike, class by class.
+async fn read_alike(
+    classes: DataFrame,
+    label_places: &HashMap<i128, usize>,
+    plains: &mut Plains,
+    memory: &MemoryReservation,
+) -> Result<Vec<Alike>> {
+    let mut alike: Vec<Alike> = Vec::new();
+    let mut stream = classes.execute_stream().await?;
+    while let Some(batch) = stream.try_next().await? {
+        memory.try_grow(batch.num_rows() * (size_of::<Alike>() + size_of::<i128>() * batch.num_columns()))?;
+        let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            alike.push(Alike {
+                class: key(&batch, 0, row),
+                label: place(label_places, &batch, 1, row)?,
+                plain: plains.read(&batch, 2, row),
+                rows: sizes.value(row) as u64,
+                plain_keys: (2..batch.num_columns() - 1).map(|column| key(&batch, column, row)).collect(),
+            });
+        }
+    }
+    Ok(alike)
 }
 
 /// Names of the published columns of some quasi-identifiers.

@@ -10,7 +10,7 @@ use super::{ColumnStats, positions};
 use crate::binding::QuasiColumn;
 use crate::error::{Error, Result};
 use crate::faults::Fault;
-use crate::hierarchy::{Hierarchy, Ladder, LevelTree};
+use crate::hierarchy::{Hierarchy, Ladder, LevelTree, Mask};
 use crate::model::{Axis, Code, LINE_STEPS, NULL_ON_LINE, Shape};
 use crate::policy::{Nulls, Unknown};
 
@@ -94,19 +94,12 @@ impl ColumnEncoder {
                 let exact = words.len() as u64 == *distinct;
                 axis.exact = exact;
                 axis.null = (*nulls > 0).then_some(words.len() as Code);
-                let list = match hierarchy {
-                    None => {
-                        let values = words.len() as u32 + u32::from(*nulls > 0);
-                        axis.shape = Shape::Set { values };
-                        Words::new(words.clone(), exact, None)
-                    }
-                    Some(Hierarchy::Mask(mask)) => {
-                        let list = Words::new(words.clone(), exact, Some(&|value| mask.order_key(value).into_owned()));
-                        axis.shape = Shape::Tree(mask.to_tree(&list.words, *nulls > 0));
-                        list
-                    }
+                let (list, shape) = match hierarchy {
+                    None => set_of_words(words, exact, *nulls > 0),
+                    Some(Hierarchy::Mask(mask)) => masked_words(words, exact, mask, *nulls > 0),
                     Some(_) => return Err(misfit(column)),
                 };
+                axis.shape = shape;
                 Kind::Words(Arc::new(list))
             }
             _ => return Err(misfit(column)),
@@ -255,6 +248,19 @@ fn quantile_ladder(column: &QuasiColumn, quantiles: &[f64]) -> Result<Option<Arc
     let ladder = Ladder::quantiles(counts, quantiles)
         .map_err(|error| Error::job(format!("columns.{}.hierarchy: {error}", column.name)))?;
     Ok(Some(Arc::new(Hierarchy::Ladder(ladder))))
+}
+
+/// The words of a text column without a hierarchy, whose groups are sets.
+fn set_of_words(words: &[String], exact: bool, nulls: bool) -> (Words, Shape) {
+    let values = words.len() as u32 + u32::from(nulls);
+    (Words::new(words.to_vec(), exact, None), Shape::Set { values })
+}
+
+/// The words of a text column in the order in which a mask hides their characters.
+fn masked_words(words: &[String], exact: bool, mask: &Mask, nulls: bool) -> (Words, Shape) {
+    let list = Words::new(words.to_vec(), exact, Some(&|value| mask.order_key(value).into_owned()));
+    let tree = mask.to_tree(&list.words, nulls);
+    (list, Shape::Tree(tree))
 }
 
 fn misfit(column: &QuasiColumn) -> Error {

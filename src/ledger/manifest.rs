@@ -58,6 +58,9 @@ use crate::policy::{Form, Role};
 use crate::privacy::{Figures, RuleRecord};
 pub use crate::source::InputTable;
 
+/// A parameter of a rule, and the value with which it would just hold.
+type Attained = (&'static str, Option<f64>);
+
 /// Version of the manifest's format. Format 1 named rules by sentences; since format 2 they are records.
 pub(crate) const FORMAT: u32 = 2;
 
@@ -226,7 +229,7 @@ impl Manifest {
     /// The parameters with which a rule would just hold, as far as the manifest tells elsewhere.
     pub(crate) fn attained_of(&self, rule: &RuleRecord) -> BTreeMap<String, f64> {
         let figures = rule.column.as_ref().and_then(|column| self.verification.attained.get(column));
-        let of_column = |pick: fn(&Figures) -> Vec<(&'static str, Option<f64>)>| figures.map(pick).unwrap_or_default();
+        let of_column = |pick: fn(&Figures) -> Vec<Attained>| figures.map(pick).unwrap_or_default();
         let attained = match (rule.rule.as_str(), rule.kind.as_deref()) {
             ("k", _) => vec![("k", Some(self.verification.sizes().0.smallest as f64))],
             ("max-loss", _) => vec![("max-loss", self.scores.wgu)],
@@ -598,5 +601,85 @@ pub(crate) mod tests {
         assert_eq!(rounded.by_column["age"], 1.235e-7);
         assert_eq!(round_figures(&rounded).unwrap(), rounded);
         assert_eq!(round_figure(-99_999.0), -100_000.0);
+    }
+
+    /// Manifests that were written before rules were records are read as if they had been.
+    #[test]
+    fn a_manifest_of_format_1_is_read() {
+        let mut old = serde_json::to_value(small_manifest(99, 99)).unwrap();
+        let sentences = ["k = 2 people", "t-closeness of a, b, t = 0.25", "something that nobody asks for"];
+        old["verification"]["rules"] = serde_json::json!(sentences);
+        let manifest: Manifest = serde_json::from_value(old).unwrap();
+        assert_eq!((manifest.format, manifest.verification.rule_names()), (1, sentences.map(str::to_owned).to_vec()));
+        let [size, closeness, other] = manifest.verification.rules.as_slice() else { panic!("three rules") };
+        assert_eq!((size.rule.as_str(), size.kind.as_deref()), ("k", Some("people")));
+        assert_eq!((closeness.column.as_deref(), closeness.parameters["t"]), (Some("a, b"), 0.25));
+        assert_eq!((other.column.as_deref(), other.parameters.len()), (None, 0));
+        let again: Manifest = serde_json::from_str(&serde_json::to_string(&manifest).unwrap()).unwrap();
+        assert_eq!(again, manifest, "and written as records");
+    }
+
+    #[test]
+    fn a_rule_attains_what_the_manifest_says_elsewhere() {
+        let mut manifest = small_manifest(99, 99);
+        manifest.verification.classes.smallest = 12_345;
+        (manifest.scores.wgu, manifest.scores.wgp) = (Some(0.5), None);
+        let figures = Figures { l: 3, entropy_l: 2.5, c: 1.25, alpha: 0.4, delta: Some(1.5), ..Figures::default() };
+        manifest.verification.attained.insert("ill".into(), figures);
+        let attained = |sentence: &str| {
+            let attained = manifest.attained_of(&RuleRecord::parse_sentence(sentence));
+            attained.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        };
+        for (sentence, wanted) in [
+            ("k = 2", "k=12345"),
+            ("max-loss = 0.6", "max-loss=0.5"),
+            ("range-diversity of ill = 0.3", ""),
+            ("distinct l-diversity of ill, l = 2", "l=3"),
+            ("entropy l-diversity of ill, l = 2", "l=2.5"),
+            ("recursive l-diversity of ill, c = 2, l = 2", "c=1.25 l=3"),
+            ("weak l-diversity of ill, l = 2", ""),
+            ("p-sensitive of ill, p = 2", "p=3"),
+            ("alpha-k of ill, alpha = 0.5", "alpha=0.4"),
+            ("delta-disclosure of ill, delta = 2", "delta=1.5"),
+            ("t-closeness of ill, t = 0.5", ""),
+            ("alpha-k of pay, alpha = 0.5", ""),
+        ] {
+            assert_eq!(attained(sentence), wanted, "{sentence}");
+        }
+    }
+
+    /// Figures are rounded as the manifest leaves; what the policy asks for, and counts, are not.
+    #[test]
+    fn what_is_asked_leaves_as_it_was_written() {
+        let mut manifest = small_manifest(99_999, 99_999);
+        manifest.verification.classes.smallest = 12_345;
+        let figures = Figures { alpha: 0.123_456, ..Figures::default() };
+        manifest.verification.attained.insert("ill".into(), figures);
+        manifest.verification.rules = vec![
+            RuleRecord::group_size(12_345, false),
+            RuleRecord::on_column("alpha-k", "ill").with_parameter("alpha", 0.333_333),
+        ];
+        let released = manifest.released().unwrap();
+        let [size, alpha] = released.verification.rules.as_slice() else { panic!("two rules") };
+        assert_eq!((size.parameters["k"], size.attained["k"]), (12_345.0, 12_345.0));
+        assert_eq!((alpha.parameters["alpha"], alpha.attained["alpha"]), (0.333_333, 0.1235));
+        assert!(released.verification.rules.iter().all(|rule| rule.attained == released.attained_of(rule)));
+    }
+
+    /// With a public table beside it, an exact count of unpublished rows is a count of people.
+    #[test]
+    fn unpublished_rows_are_rounded_up_to_ten() {
+        for (suppressed, rounded) in [(0, 10), (1, 10), (9, 10), (10, 20), (11, 20)] {
+            let mut manifest = small_manifest(100 + suppressed, 100);
+            manifest.dropped = suppressed;
+            manifest.round_unpublished();
+            assert_eq!((manifest.suppressed, manifest.rows_read), (rounded, 100 + rounded), "{suppressed}");
+            assert_eq!((manifest.dropped, manifest.cell_rows, manifest.rounded), (0, None, true));
+        }
+    }
+
+    #[test]
+    fn the_mean_over_dependencies_is_none_without_instances() {
+        assert_eq!(dependency_loss(&[]), None);
     }
 }

@@ -339,27 +339,7 @@ impl Demands<'_> {
         if !matches!(role, Role::Quasi | Role::Sensitive) {
             return;
         }
-        if let Some(hierarchy) = &column.hierarchy
-            && let Err(needs) = kind.allows(hierarchy)
-        {
-            problems.push(Problem::error(
-                format!("{key}.hierarchy"),
-                format!("{needs}; the column is of type {data_type}"),
-            ));
-        }
-        if column.domain.is_some() && !kind.is_number() {
-            let message = format!("is for numbers; the column is of type {data_type}");
-            problems.push(Problem::error(format!("{key}.domain"), message));
-        }
-        match column.publish {
-            Some(publish @ (Publish::Range | Publish::Bounds)) if !kind.is_ordered() => {
-                problems.push(unfit(&key, publish, &format!("{data_type} is no number, date or time")));
-            }
-            Some(publish @ Publish::Centroid) if !kind.is_number() && kind != Kind::Moment => {
-                problems.push(unfit(&key, publish, &format!("{data_type} is no number or date")));
-            }
-            _ => {}
-        }
+        check_published_form(&key, column, kind, data_type, problems);
         let rules = self.privacy.range_diversity.iter().filter(|rule| rule.column == name);
         for rule in rules {
             let numbers = match &rule.ranges {
@@ -373,6 +353,29 @@ impl Demands<'_> {
                 problems.push(Problem::error("privacy.range-diversity.ranges", message));
             }
         }
+    }
+}
+
+/// Finds what a column's hierarchy, domain and published form ask of its type that it does not have.
+fn check_published_form(key: &str, column: &Column, kind: Kind, data_type: &DataType, problems: &mut Vec<Problem>) {
+    if let Some(hierarchy) = &column.hierarchy
+        && let Err(needs) = kind.allows(hierarchy)
+    {
+        problems
+            .push(Problem::error(format!("{key}.hierarchy"), format!("{needs}; the column is of type {data_type}")));
+    }
+    if column.domain.is_some() && !kind.is_number() {
+        let message = format!("is for numbers; the column is of type {data_type}");
+        problems.push(Problem::error(format!("{key}.domain"), message));
+    }
+    match column.publish {
+        Some(publish @ (Publish::Range | Publish::Bounds)) if !kind.is_ordered() => {
+            problems.push(unfit(key, publish, &format!("{data_type} is no number, date or time")));
+        }
+        Some(publish @ Publish::Centroid) if !kind.is_number() && kind != Kind::Moment => {
+            problems.push(unfit(key, publish, &format!("{data_type} is no number or date")));
+        }
+        _ => {}
     }
 }
 

@@ -210,3 +210,209 @@ pub(crate) fn roles(bound_policy: &BoundPolicy) -> BTreeMap<String, Role> {
     let own = fields.filter(|(field, _)| field.name() != MEMBER_COLUMN);
     own.map(|(field, role)| (field.name().clone(), *role)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+    use crate::ledger::manifest::tests::small_manifest;
+    use crate::ledger::manifest::{FORMAT, PeopleCounts};
+    use crate::policy::{Form, Policy};
+
+    /// A manifest that agrees with itself: five rows of six in two classes and one file.
+    fn coherent() -> Manifest {
+        let mut manifest = small_manifest(6, 5);
+        manifest.format = FORMAT;
+        manifest.schema.insert("age".into(), "Int64".into());
+        manifest.class_columns.push("age".into());
+        manifest.files.push(OutputFile { path: "d/part-0.parquet".into(), rows: 5, size: 90, blake3: String::new() });
+        manifest.verification.classes = ClassCounts { count: 2, smallest: 2, by_size: [(2, 1), (3, 1)].into() };
+        manifest.verification.rules.push(RuleRecord::group_size(2, false));
+        let attained = manifest.attained_of(&manifest.verification.rules[0]);
+        manifest.verification.rules[0].attained = attained;
+        manifest
+    }
+
+    fn footer() -> Footer {
+        let noted = [("throng.run", "r"), ("throng.policy", "p"), ("throng.k", "2"), ("throng.version", "0")];
+        let metadata = noted.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        Footer { size: 90, rows: 5, annotated: false, metadata }
+    }
+
+    fn says(findings: &[Finding], wanted: &str) -> bool {
+        findings.iter().any(|finding| finding.count > 0 && finding.message.contains(wanted))
+    }
+
+    #[test]
+    fn a_manifest_that_contradicts_itself_is_found() {
+        assert_eq!(check_coherence(&coherent()), []);
+        type Forgery = (&'static str, fn(&mut Manifest));
+        let forgeries: [Forgery; 12] = [
+            ("its k is not", |m| m.k = 3),
+            ("its k is not", |m| m.verification.rules.clear()),
+            ("its k is not", |m| m.verification.people = Some(PeopleCounts::default())),
+            ("attained of a rule", |m| _ = m.verification.rules[0].attained.insert("k".into(), 9.0)),
+            ("attained of a rule", |m| m.verification.classes.smallest = 3),
+            ("published and suppressed rows", |m| m.suppressed += 1),
+            ("published and suppressed rows", |m| m.dropped = 2),
+            ("published and suppressed rows", |m| m.suppressed = u64::MAX),
+            ("the rows of its files", |m| m.files[0].rows = 4),
+            ("number of tables", |m| m.form = Some(Form::Anatomy)),
+            ("columns that are not published", |m| m.class_columns.push("zip".into())),
+            ("its seed and its warnings", |m| m.seed = Some(1)),
+        ];
+        for (wanted, forge) in forgeries {
+            let mut manifest = coherent();
+            forge(&mut manifest);
+            let findings = check_coherence(&manifest);
+            assert!(says(&findings, wanted), "{wanted}: {findings:?}");
+        }
+    }
+
+    /// Classes of people must add up as those of rows must.
+    #[test]
+    fn people_that_do_not_add_up_are_found() {
+        let people = |count, smallest| {
+            let classes = ClassCounts { count, smallest, by_size: [(2, 1), (4, 2)].into() };
+            Some(PeopleCounts { classes, digest: String::new() })
+        };
+        for (count, smallest, adds_up) in [(3, 2, true), (2, 2, false), (3, 4, false), (3, 1, false)] {
+            let mut manifest = coherent();
+            manifest.verification.people = people(count, smallest);
+            assert_eq!(!says(&check_coherence(&manifest), "do not add up"), adds_up, "{count} {smallest}");
+        }
+    }
+
+    /// What format 1 did not say is not missed.
+    #[test]
+    fn format_1_says_nothing_of_what_is_attained() {
+        let mut old = coherent();
+        old.format = 1;
+        old.verification.rules[0].attained.clear();
+        assert_eq!(check_coherence(&old), []);
+    }
+
+    #[test]
+    fn files_that_are_not_those_of_the_manifest_are_found() {
+        let manifest = coherent();
+        let found = |footer: Footer| check_files(&manifest, &manifest.files, &[footer]);
+        assert_eq!(found(footer()), []);
+        assert!(says(&found(Footer { rows: 6, ..footer() }), "other rows or bytes"));
+        assert!(says(&found(Footer { size: 91, ..footer() }), "other rows or bytes"));
+        assert!(says(&found(Footer { annotated: true, ..footer() }), "more of their columns"));
+        for (key, value, wanted) in [
+            ("who", "me", "more of their columns"),
+            ("throng.run", "another", "note another `throng.run`"),
+            ("throng.policy", "q", "note another `throng.policy`"),
+            ("throng.k", "20", "note another `throng.k`"),
+            ("throng.version", "9", "note another `throng.version`"),
+        ] {
+            let mut forged = footer();
+            forged.metadata.insert(key.into(), value.into());
+            assert!(says(&found(forged), wanted), "{key}");
+        }
+        let bare = Footer { metadata: BTreeMap::new(), ..footer() };
+        assert_eq!(found(bare), [], "files of others need not note anything");
+    }
+
+    #[test]
+    fn other_classes_than_those_of_the_manifest_are_found() {
+        let manifest = coherent();
+        let mut classes = Classes::default();
+        classes.add(2, 1);
+        classes.add(3, 1);
+        assert_eq!(check_counts(&manifest, &classes), None);
+        classes.add(3, 1);
+        assert_eq!(check_counts(&manifest, &classes).map(|finding| finding.rule), Some("classes".into()));
+    }
+
+    fn bound_policy(privacy: &str) -> BoundPolicy {
+        let policy = format!(
+            "privacy.k = 2\n{privacy}\nmethod.name = \"toc\"\ncolumns.age = {{ role = \"quasi\" }}\n\
+             columns.ill = {{ role = \"sensitive\" }}"
+        );
+        let policy = Policy::from_table(toml::from_str(&policy).unwrap(), Path::new(".")).unwrap();
+        let fields = vec![Field::new("age", DataType::Int64, true), Field::new("ill", DataType::Utf8, true)];
+        BoundPolicy::new(Arc::new(policy), Arc::new(Schema::new(fields))).unwrap()
+    }
+
+    const DIVERSE: &str = "privacy.l-diversity = { column = \"ill\", l = 2 }";
+
+    /// The manifest of a release by this policy, as far as it follows from the policy.
+    fn manifest_of(bound_policy: &BoundPolicy) -> Manifest {
+        let mut manifest = coherent();
+        let policy = &bound_policy.policy;
+        (manifest.policy, manifest.method) = (policy.hash.clone(), policy.method.name.as_str().to_owned());
+        manifest.class_columns = bound_policy.class_columns();
+        manifest.roles = roles(bound_policy);
+        let slices = bound_policy.slices(&[]);
+        manifest.verification.rules = rule_records(bound_policy, &survey::rules(bound_policy, &slices));
+        let fields = bound_policy.output.fields().iter();
+        manifest.schema = fields.map(|field| (field.name().clone(), field.data_type().to_string())).collect();
+        manifest
+    }
+
+    #[test]
+    fn a_manifest_that_does_not_follow_from_the_job_is_found() {
+        let bound_policy = bound_policy(DIVERSE);
+        let check = |manifest: &Manifest| check_job(manifest, &bound_policy, &bound_policy.slices(&[]));
+        assert_eq!(check(&manifest_of(&bound_policy)), []);
+        type Forgery = (&'static str, fn(&mut Manifest));
+        let forgeries: [Forgery; 10] = [
+            ("another policy", |m| m.policy.push('x')),
+            ("its k is not", |m| m.k = 1),
+            ("its method is not", |m| m.method = "upc".into()),
+            ("its seed is not", |m| m.seed = Some(7)),
+            ("its form is not", |m| m.form = Some(Form::Anatomy)),
+            ("list of class columns", |m| m.class_columns.clear()),
+            ("list of roles", |m| _ = m.roles.insert("ill".into(), Role::Kept)),
+            ("list of rules", |m| m.verification.rules.truncate(1)),
+            ("list of rules", |m| _ = m.verification.rules[1].parameters.insert("l".into(), 1.0)),
+            ("its schema is not", |m| _ = m.schema.insert("ill".into(), "Int64".into())),
+        ];
+        for (wanted, forge) in forgeries {
+            let mut manifest = manifest_of(&bound_policy);
+            forge(&mut manifest);
+            assert!(says(&check(&manifest), wanted), "{wanted}");
+        }
+    }
+
+    /// Rules that format 1 wrote as sentences are those of the job all the same, and another is not.
+    #[test]
+    fn sentences_of_format_1_are_compared_with_the_job() {
+        let bound_policy = bound_policy(DIVERSE);
+        let check = |manifest: &Manifest| check_job(manifest, &bound_policy, &bound_policy.slices(&[]));
+        let mut manifest = manifest_of(&bound_policy);
+        let read = |rules: Vec<&str>| rules.into_iter().map(RuleRecord::parse_sentence).collect();
+        manifest.verification.rules = read(vec!["k = 2", "distinct l-diversity of ill, l = 2"]);
+        assert_eq!(check(&manifest), []);
+        manifest.verification.rules = read(vec!["k = 2", "entropy l-diversity of ill, l = 2"]);
+        assert!(says(&check(&manifest), "list of rules"));
+    }
+
+    #[test]
+    fn columns_that_are_less_protected_than_said_are_found() {
+        let bound_policy = bound_policy(DIVERSE);
+        let figures = Figures { l: 3, entropy_l: 2.512_345, c: 1.25, alpha: 0.4, ..Figures::default() };
+        let found: BTreeMap<String, Figures> = [("ill".to_owned(), figures.clone())].into();
+        let mut manifest = manifest_of(&bound_policy);
+        manifest.verification.attained = round_figures(&found).unwrap();
+        let check = |manifest: &Manifest| check_attained(manifest, &found, &bound_policy).unwrap();
+        assert_eq!(check(&manifest), None, "figures are compared as they were rounded");
+        let mut forged = manifest.clone();
+        forged.verification.attained.insert("ill".into(), Figures { alpha: 0.3, ..figures });
+        assert!(check(&forged).is_some());
+        manifest.verification.attained.clear();
+        assert!(check(&manifest).is_some(), "a rule guards the column, so it must be said how well");
+    }
+
+    #[test]
+    fn columns_are_told_by_their_roles() {
+        let roles = roles(&bound_policy(""));
+        assert_eq!(roles, [("age".to_owned(), Role::Quasi), ("ill".to_owned(), Role::Sensitive)].into());
+    }
+}

@@ -135,17 +135,11 @@ impl Report {
         let (classes, findings) = verify_release(&context, &location, &manifest).await?;
         let rows = published(&context, &location, &manifest).await?;
         let columns = plain_columns(&rows, &manifest, |_| true).await?;
-        Self::finish(
-            manifest,
-            sink.to_owned(),
-            findings,
-            columns,
-            &rows,
-            &classes,
-            false,
-            (options.sweep, options.series),
-        )
-        .await
+        let (sweep, series) = (options.sweep, options.series);
+        let exposure = Exposure::new(&classes, manifest.k);
+        let (varieties, sink) = (Vec::new(), sink.to_owned());
+        let report = Self { manifest, sink, findings, columns, varieties, exposure, compared: false, sweep, series };
+        report.complete(&rows, &classes).await
     }
 
     /// Reports on a release of a job, which is verified against its source.
@@ -168,42 +162,26 @@ impl Report {
             quasi.extend(bound_policy.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()));
         }
         columns.extend(plain_columns(&rows, &manifest, |name| !quasi.contains(name)).await?);
-        Self::finish(
-            manifest,
-            job.sink.url.clone(),
-            findings,
-            columns,
-            &rows,
-            &classes,
-            true,
-            (options.sweep, options.series),
-        )
-        .await
+        let (sweep, series) = (options.sweep, options.series);
+        let exposure = Exposure::new(&classes, manifest.k);
+        let (varieties, sink) = (Vec::new(), job.sink.url.clone());
+        let report = Self { manifest, sink, findings, columns, varieties, exposure, compared: true, sweep, series };
+        report.complete(&rows, &classes).await
     }
 
-    #[expect(clippy::too_many_arguments, reason = "gathers what both ways of reporting have found")]
-    async fn finish(
-        manifest: Manifest,
-        sink: String,
-        findings: Vec<Finding>,
-        columns: Vec<ColumnReport>,
-        rows: &DataFrame,
-        classes: &Classes,
-        compared: bool,
-        (sweep, series): (Vec<Trial>, Option<SeriesAttack>),
-    ) -> Result<Self> {
+    /// Adds what is read from the published rows, whichever way they were verified.
+    async fn complete(mut self, rows: &DataFrame, classes: &Classes) -> Result<Self> {
+        let manifest = &self.manifest;
         // A policy may allow dependencies to expose people with a warning; the page must not call that well.
-        let mut findings = findings;
-        if !findings.iter().any(|finding| finding.rule == "inference") {
+        if !self.findings.iter().any(|finding| finding.rule == "inference") {
             let inferred = manifest.verification.inference.as_ref();
-            findings.extend(inferred.and_then(|inferred| inferred.finding(manifest.k)));
+            self.findings.extend(inferred.and_then(|inferred| inferred.finding(manifest.k)));
             let undecided = inferred.and_then(|inferred| Some((inferred.undecided_rows, inferred.undecided()?)));
-            findings.extend(undecided.map(|(rows, message)| Finding::new("inference", rows, message)));
+            self.findings.extend(undecided.map(|(rows, message)| Finding::new("inference", rows, message)));
         }
-        let mut varieties = Vec::new();
         for (name, role) in &manifest.roles {
             if *role == Role::Sensitive {
-                varieties.push(gather::variety(rows, &manifest.class_columns, name).await?);
+                self.varieties.push(gather::variety(rows, &manifest.class_columns, name).await?);
             }
         }
         // Whoever looks for a person chooses among people, not rows.
@@ -212,8 +190,8 @@ impl Report {
             people.classes.by_size.iter().for_each(|(&size, &number)| classes.add(size, number));
             classes
         });
-        let exposure = Exposure::new(people.as_ref().unwrap_or(classes), manifest.k);
-        Ok(Self { manifest, sink, findings, columns, varieties, exposure, compared, sweep, series })
+        self.exposure = Exposure::new(people.as_ref().unwrap_or(classes), manifest.k);
+        Ok(self)
     }
 
     /// The page.

@@ -489,11 +489,11 @@ fn edits_of_the_manifest() {
     let good = manifest(&desk.path("out"));
     type Edit = (&'static str, fn(&mut Value), &'static [&'static str], &'static [&'static str]);
     // What is changed, what the files and the manifest itself say of it, and what the job does.
-    let edits: [Edit; 19] = [
+    let edits: [Edit; 20] = [
         ("k", |m| m["k"] = 3.into(), &["note another `throng.k`", "its k is not that of the rules"], &["its k is not"]),
         (
             "k and its rule",
-            |m| (m["k"], m["verification"]["rules"][0]) = (3.into(), "k = 3".into()),
+            |m| (m["k"], m["verification"]["rules"][0]["parameters"]["k"]) = (3.into(), 3.0.into()),
             &["note another `throng.k`"],
             &["manifest: its k is not the job's", "its list of rules is not the job's"],
         ),
@@ -505,19 +505,31 @@ fn edits_of_the_manifest() {
         ),
         (
             "a looser rule",
-            |m| m["verification"]["rules"][1] = "distinct 1-diversity of ill".into(),
+            |m| m["verification"]["rules"][1]["parameters"]["l"] = 1.0.into(),
             &[],
             &["manifest: its list of rules is not the job's"],
         ),
         (
             "better figures",
             |m| m["verification"]["attained"]["ill"]["l"] = 9.into(),
+            &["what it says is attained of a rule"],
+            &["manifest: 1 sensitive columns are not protected as it says they are"],
+        ),
+        (
+            "better figures and a better rule",
+            |m| {
+                m["verification"]["attained"]["ill"]["l"] = 9.into();
+                m["verification"]["rules"][1]["attained"]["l"] = 9.0.into();
+            },
             &[],
             &["manifest: 1 sensitive columns are not protected as it says they are"],
         ),
         (
             "no figures",
-            |m| m["verification"]["attained"] = json!({}),
+            |m| {
+                m["verification"]["attained"] = json!({});
+                m["verification"]["rules"][1].as_object_mut().unwrap().remove("attained");
+            },
             &[],
             &["manifest: 1 sensitive columns are not protected as it says they are"],
         ),

@@ -268,14 +268,12 @@ impl Open {
         parts.into_iter().map(|(_, part)| part).collect()
     }
 
-    /// Step 3: the share of worlds that hold each person of a class. `budget` is lowered by the states held.
-    fn count(&self, part: &[usize], budget: &mut usize) -> Counted {
-        let order = self.order(part);
-        // The values of this part, numbered anew, so that states are short.
+    /// The values of some classes, numbered anew, so that states are short; and how often each is needed.
+    fn number_values(&self, classes: &[usize]) -> (Vec<Vec<usize>>, Vec<u32>) {
         let mut local: HashMap<usize, usize> = HashMap::new();
         let mut need: Vec<u32> = Vec::new();
-        let mut values: Vec<Vec<usize>> = Vec::with_capacity(order.len());
-        for &class in &order {
+        let mut values: Vec<Vec<usize>> = Vec::with_capacity(classes.len());
+        for &class in classes {
             let mut of_class = Vec::with_capacity(self.values[class].len());
             for &value in &self.values[class] {
                 of_class.push(*local.entry(value).or_insert_with(|| {
@@ -285,6 +283,13 @@ impl Open {
             }
             values.push(of_class);
         }
+        (values, need)
+    }
+
+    /// Step 3: the share of worlds that hold each person of a class. `budget` is lowered by the states held.
+    fn count(&self, part: &[usize], budget: &mut usize) -> Counted {
+        let order = self.order(part);
+        let (values, need) = self.number_values(&order);
         // How many people with the value come after each class, for the values of that class.
         let mut after: Vec<Vec<u64>> = vec![Vec::new(); order.len()];
         let mut coming = vec![0_u64; need.len()];

@@ -43,7 +43,7 @@ use crate::grouping::options::{Key, Kind};
 use crate::grouping::split::{Gain, Split, subspaces, subspaces_of};
 use crate::model::{Grouping, Table};
 use crate::privacy::{GroupView, Rules, commonest};
-use cover::{Coverer, Seeds};
+use cover::{Coverer, Scene, Seeds};
 use crowd::Crowd;
 use grow::Grower;
 use halve::{Cut, Halver, OVERSIZE};
@@ -541,7 +541,7 @@ impl<'a> Worker<'a> {
             rest = grower.grow(ruler, space, judge, &rest, &crowded, &mut finish);
         }
         let left = match start {
-            Start::Cover => coverer.cover(ruler, space, judge, &rest, plan.seeds, rng, finish),
+            Start::Cover => coverer.cover(Scene { ruler, space, judge }, &rest, plan.seeds, rng, finish),
             Start::Growth => grower.grow(ruler, space, judge, &rest, &[], finish),
         };
         for row in left {

@@ -221,6 +221,28 @@ fn mean_nearest(distances: &[f64], own: usize, k: usize, sorted: &mut Vec<f64>) 
     sorted[..k].iter().sum::<f64>() / k as f64
 }
 
+/// The mean distance of every row to the k nearest others. `distances` are left as those of the last row.
+fn mean_distances(near: &mut Near<'_>, k: usize, distances: &mut Vec<f64>) -> Vec<f64> {
+    let (mut sorted, count) = (Vec::new(), near.rows.len());
+    let mean = |place| {
+        near.distances(place, distances);
+        mean_nearest(distances, place, k, &mut sorted)
+    };
+    (0..count).map(mean).collect()
+}
+
+/// The `wanted` nearest of some places by their distances, the nearest first.
+fn nearest_places(distances: impl Iterator<Item = (f64, usize)>, wanted: usize) -> Vec<(f64, usize)> {
+    let mut nearest: Vec<(f64, usize)> = distances.collect();
+    let by_distance = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    if wanted > 0 && nearest.len() > wanted {
+        nearest.select_nth_unstable_by(wanted - 1, by_distance);
+    }
+    nearest.truncate(wanted);
+    nearest.sort_by(by_distance);
+    nearest
+}
+
 fn cluster(
     cell: &Table,
     distortion: &Distortion<'_>,
@@ -238,12 +260,8 @@ fn cluster(
         Some((column, penalty)) if column.codes[rows[one] as usize] != column.codes[rows[other] as usize] => penalty,
         _ => 0.0,
     };
-    let (mut distances, mut sorted) = (Vec::new(), Vec::new());
-    let mut knn = Vec::with_capacity(rows.len());
-    for place in 0..rows.len() {
-        near.distances(place, &mut distances);
-        knn.push(mean_nearest(&distances, place, k, &mut sorted));
-    }
+    let mut distances = Vec::new();
+    let knn = mean_distances(near, k, &mut distances);
     // Free rows, the densest first.
     let mut free: Vec<usize> = (0..rows.len()).collect();
     free.sort_by(|&a, &b| knn[a].total_cmp(&knn[b]).then(a.cmp(&b)));
@@ -256,17 +274,9 @@ fn cluster(
         let last = clusters.last().map(|(centre, _, _)| *centre);
         let centre = free.iter().copied().find(|&place| last.is_none_or(|last| apart(place, last))).unwrap_or(free[0]);
         near.distances(centre, &mut distances);
-        let mut nearest: Vec<(f64, usize)> = free
-            .iter()
-            .filter(|&&place| place != centre)
-            .map(|&place| (distances[place] + other_class(centre, place), place))
-            .collect();
-        let by_distance = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-        if k > 1 && nearest.len() >= k {
-            nearest.select_nth_unstable_by(k - 2, by_distance);
-        }
-        nearest.truncate(k - 1);
-        nearest.sort_by(by_distance);
+        let others = free.iter().filter(|&&place| place != centre);
+        let distances = others.map(|&place| (distances[place] + other_class(centre, place), place));
+        let nearest = nearest_places(distances, k - 1);
         let members: Vec<u32> = std::iter::once(centre)
             .chain(nearest.iter().map(|&(_, place)| place))
             .map(|place| {

@@ -70,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::grouping::options::{Kind, Options, Value};
+    use crate::grouping::options::{Key, Kind, Options, Value};
     use crate::grouping::{fixtures, settle};
     use crate::methods::by_column;
     use crate::model::{Grouping, Region, Table};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path as LocalPath;
+use std::sync::Arc;
 
 use datafusion::prelude::DataFrame;
 use object_store::ObjectStoreExt;
@@ -27,6 +28,63 @@ use crate::storage::Location;
 use crate::verify::{
     Finding, Look, check_max_loss, check_permuted, classes_beside, compare, verify_against_source, verify_rows,
 };
+
+/// A release that is compared with the source it was made from.
+struct Compared<'a> {
+    plans: &'a Verifier<'a>,
+    manifest: &'a Manifest,
+    bound_policy: &'a Arc<BoundPolicy>,
+    slices: &'a Slices,
+}
+
+impl Compared<'_> {
+    /// What does not hold of the published rows beside those of the source: `input` is what the run has read, `source` its
+    /// own rows; so many rows are in the classes of the files that are present.
+    async fn with_source(
+        &self,
+        run: &Run,
+        published: &DataFrame,
+        input: &DataFrame,
+        source: &DataFrame,
+        rows: u64,
+        present: &[OutputFile],
+    ) -> Result<Vec<Finding>> {
+        let Self { plans, manifest, bound_policy, slices } = *self;
+        let lost = check_max_loss(plans, published, input, bound_policy).await?;
+        let mut findings: Vec<Finding> = lost.into_iter().collect();
+        let read = source.clone().count().await? as u64;
+        findings.extend(check_suppression(manifest, read, bound_policy));
+        let tables = Tables::of(&run.context, &run.sink()?, present, manifest.form()).await?;
+        let shown = tables.as_ref().map_or(published, Tables::quasi);
+        findings.extend(verify::check_raw(plans, shown, input, bound_policy, read - rows.min(read)).await?);
+        let suppressed = manifest.suppressed;
+        findings.extend(match (tables, manifest.form()) {
+            (Some(tables), Form::Anatomy) => tables.check_source(plans, source, bound_policy, suppressed).await?,
+            (None, Form::Generalise) => {
+                verify_against_source(plans, published, source, bound_policy, suppressed).await?
+            }
+            (tables, _) => {
+                let shown = Shown::new(tables.map(|tables| tables.qit), published);
+                let mut found = check_places(&shown, source, bound_policy, slices).await?;
+                for (rows, columns) in shown.slices(bound_policy, slices, buckets::Look::All)? {
+                    let raised = |column: &usize| bound_policy.roles[*column] == Role::Quasi;
+                    if bound_policy.form().is_exact() || !columns.iter().any(raised) {
+                        let name = |column: &usize| bound_policy.input.field(*column).name().clone();
+                        let columns: Vec<String> = columns.iter().map(name).collect();
+                        found.extend(compare(plans, source, &rows, &columns, suppressed).await?);
+                    }
+                }
+                let buckets = Buckets::read(&shown, bound_policy, slices, buckets::Look::All).await?;
+                let fits = buckets.fit(source).await?;
+                found.extend(buckets.check_source(&fits, suppressed));
+                let mut different = Vec::new();
+                add_new(&mut different, found);
+                different
+            }
+        });
+        Ok(findings)
+    }
+}
 
 impl Run {
     /// The newest release of the job's sink, checked against its manifest, the policy and the source.
@@ -68,41 +126,9 @@ impl Run {
         }
         if self.reads(&manifest, &source) {
             let input = DataFrame::new(self.context.state(), input);
-            findings.extend(check_max_loss(&plans, &published, &input, &bound_policy).await?);
             let source = DataFrame::new(self.context.state(), rows);
-            let read = source.clone().count().await? as u64;
-            findings.extend(check_suppression(&manifest, read, &bound_policy));
-            let tables = Tables::of(&self.context, &sink, &present, manifest.form()).await?;
-            let (shown, left_out) =
-                (tables.as_ref().map_or(&published, Tables::quasi), read - classes.rows().min(read));
-            findings.extend(verify::check_raw(&plans, shown, &input, &bound_policy, left_out).await?);
-            let suppressed = manifest.suppressed;
-            findings.extend(match (tables, manifest.form()) {
-                (Some(tables), Form::Anatomy) => {
-                    tables.check_source(&plans, &source, &bound_policy, suppressed).await?
-                }
-                (None, Form::Generalise) => {
-                    verify_against_source(&plans, &published, &source, &bound_policy, suppressed).await?
-                }
-                (tables, _) => {
-                    let shown = Shown::new(tables.map(|tables| tables.qit), &published);
-                    let mut found = check_places(&shown, &source, &bound_policy, &slices).await?;
-                    for (rows, columns) in shown.slices(&bound_policy, &slices, buckets::Look::All)? {
-                        let raised = |column: &usize| bound_policy.roles[*column] == Role::Quasi;
-                        if bound_policy.form().is_exact() || !columns.iter().any(raised) {
-                            let name = |column: &usize| bound_policy.input.field(*column).name().clone();
-                            let columns: Vec<String> = columns.iter().map(name).collect();
-                            found.extend(compare(&plans, &source, &rows, &columns, suppressed).await?);
-                        }
-                    }
-                    let buckets = Buckets::read(&shown, &bound_policy, &slices, buckets::Look::All).await?;
-                    let fits = buckets.fit(&source).await?;
-                    found.extend(buckets.check_source(&fits, suppressed));
-                    let mut different = Vec::new();
-                    add_new(&mut different, found);
-                    different
-                }
-            });
+            let read = Compared { plans: &plans, manifest: &manifest, bound_policy: &bound_policy, slices: &slices };
+            findings.extend(read.with_source(self, &published, &input, &source, classes.rows(), &present).await?);
         } else {
             findings.push(Finding {
                 rule: "source".into(),

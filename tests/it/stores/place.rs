@@ -156,8 +156,10 @@ impl Place {
     /// Everything in the sink, by its path below it.
     pub async fn files(&self) -> BTreeSet<String> {
         let sink = self.sink();
-        let listed: Vec<_> = self.store.list(Some(&sink.prefix)).try_collect().await.unwrap();
-        let below = |path: &Path| path.as_ref()[sink.prefix.as_ref().len() + 1..].to_owned();
+        let inside = sink.at("any").to_string();
+        let prefix = inside.trim_end_matches("any");
+        let listed: Vec<_> = self.store.list(Some(&Path::from(prefix))).try_collect().await.unwrap();
+        let below = |path: &Path| path.as_ref()[prefix.len()..].to_owned();
         listed.iter().map(|meta| below(&meta.location)).collect()
     }
 
