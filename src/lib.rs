@@ -69,6 +69,7 @@
 //! [`guide::threats`] before anything is published.
 
 #![warn(unreachable_pub)]
+#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports, reason = "the command line alone uses it"))]
 
 #[cfg(feature = "cli")]
 mod arguments;

@@ -128,7 +128,7 @@
 //! bytes spilled and memory follow from all rows. Logs hold no value and no plan at any level, those of a cluster's processes
 //! neither. The same holds for `profile`, `sweep`, `recommend` and `attack`, which look at the source and say what they see.
 //!
-//! # OneOrMany releases
+//! # Several releases
 //!
 //! k holds for one release. The same people, published twice in different classes, can be intersected: a person who is one
 //! of ten in each may be the only one who is in both. With a fresh key every run groups differently, so two runs of one job

@@ -72,7 +72,7 @@ fn contents(report: &Report) -> String {
         ("measures", "Measures", true),
         ("queries", "Queries", report.manifest.scores.queries.is_some()),
         ("tradeoff", "Other settings", !report.sweep.is_empty()),
-        ("series", "OneOrMany releases", report.series.is_some()),
+        ("series", "Several releases", report.series.is_some()),
         ("provenance", "Provenance", true),
     ];
     let links = sections.into_iter().filter(|(.., there)| *there);
