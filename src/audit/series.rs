@@ -1,4 +1,4 @@
-//! OneOrMany releases of the same people, held together: the figures of `throng attack --series`. Counts and shares, never who.
+//! Several releases of the same people, held together: the figures of `throng attack --series`. Counts and shares, never who.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Publishing again: the same people in more than one release.
 //!
-//! Every release keeps k and the rules by itself. OneOrMany releases of the same people do not: a reader who knows somebody's
+//! Every release keeps k and the rules by itself. Several releases of the same people do not: a reader who knows somebody's
 //! quasi-identifiers finds the class of that person in each release, and only values that all of these classes hold can be
 //! theirs. A single newcomer between two releases of a table is told by subtraction.
 //!

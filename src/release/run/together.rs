@@ -1,4 +1,4 @@
-//! OneOrMany releases of the same people, attacked together.
+//! Several releases of the same people, attacked together.
 
 use std::path::Path as LocalPath;
 
