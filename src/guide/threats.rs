@@ -121,7 +121,8 @@
 //! `quantiles` has borders near quantiles of the source, suppressed rows included, and its labels show them. So they are
 //! round numbers near ranks that the secret key has moved: they tell that about so many rows lie below a border, and one row
 //! more or less of r moves one of c borders with a chance of about 8 c / r. Where even that matters, write the ladder
-//! yourself. If being unusual must not show, allow no suppression (`max-suppression = 0`): the run then fails where it would have suppressed.
+//! yourself. `max-loss` is a share of the domain of the source, suppressed rows included, unless the job declares one: the
+//! widest class shows how wide that domain is at least, so declare `domain` where somebody may stand far outside. If being unusual must not show, allow no suppression (`max-suppression = 0`): the run then fails where it would have suppressed.
 //!
 //! # Refusals
 //!

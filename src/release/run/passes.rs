@@ -123,7 +123,12 @@ impl Run {
             let wanted = options.execution.target_partitions;
             options.execution.target_partitions = fitting_partitions(&params.bound_policy.input, limit, wanted);
         }
-        let parts = target.order.part_count(params.countable_rows(), options.execution.target_partitions);
+        let partitions = options.execution.target_partitions;
+        // Executors take a part each.
+        let parts = match self.engine.is_remote() {
+            true => partitions,
+            false => target.order.part_count(params.countable_rows(), partitions),
+        };
         let mut grouped = DataFrame::new(state, logical).create_physical_plan().await?;
         if self.engine.is_remote() {
             grouped = in_part(grouped)?;

@@ -206,7 +206,8 @@ fn what_is_not_published_of_a_source_leaves_no_trace() {
     let mut order: Vec<u32> = (0..ROWS as u32).collect();
     fastrand::Rng::with_seed(8).shuffle(&mut order);
     let shuffled = take_record_batch(&rows, &UInt32Array::from(order)).unwrap();
-    let long: ArrayRef = Arc::new(StringArray::from_iter_values((0..ROWS).map(|row| format!("{row}{}", "x".repeat(row)))));
+    let long: ArrayRef =
+        Arc::new(StringArray::from_iter_values((0..ROWS).map(|row| format!("{row}{}", "x".repeat(row)))));
     let keys = rows.column_by_name("ward").unwrap().as_dictionary::<Int8Type>();
     let turned = keys.keys().iter().map(|key| key.map(|key| 3 - key)).collect();
     let padded: ArrayRef = Arc::new(wards(turned, &["nobody's", "west", "north", "east", "nobody's either"]));
