@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt32Array,
+    ArrayRef, AsArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt32Array,
 };
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::arrow::datatypes::{Int8Type, Int32Type};
