@@ -21,7 +21,7 @@ use crate::measure::classification::Minority;
 use crate::measure::{Classes, Groups};
 use crate::methods::toc;
 use crate::operator::Anonymize;
-use crate::policy::{Inference, Job, MethodName, MethodSpec, Policy};
+use crate::policy::{Form, Inference, Job, MethodName, MethodSpec, Policy, Queries};
 use crate::published::content;
 use crate::release::run::measures;
 use crate::release::session::{SessionOptions, SpillFolder};
@@ -66,6 +66,10 @@ impl Setting {
             job.privacy.l_diversity.iter_mut().for_each(|rule| rule.l = f64::from(self.k));
         }
         job.method = self.method_of(&job);
+        // Nobody asks the usual queries of a form that publishes values as they are.
+        if job.measures.queries.is_none() && job.method.form() == Form::Generalise {
+            job.measures.queries = Some(Queries::USUAL);
+        }
         job
     }
 

@@ -124,13 +124,14 @@
 //! # Measures
 //!
 //! Loss (GCP, UM, WGU, NCP, LM, ILoss, GENC, precision, distortion, DM, C_AVG), protection (MPM, WGP, range diversity by row)
-//! and risk are always in the manifest. What takes time is measured on request:
+//! and risk are always in the manifest. What takes time, or compares with original values (`information`, `queries` and
+//! `population`), is measured on request; see [`threats`](super::threats) for what the latter reveals:
 //!
 //! | key in `[measures]` | measures |
 //! |---|---|
 //! | `class = "column"` | CM: rows that do not belong to the majority of their class |
 //! | `information = true` | non-uniform entropy, entropy, KL divergence by value, by published range and joint, the chance to reconstruct a row |
-//! | `queries = { count, dimensions, selectivity, seed }` | relative error of COUNT queries, answered by DataFusion from the files of source and release; defaults to 24 queries over two columns |
+//! | `queries = { count, dimensions, selectivity, seed }` | relative error of COUNT queries, answered by DataFusion from the files of source and release; `sweep` and `recommend` ask 24 queries over two columns of a job without any |
 //! | `unprotected = 0.5` | share of rows whose range diversity exceeds this |
 //! | `population = 1000000` | estimated number of unique people in a population of that size (Pitman, Zayatz, SNB) |
 //!

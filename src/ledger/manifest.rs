@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | `rows_read`, `rows`, `suppressed`, `dropped`, `k` | counts | told |
 //! | `earlier_releases` | number of manifests in the sink | told |
-//! | `cells` | number of rows read, and the cell size | told |
+//! | `cells` | number of rows read, and the cell size | told; 0 with a `presence` rule |
 //! | `cell_rows` | published rows by cell; cells are cut in a sample of the source | left out |
 //! | `tuned` | one of a few steps that are common to all tables, chosen on a sample of the source | left out |
 //! | `input`, `public` | where tables are, as the job writes it; versions of Delta tables | told |
@@ -27,10 +27,10 @@
 //! | `dm`, `c_avg`, `risk_max`, `risk_mean` | sizes of published classes, number of suppressed rows | told |
 //! | `cm` | published labels by class, number of suppressed rows | told |
 //! | `iloss`, `distortion`, `genc`, `precision`, `suppressed_values` | levels and shares of published covers in the domain of the source | left out |
-//! | `non_uniform_entropy`, `entropy`, `kl`, `kl_by_range`, `joint_kl`, `reconstruction_*` | frequencies and codes of original values | left out |
-//! | `queries` | answers of the source, drawn over its domain | left out |
+//! | `non_uniform_entropy`, `entropy`, `kl`, `kl_by_range`, `joint_kl`, `reconstruction_*` | where the job asks for them, frequencies and codes of original values | left out |
+//! | `queries` | where the job asks for them, answers of the source, drawn over its domain | left out |
 //! | `dependency_loss`, `dependencies` | instances and frequencies of the source | left out but for their names |
-//! | `population.source` | class sizes of the source | left out |
+//! | `population.source` | where the job asks for it, class sizes of the source | left out |
 //! | `population`, the rest | published classes, public table | told |
 //! | `verification` (`classes`, `people`, `inference`, `attained`) | published rows; tables that a rule compares with are the published one | told |
 //!
@@ -145,7 +145,7 @@ pub struct Manifest {
     /// Whether `suppressed` and `rows_read` are upper bounds, because exact ones would tell who is in the source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rounded: bool,
-    /// Cells that the table was cut into.
+    /// Cells that the table was cut into; 0 where their number would tell how many people are in the source.
     pub cells: usize,
     /// Rows of the smallest and of the largest of them; left out when rows were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -193,6 +193,8 @@ impl Manifest {
         self.suppressed = (self.suppressed / UNPUBLISHED_STEP + 1) * UNPUBLISHED_STEP;
         self.rows_read = self.rows + self.suppressed;
         self.dropped = 0;
+        // There are as many as rows were read ask for.
+        self.cells = 0;
         self.cell_rows = None;
         self.rounded = true;
     }

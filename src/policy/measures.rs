@@ -30,7 +30,8 @@ pub struct MeasureSpec {
     pub class: Option<String>,
     /// Whether to measure entropy, KL divergence, and the chance to reconstruct a row.
     pub information: bool,
-    /// The COUNT queries whose relative error on the release is measured; a few over two columns when absent.
+    /// The COUNT queries whose relative error on the release is measured. Without them, trials ask a few over two columns,
+    /// and runs none: an answer of the source follows from its original values, and a manifest tells published ones only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<Queries>,
     /// Measures the share of rows in groups whose range diversity is above this; when absent, above the bound of the
@@ -66,15 +67,8 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Queries of a job that asks for none: few enough to cost next to nothing.
-    const USUAL: Self = Self { count: 24, dimensions: 2, selectivity: 0.05, seed: 0 };
-}
-
-impl MeasureSpec {
-    /// The queries to ask.
-    pub(crate) fn queries(&self) -> &Queries {
-        self.queries.as_ref().unwrap_or(&Queries::USUAL)
-    }
+    /// Queries of a trial whose job asks for none: few enough to cost next to nothing.
+    pub(crate) const USUAL: Self = Self { count: 24, dimensions: 2, selectivity: 0.05, seed: 0 };
 }
 
 fn default_dimensions() -> u32 {

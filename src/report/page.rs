@@ -325,7 +325,9 @@ fn provenance(report: &Report) -> String {
     let sizes = manifest
         .cell_rows
         .map_or(String::new(), |rows| format!(", of {} to {} rows", count(rows.smallest), count(rows.largest)));
-    fact("Cells", count(manifest.cells as u64) + &sizes);
+    if manifest.cells > 0 {
+        fact("Cells", count(manifest.cells as u64) + &sizes);
+    }
     fact("Throng", escape(&manifest.version));
     fact("Committed", escape(&manifest.committed));
     fact("Data", code(&manifest.data));

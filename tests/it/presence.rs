@@ -310,6 +310,8 @@ fn everything_else_is_about_the_source_alone() {
     // What compares with the source would tell whether somebody was left out.
     let left_out = ["iloss", "queries", "precision", "kl"];
     assert!(left_out.iter().all(|name| manifest["scores"][name].is_null()), "{}", manifest["scores"]);
+    // So would the number of cells: there are as many as the rows ask for.
+    assert_eq!(manifest["cells"], 0);
 }
 
 #[test]

@@ -118,16 +118,22 @@ impl Run {
     ) -> Result<(Arc<dyn ExecutionPlan>, Arc<dyn ExecutionPlan>)> {
         let logical = Anonymize::surveyed(input, Arc::clone(params))?.into_plan();
         let mut state = self.context.state();
+        let options = state.config_mut().options_mut();
         if let Some(limit) = self.options.session.memory_limit.filter(|_| !self.engine.is_remote()) {
-            let options = state.config_mut().options_mut();
             let wanted = options.execution.target_partitions;
             options.execution.target_partitions = fitting_partitions(&params.bound_policy.input, limit, wanted);
         }
+        let partitions = options.execution.target_partitions;
+        // Executors take a part each.
+        let parts = match self.engine.is_remote() {
+            true => partitions,
+            false => target.order.part_count(params.countable_rows(), partitions),
+        };
         let mut grouped = DataFrame::new(state, logical).create_physical_plan().await?;
         if self.engine.is_remote() {
             grouped = in_part(grouped)?;
         }
-        let ordered = target.order.arrange(Arc::clone(&grouped))?;
+        let ordered = target.order.arrange(Arc::clone(&grouped), parts)?;
         let plan = Arc::new(WriteExec::new(ordered, target, self.uploads.clone()));
         Ok((grouped, plan))
     }
@@ -167,7 +173,9 @@ pub(crate) async fn plan(run: &Run) -> Result<String> {
     let survey =
         DataFrame::new(run.context.state(), survey_plan(&input, &bound_policy)?).create_physical_plan().await?;
     let target = run.target(&sink, &sink.at("data"), "", &bound_policy);
-    let ordered = target.order.arrange(in_part(Arc::clone(&plan))?)?;
+    // How many rows there are is not known yet.
+    let parts = run.context.copied_config().target_partitions();
+    let ordered = target.order.arrange(in_part(Arc::clone(&plan))?, parts)?;
     let write = WriteExec::new(ordered, target, Uploads::default());
     let stages = run.engine.explain(survey, Arc::new(write), &bound_policy, &run.context)?;
     let shown = stages.unwrap_or_else(|| displayable(plan.as_ref()).indent(false).to_string());
