@@ -65,7 +65,7 @@ pub(crate) struct Risks {
     /// The most exposed person's, from somebody who holds the public table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journalist: Option<f64>,
-    /// Share of right links that can be expected with the public table.
+    /// Expected share of correct links to the public table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marketer: Option<f64>,
     /// Fewest public people who fit a class.

@@ -1,4 +1,4 @@
-//! What a reader who knows the dependencies makes of a release: the chase over the published files, and what follows.
+//! What a reader who knows the dependencies infers from a release: the chase over the published files, and its results.
 //!
 //! The register that the reader is assumed to hold is the source itself: which combinations of quasi-identifiers occur.
 //! Everything is aggregated by DataFusion, which spills; in memory are the combinations that dependencies speak of, and a
@@ -35,11 +35,11 @@ use crate::verify::{Finding, InProcess, broken_rules};
 pub(crate) struct Chased {
     /// What the manifest says of it.
     pub found: Inferred,
-    /// Quasi-identifiers whose withholding leaves nothing to conclude, by their place in the bound policy.
+    /// Quasi-identifiers that must be withheld to prevent all conclusions, by their index in the bound policy.
     telling: Vec<usize>,
 }
 
-/// The dependencies that can tell rows of a class apart: those with quasi-identifiers and plain columns.
+/// The dependencies that can distinguish rows of a class: those with quasi-identifiers and plain columns.
 struct MixedDependencies {
     dependencies: Vec<(Dependency, f64)>,
     /// Their quasi-identifiers, by place in the bound policy.
@@ -159,10 +159,10 @@ fn key(batch: &RecordBatch, column: usize, row: usize) -> i128 {
 /// The place of a label by its key.
 fn place(places: &HashMap<i128, usize>, batch: &RecordBatch, column: usize, row: usize) -> Result<usize> {
     let found = places.get(&key(batch, column, row));
-    found.copied().ok_or_else(|| Error::retry("the published files have changed while they were read"))
+    found.copied().ok_or_else(|| Error::retry("the published files changed while they were read"))
 }
 
-/// Chases the published rows; none when no dependency can tell rows of a class apart.
+/// Chases the published rows; `None` if no dependency can distinguish rows of a class.
 pub(crate) async fn chase(
     published: &DataFrame,
     source: &DataFrame,
@@ -186,7 +186,7 @@ pub(crate) async fn chase(
         labels,
         kinds,
     };
-    // Sums over rows and profiles take their time: other tasks go on meanwhile.
+    // Sums over rows and profiles take a while; do not block other tasks.
     let (view, knowledge) = tokio::task::spawn_blocking(move || {
         let knowledge = crate::attack::chase::chase(&view);
         (view, knowledge)
@@ -365,7 +365,7 @@ impl Register {
             let profile: Option<Vec<u32>> =
                 values.map(|(rows, values)| values.0.get(rows.row(row).as_ref()).map(|value| *value as u32)).collect();
             let found = profile.and_then(|profile| self.numbers.0.get(&profile).copied());
-            found.ok_or_else(|| Error::retry("the source has changed while it was read"))
+            found.ok_or_else(|| Error::retry("the source changed while it was read"))
         };
         (0..columns.first().map_or(0, |column| column.len())).map(profile).collect()
     }
@@ -435,7 +435,7 @@ struct CrowdCounts {
     smallest: u64,
     exposed: u64,
     undecided: u64,
-    /// Rows that are left of classes that fall apart, for rules to be asked of: class, plain columns, crowd. None when
+    /// Rows that are left of classes that fall apart, on which rules are checked: class, plain columns, crowd. `None` if
     /// there is no rule.
     parted: Option<Vec<Vec<i128>>>,
 }
@@ -501,19 +501,19 @@ impl CrowdCounts {
     }
 }
 
-/// What becomes of files that have been written.
+/// The verdict on written files.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// They may be published, as far as the dependencies are concerned.
+    /// They may be published as far as the dependencies are concerned.
     Publish(Option<Inferred>),
-    /// They may not; those that this bound policy makes instead are to be looked at.
+    /// They may not; rows under this bound policy are to be tried instead.
     Withhold(Box<BoundPolicy>),
 }
 
 /// Chases rows that are about to be published.
 ///
-/// Repair is first of all an affair of the grouping, which keeps enough people together who fit each other's rows. What
-/// it could not see (other cells know more of a left side) is mended here: the columns on the right of dependencies are
+/// Repair is mainly done by the grouping, which keeps enough people together who fit each other's rows. What
+/// it could not see (other cells know more of a left side) is repaired here: the columns on the right of dependencies are
 /// withheld, or those on the left where the right are published as they are. Nothing can be learnt of them then.
 pub(crate) async fn weigh(rows: &DataFrame, source: &DataFrame, bound_policy: &BoundPolicy) -> Result<Verdict> {
     let Some(Chased { found, telling }) = chase(rows, source, bound_policy).await? else {

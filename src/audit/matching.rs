@@ -2,7 +2,7 @@
 //! values alone.
 //!
 //! 1. The distinct classes are read, and what each of them covers on every quasi-identifier becomes an interval.
-//! 2. A tree of boxes over the intervals finds the classes that cover a row; where an interval does not tell all, the
+//! 2. A tree of boxes over the intervals finds the classes that cover a row; where an interval is not exact, the
 //!    published values decide.
 //! 3. The partitions of the public table are matched side by side. Most people fit one class, and are counted there; those
 //!    who fit the same several classes are alike to the reader, and counted together.
@@ -30,7 +30,7 @@ use crate::published::{BoxTree, content_keys};
 /// People of a public table by the classes that they fit.
 #[derive(Debug, Default)]
 pub(crate) struct Matching {
-    /// What tells every class from the others: the key of its published values.
+    /// The identity of every class: the key of its published values.
     pub names: Vec<i128>,
     /// Published rows of every class.
     pub rows: Vec<u64>,
@@ -44,7 +44,7 @@ pub(crate) struct Matching {
 
 /// The classes of a release, and how to find those that cover a row.
 pub(crate) struct ClassIndex {
-    /// What tells every class from the others: the key of its published values.
+    /// The identity of every class: the key of its published values.
     pub(crate) names: Vec<i128>,
     /// Published rows of every class.
     pub(crate) rows: Vec<u64>,

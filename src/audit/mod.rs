@@ -1,5 +1,5 @@
-//! What an adversary makes of published files: the reasoning of [`crate::attack`], run over whole releases by
-//! DataFusion. [`crate::verify`] says whether a release keeps its rules; here is told what can be learned from it.
+//! What an adversary learns from published files: the reasoning of [`crate::attack`], run over whole releases by
+//! DataFusion. [`crate::verify`] checks whether a release keeps its rules; this measures what can be learned from it.
 
 pub(crate) mod attack;
 pub(crate) mod buckets;

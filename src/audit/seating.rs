@@ -22,7 +22,7 @@ use crate::binding::{BoundPolicy, published_fields};
 use crate::error::Result;
 use crate::published::{BoxTree, content};
 
-/// Most places, pairs of people who are alike and rows that look alike, that are looked at.
+/// Maximum number of places (pairs of equal people and equal rows) that are examined.
 const MAX_PLACES: usize = 1 << 22;
 /// Bytes of a place while it is looked at, about.
 const PLACE_BYTES: usize = 96;
@@ -51,8 +51,8 @@ pub(super) struct Seating {
 type Key = (usize, Vec<u32>);
 
 impl Seating {
-    /// Seats the people of the source; none when there are too many places. `told` reads profile and plain columns of a row
-    /// of a batch, the columns of which are all quasi-identifiers and `plain`; `fits` tells whether somebody with a profile
+    /// Seats the people of the source; `None` if there are too many places. `told` reads profile and plain columns of a row
+    /// of a batch, the columns of which are all quasi-identifiers and `plain`; `fits` says whether somebody with a profile
     /// can be on rows that look alike.
     pub(super) async fn read(
         (published, bound_policy): (&DataFrame, &BoundPolicy),

@@ -24,7 +24,7 @@ pub(crate) struct Night {
     pub(crate) name: String,
     /// Its rows.
     pub(crate) published: DataFrame,
-    /// Everybody who was in its source: the quasi-identifiers as the source has them, then what tells subjects apart.
+    /// Everybody who was in its source: the quasi-identifiers as in the source, then the identity of subjects.
     pub(crate) people: DataFrame,
 }
 
@@ -169,7 +169,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Finds the classes of everybody; subjects follow after so many quasi-identifiers.
+    /// Finds the classes of everybody; the columns of subjects follow the quasi-identifiers.
     async fn read(night: &Night, index: &ClassIndex, quasi: usize) -> Result<Self> {
         let mut seen = Self::default();
         let mut numbers: HashMap<Vec<u32>, u32> = HashMap::new();
@@ -200,8 +200,8 @@ impl Seen {
             return Ok(());
         }
         Err(Error::input(format!(
-            "{twice} rows of the public table for `{name}` are of a subject that another row is of; name columns with \
-             --subject that tell subjects apart"
+            "{twice} rows of the public table for `{name}` are of a subject that another row is of; name the columns that \
+             identify subjects with --subject"
         )))
     }
 }

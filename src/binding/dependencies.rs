@@ -1,9 +1,9 @@
-//! The dependencies of a policy, laid over the columns of a table.
+//! The dependencies of a policy, bound to the columns of a table.
 
 use super::BoundPolicy;
 use crate::model::{self, Attribute};
 
-/// Dependencies laid over a table.
+/// Dependencies bound to a table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct BoundDependencies {
     /// The dependencies, by axis and by place in `plain`.
@@ -13,7 +13,7 @@ pub(crate) struct BoundDependencies {
 }
 
 impl BoundPolicy {
-    /// The dependencies of the policy, laid over the columns of the input.
+    /// The dependencies of the policy, bound to the columns of the input.
     pub(crate) fn dependencies(&self) -> BoundDependencies {
         let mut plain: Vec<(usize, String)> = Vec::new();
         let mut attribute = |name: &String| {

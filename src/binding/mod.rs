@@ -1,4 +1,4 @@
-//! What happens to every column of a given table: the policy laid over a schema.
+//! What happens to every column of a given table: the policy bound to a schema.
 //!
 //! A [`BoundPolicy`] is a [`Policy`] resolved against the schema of rows whose identifiers have been replaced, with the
 //! schema that will be published. Only this crate makes one, after it has replaced them.
@@ -39,7 +39,7 @@ pub(crate) struct QuasiColumn {
     pub unknown: Unknown,
     /// What to do when every row holds the same value.
     pub constant: Constant,
-    /// What becomes of rows with a null in it.
+    /// How rows with a null in it are handled.
     pub nulls: Nulls,
     /// Published form.
     pub publish: Publish,
@@ -95,7 +95,7 @@ pub(crate) struct SensitiveColumn {
     pub compared: bool,
 }
 
-/// A policy laid over an input schema.
+/// A policy bound to an input schema.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundPolicy {
     /// The policy.
@@ -110,19 +110,19 @@ pub(crate) struct BoundPolicy {
     pub(crate) quasi: Vec<QuasiColumn>,
     /// The sensitive columns, in input order.
     pub(crate) sensitive: Vec<SensitiveColumn>,
-    /// Place in the input of the column that tells people apart, when k counts people.
+    /// Index in the input of the column that identifies people, if k counts people.
     pub(crate) person: Option<usize>,
-    /// Place of the column that tells rows of the source from public rows, when there are any.
+    /// Index of the column that marks rows of the source among public rows, if there are any.
     pub(crate) member: Option<usize>,
     /// What every random choice of the run comes from.
     pub(crate) key: RunKey,
 }
 
-/// Name of the column that tells rows of the source (true) from rows of the public table (false). It is never published.
+/// Name of the column that marks rows of the source (true) among rows of the public table (false). It is never published.
 pub(crate) const MEMBER_COLUMN: &str = "__throng_member";
 
 impl BoundPolicy {
-    /// Lays a policy without identifiers over the columns of a source; all problems are reported together.
+    /// Binds a policy without identifiers to the columns of a source; all problems are reported together.
     #[cfg(test)]
     pub(crate) fn new(policy: Arc<Policy>, input: SchemaRef) -> Result<Self> {
         Self::refuse(&policy, &input)?;
@@ -132,22 +132,23 @@ impl BoundPolicy {
         Ok(bound_policy)
     }
 
-    /// Refuses rows that come without the public ones among which the policy wants them hidden.
+    /// Rejects rows without the public ones among which the policy wants them hidden.
     pub(crate) fn ensure_public_rows_present(&self) -> Result<()> {
         if self.policy.privacy.presence.is_none() || self.member.is_some() {
             return Ok(());
         }
-        let message = "privacy.presence: the public table is read by `throng run`; leave it out of queries and trials";
+        let message =
+            "privacy.presence: only `throng run` reads the public table; remove the rule for queries and trials";
         Err(Error::job(message))
     }
 
-    /// Whether an input column is read: everything but dropped identifiers, and what tells people apart, or members from
+    /// Whether an input column is read: everything but dropped identifiers, and what identifies people, or members among
     /// the public.
     pub(crate) fn reads(&self, index: usize) -> bool {
         self.roles[index] != Role::Identifier || [self.person, self.member].contains(&Some(index))
     }
 
-    /// Refuses a source whose columns do not fit a policy.
+    /// Rejects a source whose columns do not fit a policy.
     pub(crate) fn refuse(policy: &Policy, input: &Schema) -> Result<()> {
         let problems: Vec<String> = check::check_columns(policy, input)
             .into_iter()
@@ -157,8 +158,8 @@ impl BoundPolicy {
         if problems.is_empty() { Ok(()) } else { Err(Error::job(problems.join("\n"))) }
     }
 
-    /// Lays a policy over a schema that has passed the check before, and has since had its identifiers replaced and may
-    /// have lost columns that are not published. The key is that of the run, however often its policy is laid over a schema.
+    /// Binds a policy to a schema that has passed the check before, and has since had its identifiers replaced and may
+    /// have lost columns that are not published. The key is that of the run, however often its policy is bound to a schema.
     pub(crate) fn resolve(policy: Arc<Policy>, input: SchemaRef, key: RunKey) -> Result<Self> {
         let mut bound_policy = Self {
             output: Arc::clone(&input),
@@ -336,7 +337,7 @@ fn plain(data_type: &DataType) -> DataType {
 }
 
 impl BoundPolicy {
-    /// One line for plans: rules, method and columns by role.
+    /// Returns one line for plans: rules, method and columns by role.
     pub(crate) fn summary(&self) -> String {
         let names = |names: Vec<&str>| names.join(", ");
         let privacy = &self.policy.privacy;

@@ -1,4 +1,4 @@
-//! `throng check`: everything that is wrong with a job, without reading data; with `--data` also what the sensitive
+//! `throng check`: all problems of a job, without reading data; with `--data` also what the sensitive
 //! columns allow.
 
 use clap::Args;
@@ -19,7 +19,7 @@ use crate::terminal::{print, print_json};
 pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
-    /// Read the sensitive columns too and tell what they allow: the largest l, groups, rows left over, bounds
+    /// Also read the sensitive columns and report what they allow: the largest l, groups, rows left over, bounds
     #[arg(long)]
     data: bool,
     /// Print all problems as JSON

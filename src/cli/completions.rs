@@ -1,4 +1,4 @@
-//! `throng completions` and `throng man`: what shells and manuals want to know, made from the arguments themselves.
+//! `throng completions` and `throng man`: shell completions and manual pages, generated from the arguments.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::{Cli, usage_error};
 use crate::error::{Result, unwritable};
 use crate::terminal::{eprint_line, print};
 
-/// Print a script that lets a shell complete commands and flags
+/// Print a completion script for a shell
 ///
 /// Example: throng completions bash > /etc/bash_completion.d/throng
 #[derive(Debug, Args)]
@@ -18,16 +18,16 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-/// Print the manual page, of a command or of them all
+/// Print the manual page of a command, or of all commands
 ///
 /// Example: throng man run | man -l -
 ///
 /// Example: throng man --folder /usr/local/share/man/man1
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// Command to tell about; the whole of Throng when absent
+    /// Command to describe. Defaults to the whole of Throng
     command: Option<String>,
-    /// Write one page for every command into this folder instead
+    /// Write one page per command into this folder instead
     #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
     folder: Option<PathBuf>,
 }

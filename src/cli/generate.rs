@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// Seed of all values
     #[arg(long, default_value_t = 42)]
     seed: u64,
-    /// Number of files to spread the rows over
+    /// Number of files to distribute the rows over
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     files: u64,
 }
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
                 })
                 .collect();
             workers.into_iter().try_for_each(|worker| {
-                worker.join().unwrap_or_else(|_| Err(Error::internal("a writing thread has died")))
+                worker.join().unwrap_or_else(|_| Err(Error::internal("a writer thread panicked")))
             })
         })?;
     }

@@ -1,4 +1,4 @@
-//! `throng releases`, `throng rollback`, `throng gc`: what a sink holds.
+//! `throng releases`, `throng rollback`, `throng gc`: manage the releases of a sink.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,20 +45,20 @@ pub(crate) struct Rollback {
     json: bool,
 }
 
-/// Remove files that no release refers to: what killed runs have left
+/// Remove files that no release refers to, as killed runs leave them behind
 ///
-/// Files younger than --older-than are left alone, because a run may be writing them; those of a run that is at work
-/// are left alone however old they are.
+/// Files younger than --older-than are kept, because a run may be writing them; those of a run in progress
+/// are kept however old they are.
 ///
 /// Example: throng gc pipelines/out/census --dry-run
 #[derive(Debug, Args)]
 pub(crate) struct Gc {
     /// The sink: a folder or an object-store prefix
     sink: PathBuf,
-    /// Only say what would be removed
+    /// Only list what would be removed
     #[arg(long)]
     dry_run: bool,
-    /// Hours that a file must be old
+    /// Minimum age of a file in hours
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
     older_than: u64,
     #[command(flatten)]
@@ -138,7 +138,7 @@ pub(crate) async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
         }
         let verb = if arguments.dry_run { "would be removed" } else { "removed" };
         match found.len() {
-            0 => eprint_line(&format!("{}: there is nothing to remove", arguments.sink.display())),
+            0 => eprint_line(&format!("{}: nothing to remove", arguments.sink.display())),
             files => eprint_line(&format!("{files} files, {} {verb}", bytesize::ByteSize(bytes))),
         }
     }

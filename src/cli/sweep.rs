@@ -1,4 +1,4 @@
-//! `throng sweep`: what other settings would give, without publishing anything.
+//! `throng sweep`: compares settings without publishing anything.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::terminal::{eprint_line, print};
 
 /// Try a job under several k and methods, and compare what they lose; publishes nothing
 ///
-/// Of two methods, a signed-rank test over all k tells whether they differ.
+/// For every two methods, a signed-rank test over all k shows whether they differ.
 ///
 /// Example: throng sweep pipelines/adult.toml --k 5,10,25 --method auto,mondrian --sample 10000 --output sweep.json
 #[derive(Debug, Args)]
@@ -33,10 +33,10 @@ pub(crate) struct Arguments {
     /// Weights of utility to try with `toc`
     #[arg(long, value_delimiter = ',', value_name = "W,...", value_parser = weight)]
     w_utility: Vec<f64>,
-    /// Ask every rule of l-diversity for as many different values as k
+    /// Set l of every l-diversity rule to k
     #[arg(long)]
     l_is_k: bool,
-    /// Try on about so many rows; on all of them when absent
+    /// Try on about this many rows. Defaults to all of them
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
     /// Print the trials as JSON
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     limits: Limits,
 }
 
-/// The name of a method, as it stands in job files.
+/// The name of a method in job files.
 pub(super) fn method(text: &str) -> Result<MethodName, String> {
     let name = serde_json::Value::String(text.to_owned());
     serde_json::from_value(name).map_err(|error| error.to_string())
@@ -69,7 +69,7 @@ fn weight(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&weight) { Ok(weight) } else { Err("must be a number from 0 to 1".into()) }
 }
 
-/// Refuses a job that cannot run.
+/// Rejects a job that cannot run.
 pub(super) fn refuse(job: &Job, base: &Path) -> Result<()> {
     let problems: Vec<String> =
         check(job, base).iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
@@ -204,7 +204,7 @@ const SHOWN: [Column; 9] = [
 ];
 
 fn table(trials: &[Trial]) -> Table {
-    // What no trial has measured has no column.
+    // A score that no trial has measured gets no column.
     let measured = |(_, score): &&Column| trials.iter().any(|trial| trial.scores.as_ref().and_then(score).is_some());
     let shown: Vec<&Column> = SHOWN.iter().filter(measured).collect();
     let names = shown.iter().map(|(name, _)| *name);

@@ -1,7 +1,7 @@
 //! Which values are the same, and in what order they come: decided on the exact Arrow value, never on a position.
 //!
 //! Beyond 2^53 neighbouring whole numbers share a position, and so do long decimals and nanoseconds. Here they are
-//! told apart by keys of their own: integers for numbers and points in time, and for everything that leaves a batch the
+//! distinguished by keys of their own: integers for numbers and points in time, and for everything that leaves a batch the
 //! bytes of Arrow's row format, which have the order of the values, null last.
 //!
 //! Two exceptions are made towards protection, so that a rule never counts as two what a reader takes for one: `-0.0` and
@@ -34,7 +34,7 @@ pub(crate) struct Distinct {
 }
 
 impl Distinct {
-    /// Tells the values of an array apart.
+    /// Distinguishes the values of an array.
     pub(crate) fn of(array: &ArrayRef) -> Result<Self> {
         let data_type = array.data_type();
         if is_number(data_type) || is_time(data_type) {
@@ -274,7 +274,7 @@ pub(crate) fn digits(array: &ArrayRef, positions: &[f64]) -> Result<Option<(Vec<
     if positions.iter().all(|position| position.is_nan() || (position * power).abs() < SURE) {
         return Ok(None);
     }
-    let too_long = || Error::input("a decimal of more than 38 digits has no place on a ladder; cast it in source.sql");
+    let too_long = || Error::input("a decimal of more than 38 digits does not fit a ladder; cast it in source.sql");
     let digits = stored_digits(array)?.ok_or_else(too_long)?;
     // Zeros before the point that are not stored are written out.
     let zeros = 10_i128.checked_pow(scale.min(0).unsigned_abs().into());
@@ -283,7 +283,7 @@ pub(crate) fn digits(array: &ArrayRef, positions: &[f64]) -> Result<Option<(Vec<
     Ok(Some((digits, scale.max(0).unsigned_abs().into())))
 }
 
-/// What is stored for every whole number, decimal or point in time, 0 for null; none for fractions, and when a decimal has
+/// What is stored for every whole number, decimal or point in time, 0 for null; `None` for fractions, and if a decimal has
 /// more than 38 digits.
 pub(crate) fn stored_digits(array: &ArrayRef) -> Result<Option<Vec<i128>>> {
     let mut digits: Vec<Option<i128>> = match array.data_type() {

@@ -1,4 +1,4 @@
-//! Rows that are left out because a quasi-identifier is null there, or no number.
+//! Rows that are left out because a quasi-identifier is null or NaN there.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::NullBuffer;
@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Ty
 use crate::error::Result;
 use crate::faults::Fault;
 
-/// Which rows have a value in all of some columns; none when all have.
+/// Which rows have a value in all of some columns; `None` if all have.
 pub(crate) fn present<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> Option<NullBuffer> {
     let both = |seen: Option<NullBuffer>, column: &ArrayRef| {
         let seen = NullBuffer::union(seen.as_ref(), column.logical_nulls().as_ref());
@@ -17,7 +17,7 @@ pub(crate) fn present<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> Op
     columns.into_iter().fold(None, both).filter(|present| present.null_count() > 0)
 }
 
-/// Which rows of a column of fractions hold a number: what is none has no place among the others, as null has not.
+/// Which rows of a column of fractions hold a number: NaN has no place among the others, just like null.
 fn numbers(column: &ArrayRef) -> Option<NullBuffer> {
     match column.data_type() {
         DataType::Float16 => Some(column.as_primitive::<Float16Type>().values().iter().map(|n| !n.is_nan()).collect()),

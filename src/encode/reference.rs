@@ -14,7 +14,7 @@ use crate::binding::SensitiveColumn;
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
 
-/// Most different values of a column that groups are compared with.
+/// Maximum number of distinct values of a column that groups are compared with.
 pub(crate) const MAX_VALUES: usize = 1 << 16;
 
 /// Distinct values and how often each occurs. A value is named by its [key](Distinct::keys), one of a hierarchy by the
@@ -24,7 +24,7 @@ pub(crate) struct Reference {
     counts: BTreeMap<Vec<u8>, u64>,
 }
 
-/// Without the keys, which tell values.
+/// Without the keys, which reveal values.
 impl fmt::Debug for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reference").field("values", &self.counts.len()).finish_non_exhaustive()
@@ -81,7 +81,7 @@ impl Reference {
         self.counts.len() > MAX_VALUES
     }
 
-    /// Refuses a column that holds too many different values.
+    /// Rejects a column that holds too many different values.
     pub(crate) fn ensure_few_values(&self, column: &SensitiveColumn) -> Result<()> {
         if !self.is_too_large() {
             return Ok(());

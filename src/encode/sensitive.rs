@@ -172,7 +172,7 @@ fn values(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) 
 /// A value that the table did not hold when its values were counted.
 fn unheard_of(column: &SensitiveColumn) -> Error {
     let name = &column.name;
-    Error::input(format!("column `{name}`: the source has changed while it was read; run again when it is at rest"))
+    Error::input(format!("column `{name}`: the source has changed while it was read; run again once it is stable"))
 }
 
 /// The values that a listed range of text names.

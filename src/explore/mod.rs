@@ -1,5 +1,5 @@
-//! Settings before a release: what a dataset looks like and which job suits it ([`profile`]), and what other
-//! settings would do ([`Trials`]), and what no setting can do ([`LossBound`]). Nothing is published.
+//! Exploration before a release: what a dataset looks like and which job suits it ([`profile`]), what other
+//! settings would do ([`Trials`]), and what no setting can achieve ([`LossBound`]). Nothing is published.
 
 mod bound;
 pub(crate) mod profile;

@@ -1,4 +1,4 @@
-//! Trying out settings: the whole job but its release. A trial groups rows under a policy and scores the result;
+//! Trials of settings: the whole job except its release. A trial groups rows under a policy and scores the result;
 //! nothing is written but spill files.
 
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use crate::release::session::{SessionOptions, SpillFolder};
 use crate::source::Source;
 use crate::storage::Stores;
 
-/// What is tried out in place of what the job says.
+/// Settings that are tried instead of those of the job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Setting {
     /// Smallest class.
@@ -47,7 +47,7 @@ impl Setting {
         Self { k, method, w_utility: None, l_is_k: false }
     }
 
-    /// The setting's name on tables: the method, and its weight where it has one.
+    /// Returns the name of the setting in tables: the method, and its weight if it has one.
     pub(crate) fn name(&self) -> String {
         match self.w_utility {
             Some(weight) => format!("{} (w-utility {weight})", self.method.as_str()),
@@ -88,7 +88,7 @@ impl Setting {
     }
 }
 
-/// How a setting did.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Trial {
     /// Smallest class.
@@ -101,14 +101,14 @@ pub(crate) struct Trial {
     pub suppressed: u64,
     /// Classes that would be published.
     pub classes: u64,
-    /// Scores of what would be published; none when the rules cannot be met.
+    /// Scores of what would be published; `None` if the rules cannot be met.
     pub scores: Option<Scores>,
     /// Why the rules cannot be met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// Time of survey and grouping, in seconds.
     pub seconds: f64,
-    /// Most memory of the whole process during the trial, in bytes, where the system tells.
+    /// Peak memory of the whole process during the trial, in bytes, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
 }
@@ -118,7 +118,7 @@ pub(crate) struct Trials {
     pub(super) job: Job,
     pub(super) base: PathBuf,
     pub(super) context: SessionContext,
-    /// Held for its end, when the folder goes.
+    /// Held because dropping it removes the folder.
     _spill: SpillFolder,
     source: DataFrame,
     rows: u64,
@@ -140,12 +140,12 @@ impl Trials {
         self.rows
     }
 
-    /// All rows of the source.
+    /// Returns all rows of the source.
     pub(crate) fn whole(&self) -> DataFrame {
         self.source.clone()
     }
 
-    /// About `rows` rows, chosen by their content and a seed, held in memory.
+    /// Returns about `rows` rows, chosen by their content and a seed, held in memory.
     pub(crate) async fn sample(&self, rows: u64, seed: u64) -> Result<DataFrame> {
         if rows >= self.rows {
             return Ok(self.source.clone().cache().await?);
@@ -228,12 +228,12 @@ struct Found {
     columns: Vec<String>,
 }
 
-/// Lets the system count the most memory anew. Linux does, others are not asked.
+/// Resets the system's peak-memory counter. Only Linux supports it.
 fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The most memory that the process has had since.
+/// The peak memory of the process since then.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,6 +1,6 @@
-//! Anonymising inside another program.
+//! Embedding Throng in another program.
 //!
-//! The operator works in any DataFusion session. `register` teaches a session to plan it; after that it is one call
+//! The operator works in any DataFusion session. `register` adds it to a session; after that it is one call
 //! on a DataFrame, or a relation in SQL.
 //!
 //! ```
@@ -68,9 +68,9 @@
 //! themselves; what stands above the view never changes its groups. A table that changes under a view is a new release
 //! each time it is read.
 //!
-//! # What is left to the program
+//! # Responsibilities of the program
 //!
-//! What the program gets are grouped rows. Reading back, verifying and committing are those of a release
+//! The program receives grouped rows. Reading back, verifying and committing are left to a release
 //! ([`Run`](crate::Run)); a program that publishes by itself is responsible for them. More suppression than the policy
 //! allows fails the query when its last row has been read, so collect before you publish.
 //!

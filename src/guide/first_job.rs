@@ -12,8 +12,8 @@
 //! throng profile people/ --write job.toml
 //! ```
 //!
-//! prints every column with a guess of what it is to an attacker, and how many rows are alone with their values as
-//! things stand. `job.toml` is a complete job; hierarchies lie beside it, in `hierarchies/`. They list the values of
+//! prints every column with a guess of its role, and how many rows are unique in their quasi-identifiers as
+//! they stand. `job.toml` is a complete job; hierarchies lie beside it, in `hierarchies/`. They list the values of
 //! their columns, so treat them like the data.
 //!
 //! Read the job before you run it. Four roles decide everything:
@@ -35,18 +35,18 @@
 //! throng run job.toml
 //! ```
 //!
-//! groups the rows, writes them, reads them back, counts every class, and only then makes the release visible, in the
+//! groups the rows, writes them, reads them back, counts every class, and only then makes the release visible in the
 //! folder that `sink.url` names. Running it again does nothing: the same rows under the same policy are the same
 //! release.
 //!
-//! # 3. Show it to those who sign
+//! # 3. Show it to those who approve it
 //!
 //! ```sh
 //! throng report job.toml -o report.html
 //! ```
 //!
-//! is one page that needs no network: the verdict, what was done to every column, how large the classes are, the risk
-//! that is left, and where everything came from.
+//! writes one page that needs no network: the verdict, the treatment of every column, the sizes of classes, the remaining
+//! risk, and the provenance.
 //!
 //! # The same from a program
 //!

@@ -99,9 +99,9 @@
 //! reveals it in all rows that hide it. Every run and every `throng verify` follows the dependencies through the published
 //! rows, in both directions, until nothing more can be inferred, and applies all rules to the rows that still fit each
 //! other. Everybody is on one row: three people whom a dependency makes equal are the only three equal rows of their class.
-//! Where classes overlap so much that this takes too long, `undecided_rows` in the manifest, the summary and the log say of
-//! how many rows it was not found out; dependencies with a `tolerance` are followed without counting.
-//! `privacy.inference` decides what happens when a rule is broken that way:
+//! Where classes overlap so much that this takes too long, `undecided_rows` in the manifest, the summary and the log say for
+//! how many rows this remained undecided; dependencies with a `tolerance` are followed without counting.
+//! `privacy.inference` decides what happens if a rule is violated that way:
 //!
 //! | `inference` | |
 //! |---|---|
@@ -110,13 +110,13 @@
 //! | `repair` | group rows so that dependencies reveal nothing; where that fails, withhold the columns concerned |
 //!
 //! `withhold = true` withholds a quasi-identifier by hand: its column stays, every value in it is the top of its domain.
-//! Knowledge from elsewhere, such as which medication is usual for a diagnosis, is not in the release and cannot be seen there.
+//! Knowledge from elsewhere, such as which medication is usual for a diagnosis, is outside of this analysis.
 //!
 //! # Output
 //!
 //! | key in `[output]` | default | |
 //! |---|---|---|
-//! | `file-size`, `file-rows` | `"512MB"`, 10000000 | a new file starts after so many bytes or rows (at least 100) |
+//! | `file-size`, `file-rows` | `"512MB"`, 10000000 | a new file starts after this many bytes or rows (at least 100) |
 //! | `row-group-rows` | 250000 | rows of a Parquet row group |
 //! | `compression`, `level` | `"zstd"` | or `snappy`, `gzip`, `lz4`, `none` |
 //! | `partition-by` | `[]` | kept columns whose values become folders `column=value` |

@@ -1,8 +1,8 @@
 //! The methods and measures, and where they come from. Rules are in [`rules`](super::rules).
 //!
 //! All methods share one frame: the table is cut by medians into cells, a cell into subspaces, and a method groups the
-//! rows of a subspace. What breaks a rule afterwards is merged, carved up or suppressed. So any method works with any
-//! rule, and differs in what it loses and how long it takes.
+//! rows of a subspace. Groups that violate a rule are then merged, split or suppressed. So any method works with any
+//! rule; methods differ in loss and run time.
 //!
 //! # Five for everyday use
 //!
@@ -92,14 +92,14 @@
 //! | DM | sum of squared class sizes | Bayardo, Agrawal (2005) |
 //! | C_AVG | mean class size in units of k | LeFevre et al. (2006) |
 //! | MPM, WGP | how alike sensitive values of a group are; how surely a range is disclosed | Loukides (2008) |
-//! | CM | rows that are not of their class's majority | Iyengar (2002) |
+//! | CM | rows outside the majority of their class | Iyengar (2002) |
 //! | entropy, KL | bits that are lost; divergence of published from original values | Gionis, Tassa (2009); Kifer, Gehrke (2006) |
 //! | query error | relative error of COUNT queries whose answers are read from classes | LeFevre et al. (2006), Loukides (2008) |
 //! | risk | prosecutor, journalist and marketer; unique people of a population by Pitman, Zayatz, SNB | Dankar, El Emam et al. (2012) |
 //!
 //! # Comparing them
 //!
-//! `throng sweep` runs several over several k. Whether two differ by more than chance is asked by Wilcoxon's
+//! `throng sweep` runs several over several k. Whether two differ by more than chance is decided by Wilcoxon's
 //! signed-rank test over the same settings; five settings cannot say more than p = 0.0625, whatever the methods do:
 //!
 //! ```

@@ -35,7 +35,7 @@
 //! A run that fails or is stopped aborts its uploads; for one that is killed, give the bucket a lifecycle rule that removes
 //! incomplete uploads after a day.
 //!
-//! An embedding program hands over its own stores: see `RunOptions::stores`.
+//! An embedding program passes its own stores: see `RunOptions::stores`.
 //!
 //! The builders of `object_store` make stores with whatever credentials the program has:
 //!

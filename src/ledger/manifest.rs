@@ -11,33 +11,33 @@
 //!
 //! | figure | function of | when rows were suppressed |
 //! |---|---|---|
-//! | `rows_read`, `rows`, `suppressed`, `dropped`, `k` | counts | told |
-//! | `earlier_releases` | number of manifests in the sink | told |
+//! | `rows_read`, `rows`, `suppressed`, `dropped`, `k` | counts | reported |
+//! | `earlier_releases` | number of manifests in the sink | reported |
 //! | `cells` | number of rows read, and the cell size | told; 0 with a `presence` rule |
 //! | `cell_rows` | published rows by cell; cells are cut in a sample of the source | left out |
 //! | `tuned` | one of a few steps that are common to all tables, chosen on a sample of the source | left out |
-//! | `input`, `public` | where tables are, as the job writes it; versions of Delta tables | told |
-//! | `snapshot`, `public_snapshot`, `run` | names of files and when they were last changed; with `key-env`, a secret ([`crate::source::snapshot`]) | told |
-//! | `policy` | rules, columns, method, and the content of hierarchy files, which are public | told |
-//! | `gcp`, `um`, `ncp`, `lm`, `by_column` | widths of published covers, published domain, number of suppressed rows | told |
-//! | `mpm` | published sensitive values by group, published domain | told |
-//! | `wgu` | published covers, published domain | told where no more than three columns lack a public domain, and none of these has a ladder or a mask |
-//! | `wgp` | published sensitive values by group, published domain | told |
-//! | `rd_of_a_row`, `rows_by_rd`, `unprotected` | the same, in the domain of the source | told without sensitive ranges, or where the domain is public; `unprotected` also where it is 0 by `wgp` |
-//! | `dm`, `c_avg`, `risk_max`, `risk_mean` | sizes of published classes, number of suppressed rows | told |
-//! | `cm` | published labels by class, number of suppressed rows | told |
+//! | `input`, `public` | where tables are, as the job writes it; versions of Delta tables | reported |
+//! | `snapshot`, `public_snapshot`, `run` | names of files and when they were last changed; with `key-env`, a secret ([`crate::source::snapshot`]) | reported |
+//! | `policy` | rules, columns, method, and the content of hierarchy files, which are public | reported |
+//! | `gcp`, `um`, `ncp`, `lm`, `by_column` | widths of published covers, published domain, number of suppressed rows | reported |
+//! | `mpm` | published sensitive values by group, published domain | reported |
+//! | `wgu` | published covers, published domain | reported if at most three columns lack a public domain, and none of these has a ladder or a mask |
+//! | `wgp` | published sensitive values by group, published domain | reported |
+//! | `rd_of_a_row`, `rows_by_rd`, `unprotected` | the same, in the domain of the source | reported without sensitive ranges, or if the domain is public; `unprotected` also where it is 0 by `wgp` |
+//! | `dm`, `c_avg`, `risk_max`, `risk_mean` | sizes of published classes, number of suppressed rows | reported |
+//! | `cm` | published labels by class, number of suppressed rows | reported |
 //! | `iloss`, `distortion`, `genc`, `precision`, `suppressed_values` | levels and shares of published covers in the domain of the source | left out |
 //! | `non_uniform_entropy`, `entropy`, `kl`, `kl_by_range`, `joint_kl`, `reconstruction_*` | where the job asks for them, frequencies and codes of original values | left out |
 //! | `queries` | where the job asks for them, answers of the source, drawn over its domain | left out |
 //! | `dependency_loss`, `dependencies` | instances and frequencies of the source | left out but for their names |
 //! | `population.source` | where the job asks for it, class sizes of the source | left out |
-//! | `population`, the rest | published classes, public table | told |
-//! | `verification` (`classes`, `people`, `inference`, `attained`) | published rows; tables that a rule compares with are the published one | told |
+//! | `population`, the rest | published classes, public table | reported |
+//! | `verification` (`classes`, `people`, `inference`, `attained`) | published rows; tables that a rule compares with are the published one | reported |
 //!
-//! What is left out would have to be measured on published rows alone, in a pass of its own: an answer of the source that
-//! counts one row more than the release tells where that row lies, and a query that is drawn over the domain of the source
-//! tells how far that reaches. Whether something is left out depends on the number of suppressed rows and on the policy,
-//! never on where they lie. A rule such as `max-loss` is judged by the domain that the groups were made with; what is told
+//! What is omitted would have to be measured on published rows alone, in a pass of its own: an answer of the source that
+//! counts one row more than the release reveals where that row lies, and a query that is drawn over the domain of the source
+//! reveals its extent. Whether something is omitted depends on the number of suppressed rows and on the policy,
+//! never on where they lie. A rule such as `max-loss` is judged by the domain that the groups were made with; what is given
 //! as attained (`wgu`) is a share of the published domain, which may be narrower, so it may be larger. Declare a domain in
 //! the job to have both alike. With a `presence` rule even their number is a secret: then all of this is left out as if rows
 //! were suppressed, and figures that count suppressed rows count published ones alone.
@@ -95,7 +95,7 @@ pub struct Manifest {
     /// Seed of all random choices, where the job sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What whoever relies on the release must know.
+    /// Warnings for everybody who relies on the release.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Earlier releases that the sink held when this one was published, where the job declares releases independent of
@@ -108,12 +108,12 @@ pub struct Manifest {
     /// Columns of the source that stay together inside a group, in forms whose groups have numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Vec<String>>,
-    /// Parameters that were found from a sample; left out when rows were.
+    /// Parameters that were found from a sample; omitted if rows were suppressed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tuned: BTreeMap<String, f64>,
     /// What was read.
     pub input: Vec<InputTable>,
-    /// Identity of what was read, by which a later run knows its input again. It tells nothing of its content.
+    /// Identity of what was read, by which a later run recognises its input. It reveals nothing of its content.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub snapshot: String,
     /// The public table that people of the source hide among, when the policy names one.
@@ -142,12 +142,12 @@ pub struct Manifest {
     /// Those of them that were left out because of a null, as the policy says.
     #[serde(default, skip_serializing_if = "none")]
     pub dropped: u64,
-    /// Whether `suppressed` and `rows_read` are upper bounds, because exact ones would tell who is in the source.
+    /// Whether `suppressed` and `rows_read` are upper bounds, because exact ones would reveal who is in the source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rounded: bool,
     /// Cells that the table was cut into; 0 where their number would tell how many people are in the source.
     pub cells: usize,
-    /// Rows of the smallest and of the largest of them; left out when rows were.
+    /// Rows of the smallest and of the largest of them; omitted if rows were suppressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell_rows: Option<CellRows>,
     /// How much was lost and how well people are protected.
@@ -173,7 +173,7 @@ pub struct CellRows {
 }
 
 impl CellRows {
-    /// What the cells of a run tell; nothing when no row was read.
+    /// The figures of the cells of a run; `None` if no row was read.
     pub(crate) fn of(cells: Cells) -> Option<Self> {
         (cells.count > 0).then_some(Self { smallest: cells.smallest, largest: cells.largest })
     }
@@ -183,12 +183,12 @@ fn none(rows: &u64) -> bool {
     *rows == 0
 }
 
-/// What counts of rows that are not published are rounded up to where exact ones would tell who is in the source.
+/// Counts of unpublished rows are rounded up to a multiple of this where exact ones would reveal who is in the source.
 const UNPUBLISHED_STEP: u64 = 10;
 
 impl Manifest {
     /// Hides exactly how many rows of the source are not published, and why: with a public table beside it, each of them
-    /// is somebody. The count becomes the next larger multiple of ten, also when it is nought.
+    /// is somebody. The count becomes the next larger multiple of ten, even if it is zero.
     pub(crate) fn round_unpublished(&mut self) {
         self.suppressed = (self.suppressed / UNPUBLISHED_STEP + 1) * UNPUBLISHED_STEP;
         self.rows_read = self.rows + self.suppressed;
@@ -199,7 +199,7 @@ impl Manifest {
         self.rounded = true;
     }
 
-    /// The manifest as it leaves: without what compares with the values of a source of which rows were left out, and with
+    /// The manifest as published: without comparisons with a source whose rows were partly left out, and with
     /// every figure rounded. Nothing is added to a manifest after this.
     pub(crate) fn released(mut self) -> Result<Self> {
         if self.rows < self.rows_read || !self.public.is_empty() {
@@ -277,10 +277,10 @@ fn read_rules<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<RuleRecord>, D::
         .collect())
 }
 
-/// Significant digits of every figure that leaves: enough to compare releases by, too few to solve for a value.
+/// Significant digits of every published figure: enough to compare releases, too few to solve for a value.
 const FIGURE_DIGITS: usize = 4;
 
-/// Rounds all figures of something that leaves, which are its numbers with a fraction; counts stay as they are.
+/// Rounds all published figures, which are the numbers with a fraction; counts stay as they are.
 pub(crate) fn round_figures<T: Serialize + DeserializeOwned>(told: &T) -> Result<T> {
     let unreadable = |error: serde_json::Error| Error::internal(format!("figures cannot be rounded: {error}"));
     let mut value = serde_json::to_value(told).map_err(unreadable)?;
@@ -420,7 +420,7 @@ pub struct QueryScores {
     pub worst: f64,
 }
 
-/// The mean over the instances of all dependencies; none without any.
+/// The mean over the instances of all dependencies; `None` without any.
 fn dependency_loss(preserved: &[Preserved]) -> Option<f64> {
     let instances: usize = preserved.iter().map(Preserved::instances).sum();
     let losses = preserved.iter().filter_map(|one| Some(one.loss()? * one.instances() as f64));
@@ -507,7 +507,7 @@ impl From<&Classes> for ClassCounts {
 impl Scores {
     /// Scores of published groups and classes.
     pub fn new(groups: &Groups, classes: &Classes, k: u32, columns: &[String]) -> Self {
-        // What compares with the values of the source is told only where all of them are published.
+        // Comparisons with the values of the source are reported only if all of them are published.
         let whole = groups.is_whole();
         let divergence = groups.information.as_ref().filter(|_| whole).and_then(Information::divergence);
         let queries = groups.workload.as_ref().filter(|_| whole).and_then(Workload::error);

@@ -1,4 +1,4 @@
-//! Anonymising inside somebody else's program: DataFrames, and one call that teaches a session everything.
+//! Anonymising inside another program: DataFrames, and one call that registers everything with a session.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::source::scan_statistics::drop_column_statistics;
 /// Adds `anonymize` to DataFrames. The session must know how to plan it: see [`register`].
 #[async_trait]
 pub trait AnonymizeExt {
-    /// Anonymises the rows by a policy. Nothing is read before the result is. In a session that [`register`] has taught,
+    /// Anonymises the rows by a policy. Nothing is read before the result is. In a session prepared by [`register`],
     /// the same rows under the same policy give the same groups.
     ///
     /// ```
@@ -94,7 +94,7 @@ impl AnonymizeExt for DataFrame {
     }
 }
 
-/// Teaches a session to plan anonymisation and to understand `SELECT * FROM anonymize(...)`.
+/// Registers anonymisation with a session, including `SELECT * FROM anonymize(...)` in SQL.
 ///
 /// Queries can name the policies that [`register_policy`](super::register_policy) adds, and open no files.
 ///
@@ -136,7 +136,7 @@ pub fn register(context: &SessionContext) -> Result<()> {
 /// assert!(policies(&context).is_ok());
 /// ```
 pub trait AnonymizeSessionExt {
-    /// Teaches the session `anonymize`, as [`register`] does.
+    /// Registers `anonymize` with the session, as [`register`] does.
     fn with_anonymize(self) -> Self;
 }
 

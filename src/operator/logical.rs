@@ -77,19 +77,19 @@ impl Anonymize {
         self.params.as_ref()
     }
 
-    /// The same node above only those columns that it needs, so that dropped identifiers are not even read.
+    /// Prunes the input to the columns that the node needs, so that dropped identifiers are not even read.
     pub(super) fn without_unread_columns(&self) -> Result<Self> {
         let columns = self.needed().into_iter().map(|index| Expr::from(self.input.schema().qualified_field(index)));
         let input = LogicalPlanBuilder::from(self.input.clone()).project(columns)?.build()?;
         self.with_exprs_and_inputs(Vec::new(), std::iter::once(input).chain(self.survey.clone()).collect())
     }
 
-    /// The node as a plan.
+    /// Returns the node as a plan.
     pub(crate) fn into_plan(self) -> LogicalPlan {
         LogicalPlan::Extension(datafusion::logical_expr::Extension { node: Arc::new(self) })
     }
 
-    /// Input columns that the node needs: everything but dropped identifiers, and the one that tells people apart. What
+    /// Input columns that the node needs: everything but dropped identifiers, and the one that identifies people. What
     /// the parents need of its output makes no difference, because fewer columns would mean other groups.
     fn needed(&self) -> Vec<usize> {
         (0..self.bound_policy.roles.len()).filter(|index| self.bound_policy.reads(*index)).collect()

@@ -1,9 +1,9 @@
 //! What a cell publishes, measured while its original rows are at hand.
 //!
 //! Groups are measured twice: against the domains that they were made with, which is what the rules of the policy ask for
-//! and what a release without suppressed rows tells; and as covers that wait for the domain of the published rows
-//! ([`ColumnLoss`](crate::measure::published::ColumnLoss)), which is what a release with suppressed rows tells. Neither
-//! sees more of a suppressed row than that there was one.
+//! and what a release without suppressed rows reports; and as covers that wait for the domain of the published rows
+//! ([`ColumnLoss`](crate::measure::published::ColumnLoss)), which is what a release with suppressed rows reports. Neither
+//! sees more of a suppressed row than its existence.
 
 use datafusion::arrow::array::RecordBatch;
 

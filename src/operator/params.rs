@@ -73,7 +73,7 @@ impl AnonymizeParams {
         let inference = bound_policy.policy.privacy.inference;
         if inference != Inference::Warn {
             return Err(Error::privacy(format!(
-                "privacy.inference = \"{}\" needs a look at the whole release, which a query does not get; run the job \
+                "privacy.inference = \"{}\" needs the whole release, which a query does not see; run the job \
                  with `throng run`, or remove it",
                 inference.as_str()
             )));
@@ -87,7 +87,7 @@ impl AnonymizeParams {
         Self::new(bound_policy, survey)
     }
 
-    /// Lays a survey over a bound policy.
+    /// Creates the parameters from a survey and a bound policy.
     pub(crate) fn new(bound_policy: Arc<BoundPolicy>, survey: Survey) -> Result<Self> {
         let coders = bound_policy
             .quasi
@@ -104,7 +104,7 @@ impl AnonymizeParams {
         let slices = bound_policy.slices(&survey.slices);
         let method = method(&bound_policy, &survey.tuned, &dependencies, &slices);
         if let Some(reason) = method.too_much(&axes) {
-            return Err(Error::job(format!("method.name: `{}` gives up: {reason}", method.name())));
+            return Err(Error::job(format!("method.name: `{}` cannot run: {reason}", method.name())));
         }
         let rules = rules(&bound_policy, &slices);
         let presence = presence_rule(&bound_policy.policy.privacy).filter(|_| bound_policy.form() == Form::Combined);
@@ -179,14 +179,14 @@ impl AnonymizeParams {
         survey.members.map_or_else(|| survey.source_rows(), |members| survey.rows.saturating_sub(members))
     }
 
-    /// Refuses a result that loses more in a group, or has suppressed more rows, than the policy allows.
+    /// Rejects a result that loses more in a group, or has suppressed more rows, than the policy allows.
     pub(crate) fn refuse(&self, measures: &Measures) -> Result<()> {
         if let (Some(bound), Some(worst)) = (self.bound_policy.policy.privacy.max_loss, measures.loss.wgu())
             && !within(worst, bound)
             && !Fault::AnyLoss.is_planted()
             && !Fault::LeftOverGroup.is_planted()
         {
-            // By how much would tell of the domain of the source.
+            // Saying by how much would reveal the domain of the source.
             return Err(Error::privacy(format!(
                 "a group loses more than privacy.max-loss = {bound} allows; raise it, or lower k"
             )));
@@ -201,7 +201,7 @@ impl AnonymizeParams {
         if self.hides_counts() {
             return Err(Error::privacy(format!(
                 "more rows are left out than privacy.max-suppression = {allowed} allows; relax a rule, or allow more \
-                 suppression (how many is not told where `presence` is a secret)"
+                 suppression (the number is withheld under `presence`)"
             )));
         }
         let others = self.rules.others.iter().map(|rule| rule.record().to_string());

@@ -25,7 +25,7 @@ pub(crate) struct AnonymizeRelation {
 }
 
 impl AnonymizeRelation {
-    /// Calls can name the policies of a registry.
+    /// Creates it with the registry of policies that calls can name.
     pub(crate) fn new(policies: Arc<PolicyRegistry>) -> Self {
         Self { policies }
     }
@@ -38,7 +38,7 @@ impl AnonymizeRelation {
     }
 }
 
-const USAGE: &str = "anonymize takes a query in brackets, and either the name of a policy or named arguments: \
+const USAGE: &str = "anonymize takes a query in parentheses, and either the name of a policy or named arguments: \
                      anonymize((SELECT ...), 'name') or anonymize((SELECT ...), k => 10, quasi => ['age'], ...)";
 
 impl RelationPlanner for AnonymizeRelation {
@@ -72,7 +72,7 @@ impl RelationPlanner for AnonymizeRelation {
     }
 }
 
-/// The rows to anonymise: a query in brackets. DataFusion looks up the tables of a statement before it is planned, and
+/// The rows to anonymise: a query in parentheses. DataFusion looks up the tables of a statement before it is planned, and
 /// does not find one that is named as a bare argument.
 fn plan_rows(input: &Expr, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     match input {

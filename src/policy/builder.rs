@@ -70,13 +70,13 @@ impl Policy {
 }
 
 impl PolicyBuilder {
-    /// Says what a column is. A second call for the same name replaces the first.
+    /// Sets the role of a column. A second call for the same name replaces the first.
     pub fn column(mut self, name: impl Into<String>, column: Column) -> Self {
         self.columns.insert(name.into(), column);
         self
     }
 
-    /// Gives columns of one kind the same role: `columns(["age", "zip"], Column::quasi())`.
+    /// Sets the same role for several columns: `columns(["age", "zip"], Column::quasi())`.
     pub fn columns<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>, column: Column) -> Self {
         self.columns.extend(names.into_iter().map(|name| (name.into(), column.clone())));
         self
@@ -88,7 +88,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// Sets what becomes of rows with a null in a quasi-identifier, unless the column says otherwise.
+    /// Sets how rows with a null in a quasi-identifier are handled, unless the column says otherwise.
     pub fn nulls(mut self, nulls: Nulls) -> Self {
         self.defaults.get_or_insert_default().nulls = Some(nulls);
         self
@@ -130,7 +130,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// Sets what happens when dependencies let readers tell rows of a class apart.
+    /// Sets what happens if dependencies let readers distinguish rows of a class.
     pub fn inference(mut self, inference: Inference) -> Self {
         self.privacy.inference = inference;
         self
@@ -142,19 +142,19 @@ impl PolicyBuilder {
         self
     }
 
-    /// Sets what is measured beside what always is.
+    /// Sets the optional measures.
     pub fn measures(mut self, measures: MeasureSpec) -> Self {
         self.measures = measures;
         self
     }
 
-    /// Sets the folder that relative paths of hierarchy and key files start at. Defaults to the working directory.
+    /// Sets the folder to which hierarchy and key files are relative. Defaults to the working directory.
     pub fn base(mut self, folder: impl Into<PathBuf>) -> Self {
         self.base = folder.into();
         self
     }
 
-    /// Checks everything and loads the hierarchies.
+    /// Checks the policy and loads its hierarchies.
     ///
     /// # Errors
     ///
@@ -167,47 +167,47 @@ impl PolicyBuilder {
 }
 
 impl Column {
-    /// A column that names a person by itself: dropped, unless [`with_treat`](Self::with_treat) says otherwise.
+    /// Creates a column that names a person by itself: dropped, unless [`with_treat`](Self::with_treat) says otherwise.
     pub fn identifier() -> Self {
         Self::new(Role::Identifier)
     }
 
-    /// A column that could name a person together with others: generalised.
+    /// Creates a column that could name a person together with others: generalised.
     pub fn quasi() -> Self {
         Self::new(Role::Quasi)
     }
 
-    /// A column that must not be linked to a person: published unchanged, guarded by the rules.
+    /// Creates a column that must not be linked to a person: published unchanged, guarded by the rules.
     pub fn sensitive() -> Self {
         Self::new(Role::Sensitive)
     }
 
-    /// A column that is published unchanged.
+    /// Creates a column that is published unchanged.
     pub fn kept() -> Self {
         Self::new(Role::Kept)
     }
 
-    /// The same column with a hierarchy.
+    /// Sets the hierarchy.
     pub fn with_hierarchy(self, hierarchy: HierarchySpec) -> Self {
         Self { hierarchy: Some(hierarchy), ..self }
     }
 
-    /// The same column with another weight in the search: the higher, the less it is generalised.
+    /// Sets the weight in the search: the higher, the less the column is generalised.
     pub fn with_priority(self, priority: f64) -> Self {
         Self { priority: Some(priority), ..self }
     }
 
-    /// The same column in another published form.
+    /// Sets the published form.
     pub fn with_publish(self, publish: Publish) -> Self {
         Self { publish: Some(publish), ..self }
     }
 
-    /// The same column with another way to deal with nulls.
+    /// Sets how nulls are handled.
     pub fn with_nulls(self, nulls: Nulls) -> Self {
         Self { nulls: Some(nulls), ..self }
     }
 
-    /// The same numeric column with declared ends of its domain.
+    /// Declares the ends of the domain of a numeric column.
     pub fn with_domain(self, smallest: f64, largest: f64) -> Self {
         Self { domain: Some([smallest, largest]), ..self }
     }
@@ -227,19 +227,19 @@ impl Column {
         Self { withhold: true, ..self }
     }
 
-    /// The same identifier, replaced instead of dropped.
+    /// Replaces the identifier instead of dropping it.
     pub fn with_treat(self, treat: IdentifierAction) -> Self {
         Self { treat: Some(treat), ..self }
     }
 }
 
 impl HierarchySpec {
-    /// A CSV file of lines `leaf;level 1;...;*`.
+    /// Reads a CSV file of lines `leaf;level 1;...;*`.
     pub fn file(path: impl Into<String>) -> Self {
         Self::File(path.into())
     }
 
-    /// Codes whose last characters are masked first.
+    /// Masks codes from their last character on.
     pub fn mask_right() -> Self {
         Self::Mask { mask: Side::Right, fill: forms::MASK_CHAR, keep: None }
     }
@@ -249,17 +249,17 @@ impl HierarchySpec {
         Self::Quantiles { quantiles: intervals.into() }
     }
 
-    /// Numbers in intervals of nested widths, each a multiple of the one before.
+    /// Puts numbers into intervals of nested widths, each a multiple of the one before.
     pub fn widths(widths: impl Into<Vec<f64>>) -> Self {
         Self::Widths { widths: widths.into(), origin: 0.0 }
     }
 
-    /// Numbers in intervals between listed bounds, finest level first.
+    /// Puts numbers into intervals between listed bounds, finest level first.
     pub fn bounds(bounds: impl Into<Vec<Vec<f64>>>) -> Self {
         Self::Bounds { bounds: bounds.into() }
     }
 
-    /// Dates and timestamps by calendar units, ascending.
+    /// Puts dates and timestamps into calendar units, ascending.
     pub fn calendar(units: impl Into<Vec<CalendarUnit>>) -> Self {
         Self::Calendar { calendar: units.into() }
     }
@@ -271,26 +271,27 @@ impl HierarchySpec {
 }
 
 impl MethodSpec {
-    /// `auto` at an effort.
+    /// Selects `auto` at an effort.
     pub fn auto(effort: Effort) -> Self {
         let mut spec = Self::default();
         spec.options_mut().set(&auto::EFFORT, Value::Text(effort.name().to_owned()));
         spec
     }
 
-    /// A method by its name in the catalogue.
+    /// Selects a method by its name in the catalogue.
     ///
     /// # Errors
     ///
-    /// If there is no such method; the message lists those that there are.
+    /// If there is no such method; the message lists the known ones.
     pub fn named(name: &str) -> Result<Self> {
         let known = || methods::METHODS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
         let found = MethodName::new(name);
-        let name = found.ok_or_else(|| Error::job(format!("there is no method `{name}`; there are {}", known())))?;
+        let name =
+            found.ok_or_else(|| Error::job(format!("there is no method `{name}`; expected one of {}", known())))?;
         Ok(Self { name, ..Self::default() })
     }
 
-    /// The same method with an option set.
+    /// Sets an option of the method.
     ///
     /// # Errors
     ///
@@ -318,7 +319,7 @@ impl MethodSpec {
         Ok(self)
     }
 
-    /// The same method with groups published in another form.
+    /// Sets the form in which groups are published.
     #[must_use]
     pub fn with_form(self, form: Form) -> Self {
         Self { form: Some(form), ..self }
@@ -330,13 +331,13 @@ impl MethodSpec {
         Self { slices: Some(slices), ..self }
     }
 
-    /// The same method with a fixed seed, for tests and experiments: whoever knows it can re-enact the run.
+    /// Fixes the seed, for tests and experiments: whoever knows it can re-enact the run.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
 
-    /// The same method with its key in an environment variable, which makes runs repeatable for whoever holds it.
+    /// Takes the key from an environment variable, which makes runs repeatable for whoever holds it.
     #[must_use]
     pub fn with_key_env(self, variable: impl Into<String>) -> Self {
         Self { key_env: Some(variable.into()), ..self }

@@ -1,4 +1,4 @@
-//! The name of a policy: a hash of everything that decides what a release looks like, and of nothing else.
+//! The identity of a policy: a hash of everything that decides what a release looks like, and of nothing else.
 
 use std::collections::BTreeMap;
 

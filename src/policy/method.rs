@@ -45,11 +45,11 @@ pub struct MethodSpec {
     /// The grouping method.
     pub(crate) name: MethodName,
     /// Environment variable that holds the key of every random choice: same rows, policy and key, same release. Drawn
-    /// anew for every run when neither it nor a seed is given.
+    /// anew for every run if neither it nor a seed is given.
     pub(crate) key_env: Option<String>,
     /// Seed of every random choice, for tests and experiments: whoever knows it can re-enact the run.
     pub(crate) seed: Option<u64>,
-    /// How groups are published; as is usual for the method when absent.
+    /// How groups are published. Defaults to the usual form of the method.
     pub(crate) form: Option<Form>,
     /// Which columns stay together in the form `slice`.
     pub(crate) slices: Option<SliceSpec>,
@@ -58,11 +58,11 @@ pub struct MethodSpec {
 }
 
 impl MethodSpec {
-    /// The key of every random choice, where the job fixes it. What is wrong with it is said without its content.
+    /// The key of every random choice, where the job fixes it. Errors do not quote its content.
     pub(crate) fn fixed_key(&self) -> Result<Option<RunKey>, String> {
         match (&self.key_env, self.seed) {
             (None, seed) => Ok(seed.map(RunKey::from_seed)),
-            (Some(_), Some(_)) => Err("has both `key-env` and `seed`; one of them fixes the key".into()),
+            (Some(_), Some(_)) => Err("has both `key-env` and `seed`; give only one of them".into()),
             (Some(variable), None) => {
                 let secret = std::env::var_os(variable).map(|value| Zeroizing::new(value.into_encoded_bytes()));
                 let secret = secret.ok_or_else(|| format!("the environment variable `{variable}` is not set"))?;
@@ -72,7 +72,7 @@ impl MethodSpec {
         }
     }
 
-    /// What everybody should know who publishes a release that was made with a seed.
+    /// The warning about a release that was made with a seed.
     pub(crate) fn seed_warning(&self) -> Option<Problem> {
         self.seed.map(|_| {
             Problem::warning("method.seed", "whoever knows the seed can re-enact the run and undo its grouping").help(
@@ -169,7 +169,7 @@ impl Form {
         !matches!(self, Self::Generalise | Self::Combined)
     }
 
-    /// Whether groups are told by a number, not by what they publish.
+    /// Whether groups are identified by a number, not by what they publish.
     pub fn is_numbered(self) -> bool {
         self != Self::Generalise
     }
@@ -185,7 +185,7 @@ impl Form {
 pub(crate) struct MethodName(&'static Entry);
 
 impl MethodName {
-    /// The method of that name.
+    /// Returns the method of that name.
     pub(crate) fn new(name: &str) -> Option<Self> {
         methods::find(name).map(Self)
     }
@@ -195,7 +195,7 @@ impl MethodName {
         self.0.name
     }
 
-    /// What the list of methods says about it.
+    /// Its catalogue entry.
     pub(crate) fn entry(self) -> &'static Entry {
         self.0
     }
@@ -476,14 +476,14 @@ impl JsonSchema for MethodSpec {
             value
         };
         let mut properties = Map::new();
-        let name = described(generator.subschema_for::<MethodName>(), "The grouping method; `auto` when absent.");
+        let name = described(generator.subschema_for::<MethodName>(), "The grouping method. Defaults to `auto`.");
         properties.insert("name".into(), name);
         let about = "Environment variable that holds the secret key of every random choice, of at least 32 characters: \
                      same rows, policy and key, same release. Defaults to a new key for every run.";
         properties.insert("key-env".into(), json!({ "type": "string", "description": about }));
         let about = "Seed of every random choice, for tests and experiments: whoever knows it can re-enact the run.";
         properties.insert("seed".into(), json!({ "type": "integer", "minimum": 0, "description": about }));
-        let about = "How groups are published; as is usual for the method when absent.";
+        let about = "How groups are published. Defaults to the usual form of the method.";
         properties.insert("form".into(), described(generator.subschema_for::<Form>(), about));
         let about = "Which columns stay together in the form `slice`: how many slices there are, or the columns of each. \
                      Columns that are not named are slices of their own.";
@@ -531,13 +531,13 @@ fn option_key(entry: &Entry, option: &str) -> String {
     format!("method.{}.{option}", entry.name)
 }
 
-/// What is wrong with the method of a job, and what is worth knowing about it.
+/// Checks the method of a job and adds notes.
 pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
     let (method, entry) = (&job.method, job.method.name.entry());
     match method.fixed_key() {
         Err(message) => problems.push(
             Problem::error("method", message)
-                .help("`openssl rand -hex 32` makes a key; without `key-env` every run draws one of its own"),
+                .help("create a key with `openssl rand -hex 32`; without `key-env` every run draws its own"),
         ),
         Ok(_) => problems.extend(method.seed_warning()),
     }
@@ -585,7 +585,7 @@ pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
              value is whose",
             entry.name
         );
-        let help = "set form = \"generalise\", or take the method `anatomy`, which fills groups at random";
+        let help = "set form = \"generalise\", or use the method `anatomy`, which fills groups at random";
         problems.push(Problem::error("method.form", message).help(help));
     }
     slices::check_form(job, setting.sensitive.as_deref(), problems);
@@ -658,7 +658,7 @@ mod tests {
         assert!(error("delta = 0.4").contains("stands in the table of that method, such as [method.toc]"));
     }
 
-    /// The mistake is told with its line, and with what was probably meant.
+    /// The error names the line and suggests what was probably meant.
     #[test]
     fn an_unknown_option_is_found_where_it_stands() {
         let text =

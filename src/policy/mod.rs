@@ -2,7 +2,7 @@
 //!
 //! The way of a job: [`Job::parse`] turns TOML into the plain [`model`] (unknown keys refused with a suggestion),
 //! [`check`] finds every problem that shows without reading data, [`check_schema`] every problem that shows once the
-//! columns of the source are known. A [`BoundPolicy`](crate::binding::BoundPolicy) is the checked policy laid over those columns. [`json_schema`]
+//! columns of the source are known. A [`BoundPolicy`](crate::binding::BoundPolicy) is the checked policy bound to those columns. [`json_schema`]
 //! describes the file for editors, and [`Job::policy_hash`] names the policy that a release was made under.
 
 mod builder;
@@ -45,7 +45,7 @@ pub use slices::SliceSpec;
 pub(crate) use source::BUILD;
 pub(crate) use source::{Format, SinkFormat, data_type};
 
-/// The JSON schema of the job file, for editors that complete and check TOML.
+/// Returns the JSON schema of the job file, for editors that complete and check TOML.
 #[cfg(any(feature = "cli", test))]
 pub(crate) fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Job).to_value()

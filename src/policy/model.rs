@@ -46,7 +46,7 @@ pub struct Job {
     pub(crate) sink: Sink,
     /// What the release must satisfy.
     pub(crate) privacy: Privacy,
-    /// What holds where `columns` does not say.
+    /// Defaults of the columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) defaults: Option<Defaults>,
     /// Every column of the source by name.
@@ -61,7 +61,7 @@ pub struct Job {
     /// How the released files are written.
     #[serde(default)]
     pub(crate) output: Output,
-    /// What to measure beside what is always measured.
+    /// Optional measures.
     #[serde(default)]
     pub(crate) measures: MeasureSpec,
 }
@@ -85,7 +85,7 @@ pub(crate) struct Source {
     #[serde(default, deserialize_with = "source::tables", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "source::tables_schema")]
     pub(crate) tables: BTreeMap<String, Source>,
-    /// What the files are; Parquet or a Delta table, as it is found, when absent.
+    /// The format of the files. Defaults to Parquet, or to Delta where there is a Delta log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<Format>,
     /// Types of the columns of CSV files, all of them, and of columns that are folder names, such as `int32`, `text`,
@@ -95,16 +95,16 @@ pub(crate) struct Source {
     /// Columns of CSV files without a header, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) names: Vec<String>,
-    /// Whether the first line of every CSV file holds the names of the columns; true when absent.
+    /// Whether the first line of every CSV file holds the names of the columns. Defaults to true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) header: Option<bool>,
-    /// What stands between two values in CSV files; a comma when absent.
+    /// The separator between values in CSV files. Defaults to a comma.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) delimiter: Option<char>,
-    /// What stands for null in CSV files, beside nothing at all.
+    /// The text that stands for null in CSV files, in addition to an empty field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) null: Option<String>,
-    /// Version of a Delta table; the newest when absent.
+    /// Version of a Delta table. Defaults to the newest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<u64>,
 }
@@ -118,16 +118,16 @@ pub(crate) struct Sink {
     /// How its object store is reached.
     #[serde(default)]
     pub(crate) options: StoreOptions,
-    /// How releases are kept: `files` beside a manifest when absent, or as versions of a `delta` table.
+    /// How releases are kept: as `files` with a manifest (default), or as versions of a `delta` table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<SinkFormat>,
-    /// How a release stands to earlier ones in the sink. Without it, a second release is refused: whoever compares
-    /// releases of the same people learns more of them than one release may tell.
+    /// How a release relates to earlier ones in the sink. Without it, a second release is rejected: whoever compares
+    /// releases of the same people learns more about them than one release may reveal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) releases: Option<SinkReleases>,
 }
 
-/// The share of rows that may be suppressed when the job does not say.
+/// The default share of rows that may be suppressed.
 pub(crate) const DEFAULT_MAX_SUPPRESSION: f64 = 0.05;
 
 /// Range diversity: in no group may the values of a sensitive column fall into one sensitive range more surely than P.
@@ -166,7 +166,7 @@ pub enum Ranges {
     /// Every value is its own range: only the exact value is a disclosure.
     #[default]
     Identity,
-    /// The ascendant so many levels above the value in the column's hierarchy (the leaf itself is level 0).
+    /// The ancestor this many levels above the value in the column's hierarchy (the leaf itself is level 0).
     Level(u32),
     /// The interval of this total length centred on the value (numbers).
     Interval(f64),
@@ -261,14 +261,14 @@ pub enum Diversity {
     Recursive,
 }
 
-/// What holds where the columns of a job do not say.
+/// Defaults of the columns of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Defaults {
     /// Role of every column that `columns` does not name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<Role>,
-    /// What becomes of rows with a null in a quasi-identifier that does not say; `category` when absent.
+    /// How nulls are handled in quasi-identifiers that do not say. Defaults to `category`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) nulls: Option<Nulls>,
 }
@@ -315,20 +315,20 @@ pub struct Column {
     /// ranges and text becomes sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hierarchy: Option<HierarchySpec>,
-    /// What to do with values that the hierarchy does not know; `error` when absent.
+    /// What to do with values that the hierarchy does not list. Defaults to `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unknown: Option<Unknown>,
-    /// What to do when a quasi-identifier holds the same value in every row; `error` when absent.
+    /// What to do when a quasi-identifier holds the same value in every row. Defaults to `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) constant: Option<Constant>,
-    /// What becomes of rows with a null in a quasi-identifier; as `defaults` says when absent.
+    /// How rows with a null in this quasi-identifier are handled. Defaults to the value in `defaults`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) nulls: Option<Nulls>,
-    /// Published form of a quasi-identifier. When absent: `range` for numbers and dates without a hierarchy, else
+    /// Published form of a quasi-identifier. Defaults to `range` for numbers and dates without a hierarchy, else
     /// `label`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) publish: Option<Publish>,
-    /// Weight of a quasi-identifier in the search for groups: the higher, the less it is generalised. 1 when absent.
+    /// Weight of a quasi-identifier in the search for groups: the higher, the less it is generalised. Defaults to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) priority: Option<f64>,
     /// Publishes nothing of a quasi-identifier: its column stays, every value in it is the top of its domain.
@@ -337,7 +337,7 @@ pub struct Column {
     /// Smallest and largest value of a numeric domain, when they are not those of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) domain: Option<[f64; 2]>,
-    /// What becomes of an identifier; `drop` when absent.
+    /// What happens to an identifier. Defaults to `drop`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) treat: Option<IdentifierAction>,
 }
@@ -386,11 +386,11 @@ pub enum HierarchySpec {
     Mask {
         /// The end that is masked first.
         mask: Side,
-        /// The character that stands for a masked one; `*` when absent.
+        /// The character that replaces masked ones. Defaults to `*`.
         #[serde(rename = "char")]
         #[schemars(default = "default_mask_char")]
         fill: char,
-        /// How many characters each level keeps, descending; when absent, one character at a time is masked.
+        /// How many characters each level keeps, descending. Defaults to masking one more character per level.
         #[serde(skip_serializing_if = "Option::is_none")]
         keep: Option<Vec<usize>>,
     },
@@ -398,7 +398,7 @@ pub enum HierarchySpec {
     Widths {
         /// Width of each level's intervals, ascending, each a multiple of the one before.
         widths: Vec<f64>,
-        /// A number at which an interval begins on every level; 0 when absent.
+        /// A number at which an interval begins on every level. Defaults to 0.
         #[schemars(default)]
         origin: f64,
     },
@@ -487,7 +487,7 @@ pub enum Constant {
     Allow,
 }
 
-/// What becomes of rows with a null in a quasi-identifier.
+/// How rows with a null in a quasi-identifier are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Nulls {
@@ -529,16 +529,16 @@ pub enum Publish {
 pub(crate) struct Output {
     /// Compression of the Parquet pages.
     pub(crate) compression: Compression,
-    /// Level of the compression; the codec's default when absent. For `zstd` (1 to 22) and `gzip` (0 to 9).
+    /// Compression level, for `zstd` (1 to 22) and `gzip` (0 to 9). Defaults to the codec's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) level: Option<u32>,
     /// Largest number of rows in a Parquet row group, at least 100.
     #[schemars(range(min = 100))]
     pub(crate) row_group_rows: usize,
-    /// Number of rows after which a new file is begun, at least 100.
+    /// Number of rows after which a new file starts, at least 100.
     #[schemars(range(min = 100))]
     pub(crate) file_rows: usize,
-    /// Size after which a new file is begun, such as `256MB`.
+    /// Size after which a new file starts, such as `256MB`.
     pub(crate) file_size: FileSize,
     /// Kept columns whose values become folders, `column=value`, outermost first; they are left out of the files.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -15,7 +15,7 @@ use crate::privacy::weak_diversity::WeakDiversity;
 use crate::storage::local_path;
 use crate::storage::locate::names;
 
-/// delta-presence: from the release and a public table, nobody's chance to be in the source may be told better than
+/// delta-presence: as inferred from the release and a public table, everybody's chance to be in the source must lie
 /// between two bounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -40,8 +40,8 @@ pub struct Presence {
     /// table who fit a class. One rule, or a list of rules.
     #[serde(default, skip_serializing_if = "OneOrMany::is_empty")]
     pub(crate) diversity: OneOrMany<WeakDiversity>,
-    /// Columns of both tables that tell people apart: every person of the source must be in the public table. When
-    /// absent, the quasi-identifiers of the source must occur there often enough.
+    /// Columns of both tables that identify people: every person of the source must be in the public table. Without
+    /// them, the quasi-identifiers of the source must occur there often enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) key: Vec<String>,
 }
@@ -95,10 +95,10 @@ pub(crate) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>
     problems.extend(outside_share("privacy.presence.min", *min));
     problems.extend(outside_share("privacy.presence.max", *max));
     if min > max {
-        let message = format!("{min} is above max = {max}, so nothing can lie between them");
+        let message = format!("{min} is above max = {max}");
         problems.push(Problem::error("privacy.presence.min", message));
     } else if *min <= 0.0 && *max >= 1.0 {
-        let message = "0 to 1 allows everything to be told";
+        let message = "0 to 1 does not restrict anything";
         problems.push(Problem::warning("privacy.presence", message).help("lower max, or raise min"));
     }
     if *people == Some(0) {
@@ -143,7 +143,7 @@ pub(crate) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>
     for (name, column) in &job.columns {
         if column.publish == Some(Publish::Centroid) {
             problems.push(
-                Problem::error(format!("columns.{name}.publish"), "a centroid does not say whom it covers")
+                Problem::error(format!("columns.{name}.publish"), "a centroid does not show whom it covers")
                     .help("presence needs label, range or bounds"),
             );
         }

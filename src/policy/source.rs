@@ -1,4 +1,4 @@
-//! Where rows come from: what the keys of `[source]` mean, and what can be wrong with them before a file is opened.
+//! The `[source]` table: its keys, and their checks before a file is opened.
 //!
 //! A source is one location, or a query over several: each table of the query is a source of its own.
 
@@ -38,11 +38,11 @@ pub(crate) enum SinkFormat {
     Delta,
 }
 
-/// How a release stands to earlier ones in the same sink.
+/// How a release relates to earlier ones in the same sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SinkReleases {
-    /// Each is anonymous by itself alone: for people who do not overlap, or where the owner accepts the risk.
+    /// Each is anonymous only by itself: for people who do not overlap, or if the owner accepts the risk.
     Independent,
 }
 
@@ -101,7 +101,7 @@ impl Sink {
         self.format == Some(SinkFormat::Delta)
     }
 
-    /// Whether releases may stand beside each other without regard to what they tell together.
+    /// Whether several releases are allowed regardless of what they reveal together.
     pub(crate) fn is_independent(&self) -> bool {
         self.releases == Some(SinkReleases::Independent)
     }
@@ -208,7 +208,7 @@ pub(crate) fn data_type(name: &str) -> Option<DataType> {
 pub(crate) fn check(source: &Source, problems: &mut Vec<Problem>) {
     match (&source.sql, source.url.is_empty()) {
         (Some(_), false) => problems.push(
-            Problem::error("source.sql", "stands beside source.url, and only one of them can say what is read")
+            Problem::error("source.sql", "conflicts with source.url: give only one of them")
                 .help("name the location in [source.tables], and query it by that name"),
         ),
         (Some(sql), true) if sql.trim().is_empty() => problems.push(Problem::error("source.sql", "is empty")),
@@ -226,11 +226,11 @@ pub(crate) fn check(source: &Source, problems: &mut Vec<Problem>) {
         let nested = table.sql.is_some() || !table.tables.is_empty();
         if nested {
             let key = format!("source.tables.{name}");
-            problems.push(Problem::error(key, "is a location; only the source itself can be a query"));
+            problems.push(Problem::error(key, "must be a location; only the source itself can be a query"));
         }
     }
     if source.sql.is_some() && source.reading() != query_alone(source).reading() {
-        let message = "file options stand beside source.sql; they belong to the tables of the query";
+        let message = "file options conflict with source.sql; they belong to the tables of the query";
         problems
             .push(Problem::error("source", message).help("write people = { url = \"...\", format = \"csv\", ... }"));
     }
@@ -268,7 +268,7 @@ fn check_files(key: &str, source: &Source, problems: &mut Vec<Problem>) {
             let problem = Problem::error(format!("{key}.schema.{column}"), format!("`{name}` is not a known type"));
             problems.push(match nearest(name, TYPES) {
                 Some(near) => problem.help(format!("did you mean `{near}`?")),
-                None => problem.help(format!("known are {}", TYPES.join(", "))),
+                None => problem.help(format!("expected one of {}", TYPES.join(", "))),
             });
         }
     }
@@ -282,7 +282,7 @@ fn check_files(key: &str, source: &Source, problems: &mut Vec<Problem>) {
         );
     }
     if source.delimiter.is_some_and(|delimiter| !delimiter.is_ascii() || delimiter == '"' || delimiter == '\n') {
-        problems.push(Problem::error(format!("{key}.delimiter"), "must be one ASCII character, and no quote"));
+        problems.push(Problem::error(format!("{key}.delimiter"), "must be one ASCII character other than a quote"));
     }
     match source.header {
         Some(false) if source.names.is_empty() => problems.push(
@@ -309,11 +309,11 @@ fn check_files(key: &str, source: &Source, problems: &mut Vec<Problem>) {
 /// Checks how releases are kept.
 pub(crate) fn check_sink(sink: &Sink, problems: &mut Vec<Problem>) {
     if sink.is_delta() && !cfg!(feature = "delta") {
-        problems.push(Problem::error("sink.format", "this build of Throng does not know Delta tables").help(BUILD));
+        problems.push(Problem::error("sink.format", "this build of Throng does not support Delta tables").help(BUILD));
     }
 }
 
-/// How to get what is missing.
+/// How to build with Delta support.
 pub(crate) const BUILD: &str = "build it with `--features delta`";
 
 #[cfg(test)]
@@ -347,12 +347,12 @@ mod tests {
         assert_eq!(errors("url = \"in\""), [""; 0]);
         assert_eq!(errors("sql = \"SELECT 1\"\ntables = { a = \"x\", b = { url = \"y\" } }"), [""; 0]);
         for (source, expected) in [
-            ("url = \"in\"\nsql = \"SELECT 1\"", "source.sql: stands beside source.url"),
+            ("url = \"in\"\nsql = \"SELECT 1\"", "source.sql: conflicts with source.url"),
             ("sql = \"SELECT 1\"", "source.tables: is missing"),
             ("sql = \" \"\ntables.a = \"x\"", "source.sql: is empty"),
             ("url = \"in\"\ntables.a = \"x\"", "source.tables: is for source.sql"),
-            ("sql = \"SELECT 1\"\ntables.a.sql = \"SELECT 1\"", "source.tables.a: is a location"),
-            ("sql = \"SELECT 1\"\ntables.a = \"x\"\nformat = \"csv\"", "file options stand beside source.sql"),
+            ("sql = \"SELECT 1\"\ntables.a.sql = \"SELECT 1\"", "source.tables.a: must be a location"),
+            ("sql = \"SELECT 1\"\ntables.a = \"x\"\nformat = \"csv\"", "file options conflict with source.sql"),
         ] {
             let found = errors(source).join("\n");
             assert!(found.contains(expected), "{source}: {found}");

@@ -4,7 +4,7 @@
 //! of the quasi-identifier table (exact quasi-identifiers, kept columns), on the right one row of the sensitive table (a
 //! combination of sensitive values and how often the group holds it), as long as there are any.
 //!
-//! Order must not tell what the separation hides. So the rows of a group stand in an order that follows from the left
+//! Order must not reveal what the separation hides. So the rows of a group stand in an order that follows from the left
 //! columns alone on the left, and from the right columns alone on the right; that of the grouping, which knows both, is
 //! forgotten. Groups stand in the order of their numbers, which are random.
 

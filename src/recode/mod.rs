@@ -125,7 +125,7 @@ pub(crate) fn publish(
     Ok(Published { columns: per_group, losses })
 }
 
-/// The values of a column as text. A value that has none is an error, and never told.
+/// The values of a column as text. A value without a text form is an error that does not quote it.
 struct ValueText<'a>(ArrayFormatter<'a>);
 
 impl<'a> ValueText<'a> {

@@ -82,7 +82,7 @@ pub(super) fn order_by_number(rows: &RecordBatch, numbers: &[u64], sizes: &[usiz
     Ok(take_record_batch(rows, &UInt32Array::from_iter_values(order))?)
 }
 
-/// Permutes every slice inside its group and brings the rows of a group into an order that tells nothing. Columns stand as
+/// Permutes every slice inside its group and brings the rows of a group into an order that reveals nothing. Columns stand as
 /// in the input, group after group; one that is not published is empty.
 pub(super) fn arrange(
     columns: Vec<Vec<ArrayRef>>,

@@ -1,8 +1,8 @@
 //! Whether a manifest agrees with the files of its release, with itself and with the job that it was made by.
 //!
 //! A manifest is a text that anybody who may write to the sink can change. What it says of the files is counted in them
-//! again; what it says twice must be the same twice; and what follows from the job is compared with the job. Whoever changes
-//! files, footers, checksums and manifest so that all of them agree is found by the job and the source, or by nobody: that
+//! again; what it says twice must agree; and what follows from the job is compared with the job. Changes to
+//! files, footers, checksums and manifest that leave all of them consistent show only against the job and the source: that
 //! takes a signature.
 
 use std::collections::BTreeMap;
@@ -20,10 +20,10 @@ use crate::privacy::{Figures, RuleRecord, Rules};
 use crate::survey;
 use crate::verify::{Finding, Footer, PromisedType};
 
-/// What a release is worth that was made with a seed.
+/// The warning about a release that was made with a seed.
 pub(crate) const REENACTABLE: &str = "the run has a seed: whoever knows it can re-enact the run and undo its grouping";
 
-/// Something that a manifest says and that is not so.
+/// A finding about a wrong statement of the manifest.
 fn wrong(message: String) -> Finding {
     Finding::new("manifest", 1, message)
 }
@@ -37,15 +37,13 @@ pub(crate) fn check_files(manifest: &Manifest, files: &[OutputFile], footers: &[
         paths.first().map(|first| (paths.len() as u64, (*first).to_owned()))
     };
     if let Some((count, first)) = differing(&|file, footer| file.rows != footer.rows || file.size != footer.size) {
-        let message =
-            format!("{count} files have other rows or bytes than the manifest says, `{first}` the first of them");
+        let message = format!("{count} files have other rows or bytes than the manifest says, starting with `{first}`");
         findings.push(Finding::new("files", count, message));
     }
     if let Some((count, first)) =
         differing(&|_, footer| footer.annotated || footer.metadata.keys().any(|key| !is_ours(key)))
     {
-        let message =
-            format!("{count} files say more of their columns than names and types, `{first}` the first of them");
+        let message = format!("{count} files hold metadata of columns beyond names and types, starting with `{first}`");
         findings.push(Finding::new("columns", count, message));
     }
     let k = manifest.k.to_string();
@@ -58,7 +56,7 @@ pub(crate) fn check_files(manifest: &Manifest, files: &[OutputFile], footers: &[
     for (key, said) in noted {
         let differs = |_: &OutputFile, footer: &Footer| footer.metadata.get(key).is_some_and(|noted| noted != said);
         if let Some((count, first)) = differing(&differs) {
-            let message = format!("{count} files note another `{key}` than it says, `{first}` the first of them");
+            let message = format!("{count} files record another `{key}` than the manifest, starting with `{first}`");
             findings.push(Finding::new("manifest", count, message));
         }
     }
@@ -83,7 +81,7 @@ pub(crate) fn check_coherence(manifest: &Manifest) -> Vec<Finding> {
     let first_rule = verification.rules.first();
     ensure(
         first_rule.is_some_and(|rule| rule.asks_same_as(&RuleRecord::group_size(manifest.k, people.is_some()))),
-        "its k is not that of the rules which were checked",
+        "its k is not that of the rules that were checked",
     );
     // Format 1 did not say what is attained of a rule.
     ensure(
@@ -93,7 +91,7 @@ pub(crate) fn check_coherence(manifest: &Manifest) -> Vec<Finding> {
     ensure(
         manifest.rows.checked_add(manifest.suppressed) == Some(manifest.rows_read)
             && manifest.dropped <= manifest.suppressed,
-        "published and suppressed rows are not the rows that were read",
+        "published and suppressed rows do not add up to the rows that were read",
     );
     let folder = |file: &OutputFile| file.path.rsplit('/').nth(1).unwrap_or_default().to_owned();
     let two_tables = manifest.files.iter().all(|file| [QIT, ST].contains(&folder(file).as_str()));
@@ -107,7 +105,7 @@ pub(crate) fn check_coherence(manifest: &Manifest) -> Vec<Finding> {
     let numbered = manifest.class_columns == [GROUP];
     ensure(
         form.is_numbered() == numbered && form.is_numbered() != manifest.slices.is_empty(),
-        "its form does not go with its classes and slices",
+        "its form does not fit its classes and slices",
     );
     ensure(
         manifest.class_columns.iter().all(|column| manifest.schema.contains_key(column)),
@@ -126,7 +124,7 @@ pub(crate) fn check_coherence(manifest: &Manifest) -> Vec<Finding> {
 /// Compares the classes of the manifest with those that were counted.
 pub(crate) fn check_counts(manifest: &Manifest, classes: &Classes) -> Option<Finding> {
     let agrees = ClassCounts::from(classes) == manifest.verification.classes;
-    (!agrees).then(|| Finding::new("classes", 1, "the published classes are not those that the manifest counts"))
+    (!agrees).then(|| Finding::new("classes", 1, "the published classes are not those counted in the manifest"))
 }
 
 /// Compares what the manifest says with what follows from the job.
@@ -186,7 +184,7 @@ pub(crate) fn check_attained(
     let is_known = |name: &String| found.get(name).is_some() && said.get(name).is_none();
     wrong_columns += columns.filter(|name| guarded(name) && is_known(name)).count();
     Ok(Finding::some("manifest", wrong_columns as u64, |count| {
-        format!("{count} sensitive columns are not protected as it says they are")
+        format!("{count} sensitive columns are not protected as the manifest says")
     }))
 }
 
@@ -306,10 +304,10 @@ mod tests {
         assert!(says(&found(Footer { annotated: true, ..footer() }), "more of their columns"));
         for (key, value, wanted) in [
             ("who", "me", "more of their columns"),
-            ("throng.run", "another", "note another `throng.run`"),
-            ("throng.policy", "q", "note another `throng.policy`"),
-            ("throng.k", "20", "note another `throng.k`"),
-            ("throng.version", "9", "note another `throng.version`"),
+            ("throng.run", "another", "record another `throng.run`"),
+            ("throng.policy", "q", "record another `throng.policy`"),
+            ("throng.k", "20", "record another `throng.k`"),
+            ("throng.version", "9", "record another `throng.version`"),
         ] {
             let mut forged = footer();
             forged.metadata.insert(key.into(), value.into());

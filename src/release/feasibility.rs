@@ -1,7 +1,7 @@
-//! What the sensitive values of a source allow, told before any row is grouped.
+//! What the sensitive values of a source allow, determined before any row is grouped.
 //!
-//! Groups of l different values cannot be more than the counts of the values have room for. One aggregation per
-//! sensitive column tells the largest l, how many groups there can be, how many rows they leave over and below which
+//! The counts of the values limit the number of groups with l different values. One aggregation per
+//! sensitive column yields the largest l, how many groups there can be, how many rows they leave over and below which
 //! discernibility no grouping can go.
 
 use datafusion::arrow::array::AsArray;
@@ -46,10 +46,10 @@ impl Report {
         Ok(Self { column: column.to_owned(), l, feasible: Feasibility::new(&counts, wide.max(l)) })
     }
 
-    /// Stops when no group can hold as many different values as the policy asks for.
+    /// Fails if no group can hold as many different values as the policy asks for.
     pub(crate) fn refuse(&self) -> Result<()> {
         let Feasibility { rows, values, groups, .. } = self.feasible;
-        // That there are no rows at all is another matter, and told elsewhere.
+        // An empty table is reported elsewhere.
         if rows == 0 || values >= self.l && groups > 0 {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Everything that touches storage: stage, verify, commit.
+//! A run from start to end: stage, verify, commit.
 //!
 //! ```text
 //! <sink>/data/run=<run id>.<attempt>/part-00000-000.parquet   immutable, written first, seen by nobody

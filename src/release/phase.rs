@@ -27,7 +27,7 @@ pub enum Phase {
 /// All phases, in their order.
 pub(crate) const PHASES: [Phase; 5] = [Phase::Plan, Phase::Survey, Phase::Group, Phase::Verify, Phase::Commit];
 
-/// A span that can tell what any phase has to tell.
+/// A span with the fields of all phases.
 macro_rules! span {
     ($name:literal) => {
         info_span!(
@@ -56,7 +56,7 @@ impl Phase {
         }
     }
 
-    /// Begins the phase.
+    /// Starts the phase.
     pub(crate) fn begin(self) -> Begun {
         let span = match self {
             Self::Plan => span!("plan"),
@@ -69,7 +69,7 @@ impl Phase {
     }
 }
 
-/// A phase at work. Dropped before it is done, it has failed or was stopped.
+/// A running phase. If dropped before it is done, it has failed or was stopped.
 pub(crate) struct Begun {
     phase: Phase,
     span: Span,
@@ -83,7 +83,7 @@ impl Begun {
         self.span.record(what, number);
     }
 
-    /// Ends the phase well, and tells how long it took.
+    /// Completes the phase and returns how long it took.
     pub(crate) fn done(mut self) -> (Phase, Duration) {
         self.done = true;
         (self.phase, self.started.elapsed())
@@ -108,7 +108,7 @@ pub(crate) fn spilled_bytes(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     plan.children().into_iter().map(spilled_bytes).sum::<u64>() + own
 }
 
-/// Rows that the inputs of a plan have put out so far.
+/// Rows that the inputs of a plan have output so far.
 pub(crate) fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let children = plan.children();
     if children.is_empty() {
@@ -117,7 +117,7 @@ pub(crate) fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     children.into_iter().map(rows_read).sum()
 }
 
-/// Rows that a plan will put out, when its files tell; 0 when not.
+/// Rows that a plan will output, if its files say so; otherwise 0.
 pub(crate) fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
     let rows = statistics.ok().and_then(|statistics| statistics.num_rows.get_value().copied());

@@ -41,7 +41,7 @@ use crate::source::public::Public;
 use crate::storage::upload::Uploads;
 use crate::storage::{Location, Stores};
 
-/// How to run a job.
+/// Options of a run.
 ///
 /// ```
 /// use throng::{RunOptions, SessionOptions};
@@ -55,14 +55,14 @@ use crate::storage::{Location, Stores};
 pub struct RunOptions {
     /// Memory, spill and partitions.
     pub session: SessionOptions,
-    /// Identity of the run; made of policy, input and version when absent.
+    /// Identity of the run. Defaults to a hash of policy, input and version.
     pub run_id: Option<String>,
-    /// Rows of a cell; as many as the memory limit has room for when absent, at most
+    /// Rows per cell. Defaults to as many as fit into the memory limit, at most
     /// [`CELL_ROWS`](crate::survey::CELL_ROWS).
     pub cell_rows: Option<usize>,
-    /// Object stores that are at hand; others are opened with the credentials of the environment.
+    /// Object stores that are open already; others are opened with the credentials of the environment.
     pub stores: Stores,
-    /// Where the work is done; in this process when absent.
+    /// Where the work is done. Defaults to this process.
     pub(crate) engine: Option<Arc<dyn Engine>>,
 }
 
@@ -92,16 +92,16 @@ impl RunOptions {
     }
 }
 
-/// Where a run reports that a phase begins: the plan that runs, if any, tells by its metrics how far it is.
+/// Called when a phase begins, with the plan that runs, if any; its metrics report progress.
 pub type Observer<'a> = dyn Fn(Phase, Option<&Arc<dyn ExecutionPlan>>, u64) + Send + Sync + 'a;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone)]
 #[must_use = "a run that has been released before publishes nothing"]
 pub enum Outcome {
     /// A new release.
     Released(Box<Manifest>, Vec<(Phase, Duration)>),
-    /// The same release was there already.
+    /// The same release already existed.
     AlreadyDone(Box<Manifest>),
 }
 
@@ -135,7 +135,7 @@ pub struct Run {
     policy: Arc<Policy>,
     context: SessionContext,
     engine: Arc<dyn Engine>,
-    /// Held for its end, when the folder goes.
+    /// Held because dropping it removes the folder.
     _spill: SpillFolder,
     options: RunOptions,
     /// Where files lie that are not committed yet, while there are any.
@@ -144,7 +144,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Prepares a run; everything that can be wrong with the job itself is found here.
+    /// Prepares a run and reports all problems of the job itself.
     pub fn new(job: Job, base: &LocalPath, options: RunOptions) -> Result<Self> {
         refuse(check(&job, base).iter().filter(|problem| problem.is_error()))?;
         let policy = Arc::new(Policy::of_checked(&job, base)?);
@@ -205,12 +205,12 @@ impl Run {
         }
     }
 
-    /// The sink of the job.
+    /// Returns the sink of the job.
     pub fn sink(&self) -> Result<Location> {
         self.options.stores.open(&self.base, &self.job.sink.url, &self.job.sink.options)
     }
 
-    /// Removes what a run that was stopped has staged.
+    /// Removes the staged files of a run that was stopped.
     pub async fn abandon(&self) {
         self.engine.settle().await;
         self.uploads.settle().await;
@@ -243,14 +243,14 @@ impl Run {
         Public::open(&self.options.stores, base, &self.context, url, &self.job.source.options).await
     }
 
-    /// The source as it is now, and what the job does to its columns.
+    /// Returns the source as it is now, and what the job does to its columns.
     pub(crate) async fn inspect(&self) -> Result<(DataFrame, Arc<BoundPolicy>)> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let Opened { rows, bound_policy, .. } = self.open(&source).await?;
         Ok((DataFrame::new(self.context.state(), rows), bound_policy))
     }
 
-    /// The session of the run.
+    /// Returns the session of the run.
     pub(crate) fn context(&self) -> &SessionContext {
         &self.context
     }
@@ -296,7 +296,7 @@ impl Run {
         }
         if done.version != env!("CARGO_PKG_VERSION") {
             return Err(Error::conflict(format!(
-                "run `{}` has been released by Throng {}, this is {}; choose another --run-id",
+                "run `{}` has been released by Throng {}, but this is {}; choose another --run-id",
                 done.run,
                 done.version,
                 env!("CARGO_PKG_VERSION")

@@ -109,8 +109,7 @@ pub(crate) async fn verify_release_with(
     }
     if let Some(first) = changed.first() {
         let (number, of) = (changed.len(), manifest.files.len());
-        let message =
-            format!("{number} of {of} files are not the ones that were released, `{first}` the first of them");
+        let message = format!("{number} of {of} files are not the ones that were released, starting with `{first}`");
         findings.push(Finding::new("files", number as u64, message));
     }
     findings.extend(find_unlisted_files(sink, manifest).await?);
@@ -126,7 +125,7 @@ pub(crate) async fn verify_release_with(
             findings.extend(found);
             Ok((classes, findings))
         }
-        // What has been changed need not be readable any more.
+        // Changed files need not be readable any more.
         Err(error) if is_about_content(&error) && !changed.is_empty() => Ok((Classes::default(), findings)),
         Err(error) if error.kind() == ErrorKind::Privacy => {
             findings.push(Finding::new("files", 1, error.to_string()));
@@ -136,7 +135,7 @@ pub(crate) async fn verify_release_with(
     }
 }
 
-/// Whether what is in the files is at fault, and not the way to them.
+/// Whether the content of the files is at fault, and not the access to them.
 fn is_about_content(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Input | ErrorKind::Privacy)
 }

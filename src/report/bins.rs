@@ -95,7 +95,7 @@ impl Step {
         }
     }
 
-    /// The edge that is so many steps from the origin.
+    /// The edge a number of steps from the origin.
     fn edge(self, count: f64) -> f64 {
         match self {
             // Division by a whole number gives the decimal itself: 3 * 0.1 is not 0.3, 3 / 10 is.

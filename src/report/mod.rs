@@ -2,7 +2,7 @@
 //!
 //! The page stands alone: no network, no script, charts as inline SVG (`chart`), light and dark, on paper and on a
 //! phone (`style.css`). It is made from the manifest and the published files. Where a job says where the source is, the
-//! release is verified against it, and the page tells whether it holds; nothing else of the source is shown, because
+//! release is verified against it, and the page says whether it holds; nothing else of the source is shown, because
 //! whoever reads the page would learn more than from the release. What is shown is binned, every bin of at least k rows
 //! (`bins`).
 
@@ -37,11 +37,11 @@ use crate::verify::{Finding, InProcess};
 /// Everything that the page shows.
 #[derive(Debug, Clone)]
 pub(crate) struct Report {
-    /// The release, as its manifest tells.
+    /// The release, as described by its manifest.
     pub manifest: Manifest,
     /// Where it lies.
     pub sink: String,
-    /// What a fresh verification has found against it: nothing, when all is well.
+    /// The findings of a fresh verification; empty if all is well.
     pub findings: Vec<Finding>,
     /// What was done to every published column.
     pub columns: Vec<ColumnReport>,
@@ -70,7 +70,7 @@ pub(crate) struct ColumnReport {
     pub histogram: Histogram,
 }
 
-/// How varied a sensitive column is in the classes; classes are told by their size alone.
+/// How varied a sensitive column is in the classes; classes are identified by their size alone.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Variety {
     /// The column.
@@ -85,7 +85,7 @@ pub(crate) struct Variety {
     pub largest_size: u64,
 }
 
-/// How exposed people are, told from class sizes.
+/// How exposed people are, by class sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Exposure {
     /// Chance to pick the right row of the most exposed person.
@@ -116,7 +116,7 @@ impl Exposure {
 /// What to make a report of.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Options {
-    /// The run; the newest one when absent.
+    /// The run. Defaults to the newest.
     pub run: Option<String>,
     /// Limits of the session.
     pub session: SessionOptions,
@@ -127,7 +127,7 @@ pub(crate) struct Options {
 }
 
 impl Report {
-    /// Reports on a release of a sink, from what is published alone.
+    /// Creates the report of a release of a sink from the published files alone.
     pub(crate) async fn of_sink(sink: &str, options: Options) -> Result<Self> {
         let (context, _spill) = options.session.open()?;
         let location = Location::open(Path::new("."), sink)?;
@@ -142,7 +142,7 @@ impl Report {
         report.complete(&rows, &classes).await
     }
 
-    /// Reports on a release of a job, which is verified against its source.
+    /// Creates the report of a release of a job, which is verified against its source.
     pub(crate) async fn of_job(job: &Job, base: &Path, options: Options) -> Result<Self> {
         let run =
             Run::new(job.clone(), base, RunOptions { session: options.session.clone(), ..RunOptions::default() })?;
@@ -194,7 +194,7 @@ impl Report {
         Ok(self)
     }
 
-    /// The page.
+    /// Returns the page as HTML.
     pub(crate) fn html(&self) -> String {
         page::page(self)
     }

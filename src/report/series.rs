@@ -1,4 +1,4 @@
-//! What the releases of a sink tell together, when an attack on them is at hand.
+//! What the releases of a sink reveal together, if figures of an attack on them are given.
 
 use super::Report;
 use super::chart::{Charts, Curve};
@@ -39,7 +39,7 @@ fn card(name: &str, column: &ColumnExposure, k: u32, charts: &mut Charts) -> Str
     let drawn = if exposed {
         charts.curves(&format!("Exposure of {name}"), "releases compared", "share of people", &curves)
     } else {
-        "<p>Nobody is left with less than one release alone must leave.</p>".to_owned()
+        "<p>Nobody is left with less than a single release guarantees.</p>".to_owned()
     };
     format!(
         "<article class=\"card\"><h3><code>{}</code></h3><p>In the end {} of {} people may have one value only, and {} fewer than {}.</p>\

@@ -2,7 +2,7 @@
 //!
 //! What is published is a function of the published rows and of this key, of nothing else: the order in which rows enter
 //! a method, the seeds of methods, the sample of the survey, group numbers and permutations are all drawn from it. It
-//! comes from the operating system for every run, travels inside plans, is wiped when it is no longer needed and stands
+//! comes from the operating system for every run, travels inside plans, is wiped when it is no longer needed and is stored
 //! nowhere. A key that is fixed (by a secret in the environment, or by a seed in tests) makes a run repeatable for
 //! whoever holds it.
 
@@ -23,7 +23,7 @@ const KEY_BYTES: usize = 32;
 /// Fewest bytes of a secret that a key is made of.
 const MIN_SECRET_BYTES: usize = 32;
 
-/// Fewest different bytes of such a secret: `aaaa...` is no secret.
+/// Fewest different bytes of such a secret: `aaaa...` is not a secret.
 const MIN_DISTINCT_BYTES: usize = 8;
 
 /// What keys are derived under.
@@ -74,18 +74,18 @@ impl Purpose {
 pub(crate) struct RunKey(Arc<Zeroizing<[u8; KEY_BYTES]>>);
 
 impl RunKey {
-    /// A key from the operating system.
+    /// Draws a key from the operating system.
     pub(crate) fn random() -> Result<Self> {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
         getrandom::fill(bytes.as_mut())
-            .map_err(|error| Error::resources(format!("the operating system gives no random numbers: {error}")))?;
+            .map_err(|error| Error::resources(format!("the operating system provides no random numbers: {error}")))?;
         Ok(Self(Arc::new(bytes)))
     }
 
-    /// A key from a secret of at least 32 bytes. Errors do not quote it.
+    /// Derives a key from a secret of at least 32 bytes. Errors do not quote it.
     pub(crate) fn from_secret(secret: &[u8]) -> Result<Self, String> {
         if secret.len() < MIN_SECRET_BYTES {
-            return Err(format!("holds {} bytes; a key has at least {MIN_SECRET_BYTES}", secret.len()));
+            return Err(format!("holds {} bytes; a key must have at least {MIN_SECRET_BYTES}", secret.len()));
         }
         let distinct = secret.iter().collect::<std::collections::BTreeSet<_>>().len();
         if distinct < MIN_DISTINCT_BYTES {
@@ -94,7 +94,7 @@ impl RunKey {
         Ok(Self(Arc::new(Zeroizing::new(blake3::derive_key(FROM_SECRET, secret)))))
     }
 
-    /// A key that everybody knows who knows the seed: for tests and experiments.
+    /// Derives a key that everybody knows who knows the seed: for tests and experiments.
     pub(crate) fn from_seed(seed: u64) -> Self {
         Self(Arc::new(Zeroizing::new(blake3::derive_key(FROM_SEED, &seed.to_le_bytes()))))
     }
@@ -104,12 +104,12 @@ impl RunKey {
         self.0.to_vec()
     }
 
-    /// A key that came inside a plan; none when it is not one.
+    /// A key that came inside a plan; `None` if it is not one.
     pub(crate) fn from_wire(bytes: &[u8]) -> Option<Self> {
         Some(Self(Arc::new(Zeroizing::new(bytes.try_into().ok()?))))
     }
 
-    /// Random numbers for a purpose, the same whenever they are asked for; `of` tells cells apart.
+    /// Random numbers for a purpose, the same whenever they are requested; `of` identifies the cell.
     pub(crate) fn rng(&self, purpose: Purpose, of: u64) -> SecretRng {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(&of.to_le_bytes());

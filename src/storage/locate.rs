@@ -9,7 +9,7 @@ pub(crate) fn is_url(location: &str) -> bool {
         .is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)))
 }
 
-/// The local path of a location; none when it is on an object store.
+/// The local path of a location; `None` if it is on an object store.
 pub(crate) fn local_path(base: &Path, location: &str) -> Option<PathBuf> {
     match location.strip_prefix("file://") {
         Some(path) => Some(PathBuf::from(path)),

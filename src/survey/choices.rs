@@ -1,4 +1,4 @@
-//! What a policy means in algorithms: its rules and its method, and the parameters that it leaves open, which are found
+//! The rules and the method of a policy, and the parameters that it leaves open, which are found
 //! by trying them out on the sample.
 
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn quasi_slices(bound_policy: &BoundPolicy, slices: &Slices, sensitive: Option<&
     others.chain(beside.first().map(|slice| of(slice))).collect()
 }
 
-/// Whether the job leaves something open that a sample can tell.
+/// Whether the job leaves parameters open that can be tuned on a sample.
 pub(crate) fn open(bound_policy: &BoundPolicy) -> bool {
     (bound_policy.policy.method.name.entry().open)(&setting(bound_policy, &Tuned::default()))
 }

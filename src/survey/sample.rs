@@ -22,7 +22,7 @@ const MAX_PENDING: usize = 2 * SAMPLE_ROWS;
 #[cfg(feature = "cluster")]
 const SPARE: f64 = 4.0;
 
-/// The hash below which enough rows lie when a table of so many rows (0: not known) has few that are alike.
+/// The hash below which enough rows lie if a table of `rows` rows (0 if unknown) has few that are equal.
 #[cfg(feature = "cluster")]
 pub(crate) fn first_ceiling(rows: u64) -> u64 {
     raised(u64::MAX, rows)

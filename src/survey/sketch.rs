@@ -1,7 +1,7 @@
 //! Bounded summaries of distinct values: the values with the smallest hashes.
 //!
 //! Keeping the n smallest hashes is a uniform sample of the distinct values, the same for any order of rows and any
-//! split into partitions, and it tells how many there are: exactly while all fit, by the density of hashes beyond.
+//! split into partitions, and it yields their number: exactly while all fit, by the density of hashes beyond.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a process tells of itself while it works: logs, spans, metrics and progress bars. Counts and durations,
+//! What a process reports while it runs: logs, spans, metrics and progress bars. Counts and durations,
 //! never a value of the data.
 
 pub(crate) mod allocator;

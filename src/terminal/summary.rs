@@ -9,12 +9,12 @@ use crate::ledger::Manifest;
 use crate::release::Phase;
 pub(crate) use crate::report::count as number;
 
-/// What was published, how good it is, and where it lies.
+/// What was published, its quality, and its location.
 pub(crate) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -> String {
     let classes = &manifest.verification.classes;
     let nulls = match manifest.dropped {
         0 => String::new(),
-        dropped => format!(", {} of them for a null", number(dropped)),
+        dropped => format!(", {} of them because of a null", number(dropped)),
     };
     let at_most = if manifest.rounded { "at most " } else { "" };
     let mut text = format!(
@@ -32,7 +32,7 @@ pub(crate) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     text += &format!("{}\n\n", score_table(manifest));
     if manifest.rows < manifest.rows_read {
         text +=
-            "measures that compare with all rows of the source are left out: they would tell of suppressed ones\n\n";
+            "measures over all rows of the source are omitted: they would reveal information about suppressed rows\n\n";
     }
     text += &format!("{}\n\n", class_sizes(manifest));
     let mut columns = self::table(&["quasi-identifier", "loss"]);
@@ -79,11 +79,11 @@ fn score_table(manifest: &Manifest) -> Table {
     row("smallest class", people.map(|people| number(people.classes.smallest)), "people");
     row("risk", share(scores.risk_max), "chance to pick the right row of the most exposed person");
     row("mean risk", share(scores.risk_mean), "the same over all people");
-    row("CM", share(scores.cm), "rows that are not of their class's majority");
+    row("CM", share(scores.cm), "rows outside the majority of their class");
     row("KL", scores.kl.map(|score| format!("{score:.4}")), "divergence of published from original values");
     row("joint KL", scores.joint_kl.map(|score| format!("{score:.4}")), "the same of all quasi-identifiers together");
     let guessed = scores.reconstruction_max.map(|score| format!("{score:.2e}"));
-    row("reconstruction", guessed, "chance to guess all quasi-identifiers of the row that is easiest to guess");
+    row("reconstruction", guessed, "chance to guess all quasi-identifiers of the easiest row");
     row("unprotected", share(scores.unprotected), "rows whose sensitive range is disclosed more surely than the bound");
     let error = scores.queries.as_ref();
     row("query error", share(error.map(|error| error.mean)), "mean relative error of COUNT queries");
@@ -113,7 +113,7 @@ pub(crate) fn estimates(people: u64, source: Option<&Uniques>, release: Option<&
     format!("estimates for a population of {}:\n{uniques}\n", number(people))
 }
 
-/// Risks in the population; nothing when neither a public table nor its size is known.
+/// Risks in the population; empty if neither a public table nor its size is known.
 fn population(manifest: &Manifest) -> String {
     let Some(risk) = &manifest.population else { return String::new() };
     let mut text = String::new();
@@ -130,7 +130,7 @@ fn population(manifest: &Manifest) -> String {
     text + "\n"
 }
 
-/// What an independent release must say of those before it; nothing of the first.
+/// The warning of an independent release about earlier ones; empty for the first.
 fn earlier_releases(manifest: &Manifest) -> String {
     match manifest.earlier_releases.unwrap_or(0) {
         0 => String::new(),
@@ -143,7 +143,7 @@ fn earlier_releases(manifest: &Manifest) -> String {
     }
 }
 
-/// How the dependencies of the policy fare; nothing without any.
+/// How well the dependencies of the policy are preserved; empty without any.
 fn dependencies(manifest: &Manifest) -> String {
     if manifest.dependencies.is_empty() {
         return String::new();

@@ -125,7 +125,7 @@ fn groups_of_values_as_they_are_hold_k_people() {
     }
 }
 
-/// Sizes of classes are told in what k counts, in manifest, summary and page: a class of eleven rows of five people is one of
+/// Sizes of classes are in what k counts, in manifest, summary and page: a class of eleven rows of five people is one of
 /// five.
 #[test]
 fn class_sizes_are_those_in_people() {

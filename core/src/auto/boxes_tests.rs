@@ -140,7 +140,7 @@ proptest! {
                 rows.sort_unstable();
                 rows == *group
             });
-            prop_assert!(chosen.is_some(), "a group of {} rows is no cheapest box", group.len());
+            prop_assert!(chosen.is_some(), "a group of {} rows is not a cheapest box", group.len());
             chosen.unwrap().into_iter().for_each(|tuple| pool.take(tuple));
             pool.tidy();
         }

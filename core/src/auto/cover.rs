@@ -164,7 +164,7 @@ impl Coverer {
         false
     }
 
-    /// Finds the box of a seed and puts it into the queue. A seed without one is given up.
+    /// Finds the box of a seed and puts it into the queue. A seed without one is abandoned.
     fn enqueue(&mut self, scene: Scene<'_>, number: u32, guess: u32, noise: f64, rng: &mut fastrand::Rng) {
         let Scene { ruler, space, judge } = scene;
         let seed = self.seeds[number as usize];

@@ -6,7 +6,7 @@ use super::refine::Search;
 use super::space::LaneShape;
 use crate::grouping::cancel::checkpoint;
 
-/// By how much costs of boxes are blurred, so that another cover comes of it.
+/// By how much costs of boxes are blurred, so that another cover results.
 const NOISE: f64 = 0.1;
 
 /// Boxes around one seed beyond which lines are looked at less closely.

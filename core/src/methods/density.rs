@@ -23,7 +23,7 @@ use crate::grouping::{Method, in_subspaces};
 use crate::model::{Code, Cover, Grouping, Sensitive, Table};
 use crate::privacy::Rules;
 
-/// `density` in the list of methods.
+/// Catalogue entry of `density`.
 pub const DENSITY: Entry =
     Entry::new("density", "Density-based clusters of k, by steps in the hierarchies and priorities.", |setting| {
         Arc::new(Density::of(setting))
@@ -31,7 +31,7 @@ pub const DENSITY: Entry =
     .options(&[WEIGHTS, BETA, NUMBERS, PRIORITIES, S])
     .check(check);
 
-/// `density-cm` in the list of methods.
+/// Catalogue entry of `density-cm`.
 pub const DENSITY_CM: Entry =
     Entry::new("density-cm", "As `density`, with clusters of one class where that is cheap.", |setting| {
         let class = setting.options.text(&CLASS).map(str::to_owned);
@@ -55,24 +55,24 @@ pub const DENSITY_CM: Entry =
 
 const WEIGHTS: Key = Key::new(
     "weights",
-    "What the steps of a hierarchy weigh; `uniform` when absent.",
+    "What the steps of a hierarchy weigh. Defaults to `uniform`.",
     Kind::Word(&[("uniform", "All the same."), ("height", "More, the nearer they are to the root.")]),
 );
-const BETA: Key = Key::new("beta", "How fast `height` weights grow; 1 when absent.", Kind::Number { least: 1.0 });
+const BETA: Key = Key::new("beta", "How fast `height` weights grow. Defaults to 1.", Kind::Number { least: 1.0 });
 const NUMBERS: Key = Key::new(
     "numbers",
-    "What a group of different numbers without a hierarchy costs; `range` when absent.",
+    "What a group of different numbers without a hierarchy costs. Defaults to `range`.",
     Kind::Word(&[("range", "The share of the domain that it spans."), ("interval", "Half, however wide it is.")]),
 );
 const PRIORITIES: Key = Key::new(
     "priorities",
-    "The quasi-identifiers from the most important on; the last one is generalised for nothing. When absent, each \
-     column's `priority` counts.",
+    "The quasi-identifiers, most important first; generalising the last one costs nothing. By default, each \
+     column's `priority` decides.",
     Kind::Columns,
 );
-const CLASS: Key = Key::new("class", "The sensitive column that holds the class; the first when absent.", Kind::Column);
+const CLASS: Key = Key::new("class", "The sensitive column that holds the class. Defaults to the first.", Kind::Column);
 const PENALTY: Key =
-    Key::new("penalty", "What is added to the distance of another class; 1 when absent.", Kind::Number { least: 0.0 });
+    Key::new("penalty", "What is added to the distance of another class. Defaults to 1.", Kind::Number { least: 0.0 });
 
 fn check(setting: &Setting<'_>) -> Vec<Remark> {
     let mut remarks = cutting::check(setting);
@@ -89,8 +89,9 @@ fn check(setting: &Setting<'_>) -> Vec<Remark> {
             let message = "must name every quasi-identifier once";
             remarks.push(Remark::error("method.priorities", message, format!("there are {}", quasi.join(", "))));
         } else if let Some(last) = last {
-            let message = format!("`{last}` has priority 0: it is generalised for nothing, mostly to the top");
-            let help = "give the columns a `priority` of their own instead, if that is too much";
+            let message =
+                format!("`{last}` has priority 0: generalising it costs nothing, so it mostly becomes the top");
+            let help = "if that is too much, give the columns a `priority` of their own instead";
             remarks.push(Remark::warning("method.priorities", message, help));
         }
     }

@@ -1,7 +1,7 @@
-//! The list of methods: what a job can name, which options each takes, and how it is made.
+//! The catalogue of methods: what a job can name, which options each takes, and how it is constructed.
 //!
-//! A method is one file with a type that implements [`Method`](crate::grouping::Method) and a constant [`Entry`]; it becomes known
-//! by one line in [`METHODS`]. Job file, checks, JSON schema, survey and operator all ask this list.
+//! A method is one file with a type that implements [`Method`](crate::grouping::Method) and a constant [`Entry`]; it is added
+//! through one line in [`METHODS`], on which job file, checks, JSON schema, survey and operator all rely.
 
 pub mod anatomy;
 #[cfg(test)]
@@ -52,12 +52,12 @@ pub static METHODS: &[Entry] = &[
     slicing::ENTRY.for_research(),
 ];
 
-/// The method of a name.
+/// Finds a method by its name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     METHODS.iter().find(|entry| entry.name == name)
 }
 
-/// Names of the methods that take an option.
+/// Returns the names of the methods that take an option.
 pub fn owners(key: &str) -> Vec<&'static str> {
     let takes = |entry: &&Entry| entry.options.iter().any(|option| option.name == key);
     METHODS.iter().filter(takes).map(|entry| entry.name).collect()
@@ -79,7 +79,7 @@ mod tests {
     use crate::privacy::range_diversity::RangeDiversity;
     use crate::privacy::{GroupView, Rules};
 
-    /// Something that may be written for an option.
+    /// A random accepted value of an option.
     fn value(key: &'static Key, rng: &mut fastrand::Rng) -> Value {
         match key.kind {
             Kind::Share => Value::Number(rng.f64()),

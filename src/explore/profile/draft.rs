@@ -41,7 +41,7 @@ impl Draft {
         let (source, sink) = locations(source, path)?;
         let mut hierarchies = Vec::new();
         let mut job = format!(
-            "# Drafted by `throng profile`. Roles are guesses from names and content: read every line before you publish.\n\
+            "# Drafted by `throng profile`. Roles are guesses from names and content: check every line before you publish.\n\
              #\n#     throng check {name}\n#     throng run {name}\n\
              version = 1\n\n\
              [source]\nurl = {source}\n\n\
@@ -56,7 +56,7 @@ impl Draft {
         job += &rules(profile, k);
         job +=
             "max-suppression = 0.05                # the run fails rather than leave out more than one row in twenty\n";
-        job += "\n# Every column of the source needs a role: forgetting one is how leaks happen.\n[columns]\n";
+        job += "\n# Every column of the source needs a role: a forgotten one could leak data.\n[columns]\n";
         let parts: [(Role, &str); 4] = [
             (Role::Identifier, "Identifiers point at one person on their own, or are best left out: dropped."),
             (
@@ -83,13 +83,13 @@ impl Draft {
         Ok(Self { job, hierarchies, path: path.to_owned() })
     }
 
-    /// Refuses to write where something is.
+    /// Refuses to overwrite existing files.
     pub(crate) fn refuse(path: &Path) -> Result<()> {
         if !path.exists() {
             return Ok(());
         }
         Err(Error::conflict(format!(
-            "{} is there already; move it away, write elsewhere, or overwrite it with --force",
+            "{} already exists; move it, write elsewhere, or overwrite it with --force",
             path.display()
         )))
     }
@@ -155,16 +155,17 @@ fn rules(profile: &Profile, k: u32) -> String {
             None => {
                 let name = plain(&column.name);
                 text += &format!(
-                    "# `{name}`: one value is so common that no class could be sure to hold another; guard it in some other way\n"
+                    "# `{name}`: one value is so common that no class is sure to hold another; guard it in some other way\n"
                 );
             }
         }
     }
     match rules.len() {
         0 => {}
-        1 => text += &format!("l-diversity = {}   # so many values in every class\n", rules[0]),
+        1 => text += &format!("l-diversity = {}   # at least this many values in every class\n", rules[0]),
         _ => {
-            text += "l-diversity = [                       # so many values of these columns in every class\n";
+            text +=
+                "l-diversity = [                       # at least this many values of these columns in every class\n";
             rules.iter().for_each(|rule| text += &format!("    {rule},\n"));
             text += "]\n";
         }
@@ -212,7 +213,7 @@ fn line(column: &Column, hierarchies: &mut Vec<(String, Vec<u8>)>) -> Result<(St
     Ok((format!("{} = {{ {options} }}", key(&column.name)), plain(&remark)))
 }
 
-/// A proposal as it stands in a job file; none for one that needs a file, or nothing.
+/// A proposal as written in a job file; `None` for one that needs a file, or nothing.
 pub(crate) fn inline(proposal: &Proposal) -> Option<String> {
     match proposal {
         Proposal::None | Proposal::Levels(..) => None,

@@ -14,7 +14,7 @@
 //! distinct values; more of them are estimated from the 32,768 or more with the smallest hashes (one deviation is 0.6 %
 //! of them), and said to be. Rows that are alone are counted among up to 65,536 combinations of all quasi-identifiers, and
 //! among as many of a small set of them as 32,768 rows can have; of more these are the ones with the smallest hashes, and
-//! the share is an estimate (one deviation is 0.6 percentage points at most), and said to be. What texts look like is told
+//! the share is an estimate (one deviation is 0.6 percentage points at most) and marked as such. Shapes of texts are guessed
 //! from the 512 with the smallest hashes.
 //!
 //! A profile holds counts and guesses. Values of the data are in it only on demand ([`Profile::show_values`]) and in
@@ -83,7 +83,7 @@ pub(crate) struct Column {
     pub data_type: String,
     /// Rows without a value.
     pub nulls: u64,
-    /// Distinct values but null; not counted in lists and the like.
+    /// Distinct values except null; not counted for nested types.
     pub distinct: Option<u64>,
     /// Whether there are so many distinct values that their number is estimated.
     pub estimated: bool,
@@ -122,9 +122,9 @@ pub(crate) struct Values {
 pub(crate) struct Exposure {
     /// The guessed quasi-identifiers.
     pub quasi: Vec<String>,
-    /// Share of the rows that no other row equals on all of them.
+    /// Share of the rows that are unique in all of them.
     pub unique: f64,
-    /// Combinations of values that this was estimated from; none when all were counted.
+    /// Combinations of values that this was estimated from; `None` if all were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_from: Option<u64>,
     /// The smallest sets of up to three of them on which more than 5 % of the rows are alone.
@@ -141,7 +141,7 @@ pub(crate) struct SinglingSet {
     pub columns: Vec<String>,
     /// Share of the rows that are alone on them.
     pub share: f64,
-    /// Combinations of values that this was estimated from; none when all were counted.
+    /// Combinations of values that this was estimated from; `None` if all were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_from: Option<u64>,
 }
@@ -155,7 +155,7 @@ pub(crate) enum Scan {
     Exposure,
 }
 
-/// Told when a scan begins: its plan, whose metrics tell how far it is, and its rows (0: not known).
+/// Called when a scan begins, with its plan, whose metrics report progress, and its rows (0 if unknown).
 pub(crate) type Watch<'a> = &'a (dyn Fn(Scan, &Arc<dyn ExecutionPlan>, u64) + Sync);
 
 /// Profiles the rows of a plan.
@@ -163,7 +163,7 @@ pub(crate) async fn profile(context: &SessionContext, input: LogicalPlan) -> Res
     profile_watched(context, input, &|_, _, _| {}).await
 }
 
-/// Profiles the rows of a plan, watched.
+/// Profiles the rows of a plan and reports progress.
 pub(crate) async fn profile_watched(context: &SessionContext, input: LogicalPlan, watch: Watch<'_>) -> Result<Profile> {
     let plan = scan(context, input.clone()).await?;
     let forecast = Forecast::new(context, &input, known_rows(&plan)).await?;
@@ -343,12 +343,12 @@ impl Column {
         &self.kind
     }
 
-    /// The hierarchy that is proposed for the column, were it a quasi-identifier.
+    /// Proposes a hierarchy for the column, if it were a quasi-identifier.
     pub(crate) fn proposal(&self) -> Proposal {
         propose::propose(&self.kind, &self.facts, &self.guess)
     }
 
-    /// The proposed hierarchy as text: a level file, or the table that stands in a job file.
+    /// Returns the proposed hierarchy as text: a level file, or a table of a job file.
     pub(crate) fn hierarchy(&self) -> Result<String> {
         match self.proposal() {
             Proposal::Levels(lines, _) => Ok(String::from_utf8_lossy(&level_csv(&lines)?).into_owned()),

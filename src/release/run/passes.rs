@@ -27,7 +27,7 @@ impl Run {
         if !self.policy.method.name.entry().buckets {
             return Ok(());
         }
-        // What they say counts all rows of the source, so it is not logged; `throng check --data` says it.
+        // Their figures count all rows of the source, so they are not logged; `throng check --data` prints them.
         self.reports(input, bound_policy).await?.iter().try_for_each(Report::refuse)
     }
 
@@ -63,14 +63,14 @@ impl Run {
         AnonymizeParams::new(bound_policy, found).map(Arc::new)
     }
 
-    /// Works off a pass, and does so again where it runs in other processes and one of them was lost.
+    /// Executes a pass, and repeats it if it runs in other processes and one of them was lost.
     async fn tried<T, F: Future<Output = Result<T>>>(&self, pass: impl Fn() -> F) -> Result<T> {
         let mut tried = 0;
         loop {
             tried += 1;
             match pass().await {
                 Err(why) if why.is_retryable() && tried < self.engine.tries() => {
-                    tracing::warn!("trying once more: {why}")
+                    tracing::warn!("retrying: {why}")
                 }
                 done => return done,
             }
@@ -186,14 +186,14 @@ pub(crate) async fn plan(run: &Run) -> Result<String> {
     Ok(source.mask(places + &described("sink", &sink) + &shown))
 }
 
-/// A cluster that has lost an executor may have lost what a task had told: then it is to be done again.
+/// A cluster that has lost an executor may have lost the results of a task: then the pass is repeated.
 fn ensure_all_rows_reported(measures: &Groups, read: u64) -> Result<()> {
     let told = measures.loss.rows() + measures.loss.suppressed();
     if told == read {
         return Ok(());
     }
     Err(Error::retry(format!(
-        "the cluster has told of {told} rows out of {read}, as it may when an executor is lost; nothing was published, run \
+        "the cluster has returned {told} of {read} rows, which can happen if an executor is lost; nothing was published, run \
          again"
     )))
 }
@@ -206,7 +206,7 @@ pub(crate) fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
     }
 }
 
-/// The plan with its anonymising node told that it sees a part of the cells.
+/// The plan with its anonymising node marked as seeing only a part of the cells.
 fn in_part(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let changed = plan.transform_up(|node| {
         Ok(match node.downcast_ref::<AnonymizeExec>() {

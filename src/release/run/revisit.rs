@@ -87,7 +87,7 @@ impl Compared<'_> {
 }
 
 impl Run {
-    /// The newest release of the job's sink, checked against its manifest, the policy and the source.
+    /// Verifies the newest release of the job's sink against its manifest, the policy and the source.
     pub async fn verify_latest(&self, release: Option<&str>) -> Result<ReleaseCheck> {
         let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
@@ -98,7 +98,7 @@ impl Run {
         let slices = bound_policy.slices(&manifest.slices);
         findings.extend(check_job(&manifest, &bound_policy, &slices));
         let present = existing(&sink, &manifest.files).await?;
-        // Files that are gone or cannot be read have been found to be.
+        // Missing and unreadable files have been reported already.
         if present.is_empty() || classes.rows() == 0 && !findings.is_empty() {
             return Ok(ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() });
         }
@@ -107,7 +107,7 @@ impl Run {
         if !columns.readable || manifest.form() != bound_policy.form() {
             return Ok(ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() });
         }
-        // What the files do not hold any more has been found missing.
+        // Missing rows have been reported already.
         let (form, output) = (manifest.form(), Some(bound_policy.output.as_ref()));
         let (published, _) = verify::readable(&plans, &self.context, &sink, &present, form, output).await?;
         let found = verify_rows(&plans, &published, &bound_policy, &slices, manifest.rows, Look::All).await?;
@@ -118,7 +118,7 @@ impl Run {
             findings.extend(inference::judge(&chased.found, &bound_policy));
         }
         if bound_policy.person.is_some() && manifest.verification.people.is_none() {
-            let message = "nobody has counted the people of this release".to_owned();
+            let message = "the people of this release were not counted".to_owned();
             findings.push(Finding { rule: "person".into(), count: 1, message });
         }
         if let Some(public) = &public {
@@ -139,7 +139,7 @@ impl Run {
         Ok(ReleaseCheck { manifest, classes, findings, attained: found.figures })
     }
 
-    /// What an adversary learns from a release of the job's sink, with a public table (the job's when none is given) and
+    /// Computes what an adversary learns from a release of the job's sink, with a public table (defaults to the job's) and
     /// the number of people in the whole population, as far as they are known.
     pub(crate) async fn attack(
         &self,
@@ -153,7 +153,7 @@ impl Run {
         let Opened { bound_policy, public: of_job, rows, .. } = self.open(&source).await?;
         if manifest.form() != bound_policy.form() {
             return Err(Error::job(format!(
-                "method.form: the release has the form `{}`, and the job would publish `{}`; attack it with the job that \
+                "method.form: the release has the form `{}`, but the job would publish `{}`; attack it with the job that \
                  made it",
                 manifest.form().as_str(),
                 bound_policy.form().as_str()
@@ -301,12 +301,12 @@ async fn check_places(
 fn check_suppression(manifest: &Manifest, read: u64, bound_policy: &BoundPolicy) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !manifest.rounded && read != manifest.rows_read {
-        let message = format!("the source has {read} rows, and the manifest says {}", manifest.rows_read);
+        let message = format!("the source has {read} rows, but the manifest says {}", manifest.rows_read);
         findings.push(Finding::new("rows", read.abs_diff(manifest.rows_read), message));
     }
     let (missing, allowed) = (read.saturating_sub(manifest.rows), bound_policy.policy.privacy.max_suppression);
     if missing as f64 / read.max(1) as f64 > allowed {
-        let message = format!("more rows of the source are not published than a share of {allowed}");
+        let message = format!("more than a share of {allowed} of the rows of the source are not published");
         findings.push(Finding::new("max-suppression", missing, message));
     }
     findings

@@ -1,9 +1,9 @@
 //! The order in which rows are published: by what is published of them, and by nothing else.
 //!
-//! Rows leave the operator cell by cell and group by group, and that order tells how groups were made. So before they are
+//! Rows leave the operator cell by cell and group by group, and that order reveals how groups were made. So before they are
 //! written they are brought into the order of their published values: first the columns of their class, then all others.
 //! Classes are dealt out to the parts of a release by a hash of their published values, and there are as many parts as the
-//! number of rows asks for ([`PublishedOrder::part_count`]), so file borders tell no more than that.
+//! number of rows asks for ([`PublishedOrder::part_count`]), so file borders reveal no more than that.
 //!
 //! ```text
 //! WriteExec                 expand: records to rows, those of a class sorted by their other columns
@@ -181,7 +181,7 @@ struct Layout {
     records: SchemaRef,
     /// Places of the columns of the key: what names folders, then the class.
     key: Vec<usize>,
-    /// The first so many of them name folders, or tell classes apart where nothing does.
+    /// How many of them, from the first, name folders, or identify classes where nothing does.
     part: usize,
     /// The tables that the rows are, with the places of the columns that are not in the key.
     tables: Vec<TableLayout>,

@@ -128,7 +128,7 @@ fn large_classes_are_merged_in_order() {
     assert_eq!(before, after);
 }
 
-/// Each of two tables is ordered by its own columns: where a value stood beside a row tells nothing.
+/// Each of two tables is ordered by its own columns: where a value stood beside a row reveals nothing.
 #[test]
 fn two_tables_are_ordered_apart() {
     let numbers = |values: &[Option<u64>]| -> ArrayRef { Arc::new(UInt64Array::from(values.to_vec())) };

@@ -95,7 +95,7 @@ fn without_executors_a_run_is_to_be_tried_again() {
     assert_eq!(run.end(), Some(75), "{}", run.said());
     let said = run.said();
     assert!(said.contains("the cluster has no executor"), "{said}");
-    assert!(fleet.scheduler.said().contains("no executor for long"), "{}", fleet.scheduler.said());
+    assert!(fleet.scheduler.said().contains("no executor for too long"), "{}", fleet.scheduler.said());
     assert!(desk.sink_files().is_empty());
 }
 

@@ -117,7 +117,7 @@ fn a_generated_census_to_an_object_store() {
     // Both have worked, and say so.
     for executor in &fleet.executors {
         let said = executor.process.said();
-        assert!(said.contains("a task has ended"), "{said}");
+        assert!(said.contains("task finished"), "{said}");
     }
 }
 
@@ -134,7 +134,7 @@ fn a_table_of_rows_that_are_alike_is_surveyed_again() {
     let more = ["--cell-rows", "50000", "--run-id", "one"];
     let mut run = fleet.run(&desk.name("job.toml"), &[&more[..], &["--partitions", "4"]].concat());
     assert_eq!(run.end(), Some(0), "{}", run.said());
-    assert!(run.said().contains("the survey is taken again"), "{}", run.said());
+    assert!(run.said().contains("repeating the survey"), "{}", run.said());
     let near = format!("sink.url={}", desk.name("alone"));
     desk.run(&[&["--quiet", "--set", &near], &more[..]].concat()).ok();
     let (cluster, alone) = (desk.path("out"), desk.path("alone"));

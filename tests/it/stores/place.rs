@@ -138,7 +138,7 @@ impl Place {
         releases(&self.sink()).await.unwrap().into_iter().map(|release| release.run).collect()
     }
 
-    /// Run id of the release that readers see.
+    /// Returns the run id of the current release.
     pub async fn latest_run(&self) -> Option<String> {
         latest_run(&self.sink()).await.unwrap()
     }
