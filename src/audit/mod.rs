@@ -14,9 +14,8 @@ pub(crate) mod presence;
 mod seating;
 pub(crate) mod series;
 
-pub use attack::{Attack, Membership, Population, Risks};
+pub(crate) use attack::{Attack, Membership, Population, Risks};
 pub use dependencies::DependencyScore;
 pub use inferred::Inferred;
-pub use matching::Matching;
 pub use population::PopulationRisk;
-pub use series::{ColumnExposure, ColumnRelease, ComparedRelease, SeriesAttack};
+pub(crate) use series::{ColumnExposure, ColumnRelease, SeriesAttack};

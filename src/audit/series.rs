@@ -1,4 +1,4 @@
-//! OneOrMany releases of the same people, held together: the figures of `throng attack --series`. Counts and shares, never who.
+//! Several releases of the same people, held together: the figures of `throng attack --series`. Counts and shares, never who.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) struct Night {
 
 /// The figures of an attack on several releases.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SeriesAttack {
+pub(crate) struct SeriesAttack {
     /// Smallest class that the policy allows.
     pub k: u32,
     /// The releases in the order in which they were compared.
@@ -41,7 +41,7 @@ pub struct SeriesAttack {
 
 /// A release as it was compared.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ComparedRelease {
+pub(crate) struct ComparedRelease {
     /// Its run, or its folder.
     pub name: String,
     /// Published rows.
@@ -52,7 +52,7 @@ pub struct ComparedRelease {
 
 /// What is known of one sensitive column.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ColumnExposure {
+pub(crate) struct ColumnExposure {
     /// Fewest different values that the policy lets a class have, where it says so; otherwise 2.
     pub least_values: u64,
     /// What is known after each release.
@@ -61,7 +61,7 @@ pub struct ColumnExposure {
 
 /// What is known of one sensitive column after a release and all before it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ColumnRelease {
+pub(crate) struct ColumnRelease {
     /// People by values and by rows that are left.
     pub exposure: Exposure,
     /// Share of the people who may have fewer than `least_values` values.

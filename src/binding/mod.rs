@@ -6,8 +6,6 @@
 mod dependencies;
 mod slices;
 
-pub use dependencies::BoundDependencies;
-
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -26,7 +24,7 @@ use crate::secret::RunKey;
 
 /// A quasi-identifier of the input.
 #[derive(Debug, Clone)]
-pub struct QuasiColumn {
+pub(crate) struct QuasiColumn {
     /// Place in the input schema.
     pub index: usize,
     /// Name.
@@ -54,12 +52,12 @@ pub struct QuasiColumn {
 }
 
 /// Whether the type is a number: its values have a position and can be published as a range or a mean.
-pub fn is_number(data_type: &DataType) -> bool {
+pub(crate) fn is_number(data_type: &DataType) -> bool {
     data_type.is_numeric()
 }
 
 /// Whether the type is a date, timestamp or time of day: it has a position and can be published as a range.
-pub fn is_time(data_type: &DataType) -> bool {
+pub(crate) fn is_time(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) | DataType::Time32(_) | DataType::Time64(_)
@@ -68,7 +66,7 @@ pub fn is_time(data_type: &DataType) -> bool {
 
 impl QuasiColumn {
     /// Whether values are coded by their position on a line (rather than as words or leaves).
-    pub fn is_ordinal(&self) -> bool {
+    pub(crate) fn is_ordinal(&self) -> bool {
         match self.hierarchy.as_deref() {
             _ if self.quantiles.is_some() => true,
             None => is_number(&self.data_type) || is_time(&self.data_type),
@@ -80,7 +78,7 @@ impl QuasiColumn {
 
 /// A sensitive column of the input.
 #[derive(Debug, Clone)]
-pub struct SensitiveColumn {
+pub(crate) struct SensitiveColumn {
     /// Place in the input schema.
     pub index: usize,
     /// Name.
@@ -99,7 +97,7 @@ pub struct SensitiveColumn {
 
 /// A policy laid over an input schema.
 #[derive(Debug, Clone)]
-pub struct BoundPolicy {
+pub(crate) struct BoundPolicy {
     /// The policy.
     pub(crate) policy: Arc<Policy>,
     /// Schema of the input.
@@ -121,7 +119,7 @@ pub struct BoundPolicy {
 }
 
 /// Name of the column that tells rows of the source (true) from rows of the public table (false). It is never published.
-pub const MEMBER_COLUMN: &str = "__throng_member";
+pub(crate) const MEMBER_COLUMN: &str = "__throng_member";
 
 impl BoundPolicy {
     /// Lays a policy without identifiers over the columns of a source; all problems are reported together.
@@ -222,7 +220,7 @@ impl BoundPolicy {
     }
 
     /// How groups are published.
-    pub fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> Form {
         self.policy.method.form()
     }
 
@@ -247,7 +245,7 @@ impl BoundPolicy {
     }
 
     /// Names of the published columns of each quasi-identifier: what a class is made of.
-    pub fn class_columns(&self) -> Vec<String> {
+    pub(crate) fn class_columns(&self) -> Vec<String> {
         if self.form().is_numbered() {
             return vec![GROUP.to_owned()];
         }
@@ -255,7 +253,7 @@ impl BoundPolicy {
     }
 
     /// The rules about sensitive columns as they are asked: of groups while they are built, or of what is published.
-    pub fn rules(&self, building: bool) -> Vec<ConfiguredRule> {
+    pub(crate) fn rules(&self, building: bool) -> Vec<ConfiguredRule> {
         let reserve = building && self.policy.privacy.max_suppression > 0.0;
         let rules = self.policy.privacy.rules().into_iter();
         let ready = rules.map(|listed| {
@@ -316,7 +314,7 @@ impl BoundPolicy {
 }
 
 /// The published fields of a quasi-identifier: one, or two for `bounds`.
-pub fn published_fields(quasi: &QuasiColumn) -> Vec<Field> {
+pub(crate) fn published_fields(quasi: &QuasiColumn) -> Vec<Field> {
     let of = |name: &str| Field::new(name, plain(&quasi.data_type), true);
     match quasi.publish {
         Publish::Label => vec![Field::new(&quasi.name, DataType::Utf8View, true)],
@@ -339,7 +337,7 @@ fn plain(data_type: &DataType) -> DataType {
 
 impl BoundPolicy {
     /// One line for plans: rules, method and columns by role.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let names = |names: Vec<&str>| names.join(", ");
         let privacy = &self.policy.privacy;
         let mut text = format!("k={}, method={}", privacy.k, self.policy.method.name.as_str());

@@ -25,7 +25,7 @@ use crate::terminal::{print, print_json};
 ///          throng attack nightly.toml --series --public monday.parquet --public tuesday.parquet --subject person_id
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     /// Public table of people: Parquet with the quasi-identifiers of the source. Defaults to that of the job; with --series
@@ -48,7 +48,7 @@ pub struct Arguments {
 }
 
 /// Attacks a release.
-pub async fn run(arguments: Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
     let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;

@@ -22,7 +22,7 @@ const MAX_ROWS: u64 = 200_000;
 ///
 /// Example: throng bound pipelines/adult.toml --k 10
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     /// Smallest classes to prove a bound for; the job's when absent
@@ -55,7 +55,7 @@ struct Compared {
 }
 
 /// Proves a bound for every k.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let blame = |error| arguments.job.blame(error);
     refuse(&job, &base).map_err(blame)?;

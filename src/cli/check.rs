@@ -16,7 +16,7 @@ use crate::terminal::{print, print_json};
 ///
 /// Example: throng check pipelines/census.toml
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     /// Read the sensitive columns too and tell what they allow: the largest l, groups, rows left over, bounds
@@ -28,7 +28,7 @@ pub struct Arguments {
 }
 
 /// Reports all problems at once.
-pub async fn run(arguments: Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let mut problems = check(&job, &base);
     let source = match Source::find(&Stores::default(), &base, &job).await {

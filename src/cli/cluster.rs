@@ -19,7 +19,7 @@ use crate::storage::Timeout;
 ///
 /// Example: throng scheduler --bind 0.0.0.0 --advertise scheduler.data.svc
 #[derive(Debug, Args)]
-pub struct SchedulerArguments {
+pub(crate) struct SchedulerArguments {
     /// Address to listen at
     #[arg(long, env = "THRONG_BIND", value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
@@ -48,7 +48,7 @@ pub struct SchedulerArguments {
 ///
 /// Example: throng executor --scheduler scheduler.data.svc --memory-limit 6GB --concurrency 4 --work-dir /scratch
 #[derive(Debug, Args)]
-pub struct ExecutorArguments {
+pub(crate) struct ExecutorArguments {
     /// Host of the scheduler
     #[arg(long, env = "THRONG_SCHEDULER", value_name = "HOST", default_value = "localhost")]
     scheduler: String,
@@ -91,7 +91,7 @@ pub struct ExecutorArguments {
 }
 
 /// Runs a scheduler until the process is told to stop.
-pub async fn schedule(arguments: SchedulerArguments) -> Result<()> {
+pub(crate) async fn schedule(arguments: SchedulerArguments) -> Result<()> {
     let scheduler = Scheduler {
         bind: arguments.bind,
         port: arguments.port,
@@ -110,7 +110,7 @@ pub async fn schedule(arguments: SchedulerArguments) -> Result<()> {
 }
 
 /// Runs an executor until the process is told to stop.
-pub async fn execute(arguments: ExecutorArguments) -> Result<()> {
+pub(crate) async fn execute(arguments: ExecutorArguments) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let executor = Executor {
         scheduler: arguments.scheduler,

@@ -13,7 +13,7 @@ use crate::terminal::{eprint_line, print};
 ///
 /// Example: throng completions bash > /etc/bash_completion.d/throng
 #[derive(Debug, Args)]
-pub struct Completions {
+pub(crate) struct Completions {
     /// The shell
     shell: Shell,
 }
@@ -24,7 +24,7 @@ pub struct Completions {
 ///
 /// Example: throng man --folder /usr/local/share/man/man1
 #[derive(Debug, Args)]
-pub struct Man {
+pub(crate) struct Man {
     /// Command to tell about; the whole of Throng when absent
     command: Option<String>,
     /// Write one page for every command into this folder instead
@@ -33,14 +33,14 @@ pub struct Man {
 }
 
 /// Prints the script.
-pub fn completions(arguments: &Completions) -> Result<()> {
+pub(crate) fn completions(arguments: &Completions) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "throng", &mut script);
     print(&String::from_utf8_lossy(&script))
 }
 
 /// Prints or writes manual pages.
-pub fn man(arguments: &Man, quiet: bool) -> Result<()> {
+pub(crate) fn man(arguments: &Man, quiet: bool) -> Result<()> {
     let mut throng = Cli::command();
     if let Some(folder) = &arguments.folder {
         let failed = |error| unwritable(folder, &error);

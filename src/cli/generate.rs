@@ -20,7 +20,7 @@ use crate::terminal::eprint_line;
 ///
 /// Example: throng generate --rows 1000000 census.parquet
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// File to write, or folder when there are several files
     output: PathBuf,
     /// Number of rows
@@ -38,7 +38,7 @@ pub struct Arguments {
 const BATCH_ROWS: usize = 1 << 16;
 
 /// Writes the census.
-pub fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     let census = Census::new(arguments.seed, arguments.rows);
     if arguments.files == 1 {
         write(&census, 0..arguments.rows, &arguments.output)?;

@@ -20,7 +20,7 @@ use crate::terminal::{eprint_line, print};
 ///
 /// Example: throng hierarchy draw pipelines/hierarchies/education.csv
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -92,7 +92,7 @@ enum Form {
 }
 
 /// Runs the subcommand.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     match arguments.command {
         Command::Build { data, column, output } => build(&data, &column, output.as_deref(), quiet).await,
         Command::Check { file, data, column } => {

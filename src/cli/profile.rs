@@ -26,7 +26,7 @@ use crate::terminal::{eprint_line, print};
 ///
 /// Example: throng profile data/ --write job.toml
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Parquet: a file, a folder, a pattern or an object-store prefix
     data: String,
     /// Print the profile as JSON
@@ -52,7 +52,7 @@ pub struct Arguments {
 }
 
 /// Profiles a dataset.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     if let Some(path) = arguments.write.as_deref().filter(|_| !arguments.force) {
         // Better now than after a long look at the data.
         Draft::refuse(path)?;

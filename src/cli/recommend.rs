@@ -4,7 +4,7 @@ use clap::{ArgGroup, Args};
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
-use super::sweep::{method, refuse};
+use super::sweep::{method, methods_help, refuse};
 use crate::arguments::{JobArguments, Limits};
 use crate::error::{Error, Result};
 use crate::explore::{Setting, Trials};
@@ -22,7 +22,7 @@ use crate::terminal::{eprint_line, print};
 ///          throng recommend job.toml --min-k 20
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, group = ArgGroup::new("wish").required(true).args(["max_loss", "min_k"]))]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     /// The mean loss (GCP) that is still acceptable: the largest k within it is found
@@ -32,7 +32,7 @@ pub struct Arguments {
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..))]
     min_k: Option<u32>,
     /// Methods to choose among
-    #[arg(long, value_delimiter = ',', default_value = "auto,mondrian", value_name = "NAME,...", value_parser = method)]
+    #[arg(long, long_help = methods_help("Methods to choose among"), value_delimiter = ',', default_value = "auto,mondrian", value_name = "NAME,...", value_parser = method)]
     method: Vec<MethodName>,
     /// Rows of a sample
     #[arg(long, default_value_t = 5000, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(10..))]
@@ -71,7 +71,7 @@ struct Answer {
 }
 
 /// Finds the settings.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     if let Some(loss) = arguments.max_loss
         && !(0.0..=1.0).contains(&loss)
     {
@@ -251,10 +251,10 @@ mod tests {
     }
 
     const JOB: &str = "version = 1\nsource.url = \"in\"\nsink.url = \"out\"\nprivacy.k = 2\n\
-                       method = { seed = 7, effort = \"fast\" }\n[columns]\nage.role = \"quasi\"\n";
+                       method = { seed = 7, auto.effort = \"fast\" }\n[columns]\nage.role = \"quasi\"\n";
 
     #[test]
-    fn the_command_drops_the_options_of_another_method() {
+    fn the_command_leaves_options_to_their_method() {
         let path = Path::new("job.toml");
         let job = Job::parse(JOB, path).unwrap();
         let told = |name: &str, more: &[&str]| command(&tried(name, 20, &[0.1]), &arguments(more), &job).unwrap();
@@ -265,7 +265,7 @@ mod tests {
             other.strip_prefix(before).and_then(|rest| rest.strip_suffix('\'')).unwrap_or_else(|| panic!("{other}"));
         let set = Job::parse_with(JOB, path, &[("method", table)]).unwrap();
         assert_eq!(set.method, Setting::new(method("mondrian").unwrap(), 20).method_of(&job));
-        assert_eq!((set.method.seed, set.method.options.iter().count()), (Some(7), 0));
+        assert_eq!((set.method.seed, set.method.options().iter().count()), (Some(7), 0));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::terminal::{eprint_line, print, print_json};
 ///
 /// Example: throng releases pipelines/out/census
 #[derive(Debug, Args)]
-pub struct Releases {
+pub(crate) struct Releases {
     /// The sink: a folder or an object-store prefix
     sink: PathBuf,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub struct Releases {
 ///
 /// Example: throng rollback pipelines/out/census 2026-11-15
 #[derive(Debug, Args)]
-pub struct Rollback {
+pub(crate) struct Rollback {
     /// The sink: a folder or an object-store prefix
     sink: PathBuf,
     /// Run id of the release, as `throng releases` lists it
@@ -52,7 +52,7 @@ pub struct Rollback {
 ///
 /// Example: throng gc pipelines/out/census --dry-run
 #[derive(Debug, Args)]
-pub struct Gc {
+pub(crate) struct Gc {
     /// The sink: a folder or an object-store prefix
     sink: PathBuf,
     /// Only say what would be removed
@@ -69,7 +69,7 @@ pub struct Gc {
 }
 
 /// Lists releases.
-pub async fn list(arguments: Releases) -> Result<()> {
+pub(crate) async fn list(arguments: Releases) -> Result<()> {
     let sink = arguments.stores.open(&arguments.sink)?;
     let newest = latest_run(&sink).await?;
     let found = releases(&sink).await?;
@@ -107,7 +107,7 @@ pub async fn list(arguments: Releases) -> Result<()> {
 }
 
 /// Makes an earlier release the newest.
-pub async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
+pub(crate) async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
     release::rollback(&arguments.stores.open(&arguments.sink)?, &arguments.run_id).await?;
     if arguments.json {
         return print_json(&json!({ "run": arguments.run_id }));
@@ -119,7 +119,7 @@ pub async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
 }
 
 /// Removes unreferenced files.
-pub async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
+pub(crate) async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
     let missing = |path: PathBuf| !path.exists();
     if local_path(Path::new("."), &arguments.sink.to_string_lossy()).is_some_and(missing) {
         return Err(Error::input(format!("there is no sink at `{}`", arguments.sink.display())));

@@ -24,7 +24,7 @@ use crate::verify::Finding;
 ///          throng report pipelines/census.toml -o census.html
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// A sink that holds releases, or the job file that made one
     release: PathBuf,
     /// Release to report on; the newest one when absent
@@ -47,7 +47,7 @@ pub struct Arguments {
 }
 
 /// Writes the page; a release that does not hold is reported, and then is an error.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let sweep: Option<Vec<Trial>> =
         arguments.sweep.as_deref().map(|path| figures(path, "throng sweep --output")).transpose()?;
     let series = arguments.series.as_deref().map(|path| figures(path, "throng attack --series --json")).transpose()?;

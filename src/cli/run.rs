@@ -24,7 +24,7 @@ use crate::terminal::{eprint_line, print, print_json, summary};
 ///
 /// Example: throng run pipelines/census.toml --memory-limit 4GB --run-id 2026-11-16
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     /// Identity of the run, for example its date. A run that has been released is not done again. Made of policy,
@@ -82,7 +82,7 @@ struct Report<'a> {
 }
 
 /// Runs the job, and tells how it went.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let tally = Tally::new();
     let job = arguments.job.job.clone();
     let span = info_span!("run", job = %job.display(), run = Empty, otel.status_code = Empty);

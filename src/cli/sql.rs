@@ -25,7 +25,7 @@ use crate::terminal::print;
 ///
 /// Example: throng sql queries.sql
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// File of statements; `-` reads standard input
     file: PathBuf,
     /// Folder whose policy files the statements may name; may be given several times
@@ -36,7 +36,7 @@ pub struct Arguments {
 }
 
 /// Runs the statements one after another and prints what they return.
-pub async fn run(arguments: Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let name = arguments.file.display().to_string();
     let text = match name.as_str() {
         "-" => read_statements(std::io::stdin()),

@@ -8,7 +8,9 @@ use comfy_table::{CellAlignment, Table};
 use crate::arguments::{JobArguments, Limits};
 use crate::error::{Error, Result, unwritable};
 use crate::explore::{Setting, Trial, Trials};
+use crate::grouping::entry::Entry;
 use crate::measure::wilcoxon::signed_rank;
+use crate::methods::METHODS;
 use crate::policy::{Job, MethodName, check};
 use crate::release::Scores;
 use crate::terminal::{eprint_line, print};
@@ -19,14 +21,14 @@ use crate::terminal::{eprint_line, print};
 ///
 /// Example: throng sweep pipelines/adult.toml --k 5,10,25 --method auto,mondrian --sample 10000 --output sweep.json
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     /// Smallest classes to try
     #[arg(long, value_delimiter = ',', default_value = "2,5,10,25,50", value_name = "K,...", value_parser = clap::value_parser!(u32).range(2..))]
     k: Vec<u32>,
-    /// Methods to try; the job's when absent
-    #[arg(long, value_delimiter = ',', value_name = "NAME,...", value_parser = method)]
+    /// Methods to try; defaults to the job's
+    #[arg(long, long_help = methods_help("Methods to try; defaults to the job's"), value_delimiter = ',', value_name = "NAME,...", value_parser = method)]
     method: Vec<MethodName>,
     /// Weights of utility to try with `toc`
     #[arg(long, value_delimiter = ',', value_name = "W,...", value_parser = weight)]
@@ -53,6 +55,15 @@ pub(super) fn method(text: &str) -> Result<MethodName, String> {
     serde_json::from_value(name).map_err(|error| error.to_string())
 }
 
+/// What a flag that takes methods is for, and which there are.
+pub(super) fn methods_help(about: &str) -> String {
+    let line = |entry: &&Entry| format!("  {}: {}", entry.name, entry.about);
+    let (research, usual): (Vec<&Entry>, Vec<&Entry>) = METHODS.iter().partition(|entry| entry.research);
+    let usual: Vec<String> = usual.iter().map(line).collect();
+    let research: Vec<&str> = research.iter().map(|entry| entry.name).collect();
+    format!("{about}\n\n{}\n  for research: {}", usual.join("\n"), research.join(", "))
+}
+
 fn weight(text: &str) -> Result<f64, String> {
     let weight: f64 = text.parse().map_err(|_| "must be a number from 0 to 1")?;
     if (0.0..=1.0).contains(&weight) { Ok(weight) } else { Err("must be a number from 0 to 1".into()) }
@@ -66,7 +77,7 @@ pub(super) fn refuse(job: &Job, base: &Path) -> Result<()> {
 }
 
 /// Tries every setting.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let form = arguments.output.as_deref().map(form).transpose()?;
     let (job, base) = arguments.job.read()?;
     let blame = |error| arguments.job.blame(error);

@@ -19,7 +19,7 @@ use crate::verify::Finding;
 ///
 /// Example: throng verify pipelines/census.toml
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     /// Release to check; the newest one when absent
@@ -36,7 +36,7 @@ pub struct Arguments {
 }
 
 /// Verifies a release.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let run_id = arguments.run_id.as_deref();
     let is_job = arguments.job.job.extension().is_some_and(|extension| extension == "toml");
     let ReleaseCheck { manifest, classes, findings, attained } = if is_job {

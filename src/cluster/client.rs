@@ -44,7 +44,7 @@ type Connection = SchedulerGrpcClient<Channel>;
 
 /// A connection to the scheduler of a cluster.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub(crate) struct Client {
     connection: Connection,
     host: String,
     port: u16,
@@ -58,7 +58,7 @@ fn away(host: &str, port: u16, error: impl std::fmt::Display) -> Error {
 
 impl Client {
     /// Connects to a scheduler.
-    pub async fn connect(host: &str, port: u16) -> Result<Self> {
+    pub(crate) async fn connect(host: &str, port: u16) -> Result<Self> {
         let settings = GrpcClientConfig::from(&BallistaConfig::default());
         let failed = |error: &dyn std::error::Error| away(host, port, root_of(error));
         let endpoint = create_grpc_client_endpoint(format!("http://{host}:{port}"), Some(&settings))
@@ -71,7 +71,7 @@ impl Client {
     }
 
     /// Waits until the scheduler knows of every job that has been given up.
-    pub async fn settle(&self) {
+    pub(crate) async fn settle(&self) {
         let pending_cancellations = self
             .pending_cancellations
             .lock()
@@ -80,7 +80,12 @@ impl Client {
     }
 
     /// Submits a plan.
-    pub async fn submit(&self, plan: Arc<dyn ExecutionPlan>, name: &str, context: &SessionContext) -> Result<Job> {
+    pub(crate) async fn submit(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        name: &str,
+        context: &SessionContext,
+    ) -> Result<Job> {
         let message = PhysicalPlanNode::try_from_physical_plan(plan, &ClusterCodec::default())?;
         let mut bytes = Vec::new();
         message.try_encode(&mut bytes)?;
@@ -144,7 +149,7 @@ fn root_of(error: &dyn std::error::Error) -> String {
 
 /// A job on the cluster. Dropped before its end, it is cancelled.
 #[derive(Debug)]
-pub struct Job {
+pub(crate) struct Job {
     client: Client,
     id: JobId,
     ended: bool,
@@ -152,12 +157,12 @@ pub struct Job {
 
 impl Job {
     /// Its identity.
-    pub fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         self.id.as_str()
     }
 
     /// Waits for its end, and fetches its rows.
-    pub async fn rows(mut self) -> Result<Vec<RecordBatch>> {
+    pub(crate) async fn rows(mut self) -> Result<Vec<RecordBatch>> {
         let (done, proxy) = self.wait().await?;
         let mut batches = Vec::new();
         for location in done.partition_location {

@@ -22,7 +22,7 @@ use crate::write::{CollapseExec, PublishedOrder, Target, WriteExec};
 
 /// Writes and reads every node of our plans.
 #[derive(Debug, Default)]
-pub struct ClusterCodec {
+pub(crate) struct ClusterCodec {
     ballista: BallistaPhysicalExtensionCodec,
     anonymize: AnonymizeCodec,
 }

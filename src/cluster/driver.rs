@@ -21,13 +21,23 @@ use super::store_config::{StoreConfigs, settings};
 use super::survey::SurveyExec;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
-use crate::release::{Engine, StoreLocation, Watch, known_rows};
+use crate::release::{Engine, RunOptions, StoreLocation, Watch, known_rows};
 use crate::survey::{Merged, Survey, first_ceiling, merge_pieces};
 
 /// Partitions of a plan when nobody says: enough to keep a few executors busy to the end.
 const PARTITIONS: usize = 16;
 
 /// A cluster by the address of its scheduler.
+///
+/// ```
+/// use throng::{Cluster, RunOptions};
+///
+/// let cluster: Cluster = "df://scheduler:50050".parse()?;
+/// let options = RunOptions::default().with_cluster(cluster);
+/// # drop(options);
+/// assert!("http://scheduler".parse::<Cluster>().is_err());
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Clone)]
 pub struct Cluster {
     host: String,
@@ -60,6 +70,14 @@ impl FromStr for Cluster {
         let (host, port) = (host.ok_or_else(bad)?.to_owned(), url.port().unwrap_or(super::scheduler::PORT));
         let progress_port = super::scheduler::progress_port(port);
         Ok(Self { host, port, progress_port, client: Arc::default() })
+    }
+}
+
+impl RunOptions {
+    /// The same with the work done by a cluster.
+    #[must_use]
+    pub fn with_cluster(self, cluster: Cluster) -> Self {
+        Self { engine: Some(Arc::new(cluster)), ..self }
     }
 }
 

@@ -27,7 +27,7 @@ use crate::write::unique_name;
 
 /// How an executor runs.
 #[derive(Debug, Clone)]
-pub struct Executor {
+pub(crate) struct Executor {
     /// Host of the scheduler.
     pub scheduler: String,
     /// Port of the scheduler.
@@ -58,7 +58,7 @@ pub struct Executor {
 
 impl Executor {
     /// Runs until the process is told to stop; tasks that run are then waited for.
-    pub async fn run(&self) -> Result<()> {
+    pub(crate) async fn run(&self) -> Result<()> {
         let folder = SpillFolder::create(&self.work_dir)?;
         let health = ExecutorHealth::new();
         let probes = serve_health(SocketAddr::new(self.bind, self.health_port), health.clone());

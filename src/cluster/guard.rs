@@ -27,7 +27,7 @@ use crate::plan::unary_plan;
 
 /// Where in a stage a guard stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Border {
+pub(crate) enum Border {
     /// Where it reads what another stage has shuffled.
     Start,
     /// Where its rows leave it.
@@ -36,7 +36,7 @@ pub enum Border {
 
 /// Passes rows on, and failures in our words.
 #[derive(Debug)]
-pub struct GuardExec {
+pub(crate) struct GuardExec {
     input: Arc<dyn ExecutionPlan>,
     border: Border,
     /// The shuffle files that were missed first: executor, stage, partition, and how.
@@ -95,7 +95,7 @@ pub(super) fn heard(text: &str) -> Option<Error> {
 
 impl GuardExec {
     /// A guard above a plan.
-    pub fn new(input: Arc<dyn ExecutionPlan>, border: Border) -> Self {
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, border: Border) -> Self {
         let properties = Arc::clone(input.properties());
         Self { input, border, missed: Arc::default(), properties }
     }

@@ -18,20 +18,20 @@
 //! such plans; [`places`] tells executors how object stores are reached; [`client`] speaks to the scheduler and
 //! [`progress`] watches it; [`scheduler`] and [`executor`] are the two roles, and `slots` mends the scheduler's account.
 
-pub mod client;
-pub mod codec;
-pub mod driver;
-pub mod executor;
-pub mod guard;
-pub mod progress;
-pub mod scheduler;
+pub(crate) mod client;
+pub(crate) mod codec;
+pub(crate) mod driver;
+pub(crate) mod executor;
+pub(crate) mod guard;
+pub(crate) mod progress;
+pub(crate) mod scheduler;
 mod slots;
-pub mod store_config;
-pub mod survey;
+pub(crate) mod store_config;
+pub(crate) mod survey;
 
 pub use driver::Cluster;
-pub use executor::Executor;
-pub use scheduler::Scheduler;
+pub(crate) use executor::Executor;
+pub(crate) use scheduler::Scheduler;
 
 /// Largest message between the parts of a cluster. Plans carry hierarchies and words of columns, and must fit.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;

@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 
 /// How far the stages of a job are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Partitions by stage: those that are done, and all.
     pub stages: BTreeMap<usize, (usize, usize)>,
     /// Tasks that are done, by executor.
@@ -48,7 +48,7 @@ pub struct Progress {
 
 impl Progress {
     /// The part that is done.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         let shares = self.stages.values().map(|&(done, all)| done as f64 / all.max(1) as f64);
         shares.sum::<f64>() / self.stages.len().max(1) as f64
     }
@@ -201,7 +201,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Stands for a job on the cluster: a plan without rows, whose metrics tell how many have been worked off there.
 #[derive(Debug)]
-pub struct RemoteExec {
+pub(crate) struct RemoteExec {
     metrics: ExecutionPlanMetricsSet,
     rows: Count,
     properties: Arc<PlanProperties>,

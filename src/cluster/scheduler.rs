@@ -23,7 +23,7 @@ use super::{MAX_MESSAGE_BYTES, progress};
 use crate::error::{Error, Result, reason};
 
 /// The port when nobody says.
-pub const PORT: u16 = 50050;
+pub(crate) const PORT: u16 = 50050;
 
 /// The port next to a scheduler's own: where it tells how far jobs are.
 pub(crate) fn progress_port(port: u16) -> u16 {
@@ -32,7 +32,7 @@ pub(crate) fn progress_port(port: u16) -> u16 {
 
 /// How a scheduler runs.
 #[derive(Debug, Clone)]
-pub struct Scheduler {
+pub(crate) struct Scheduler {
     /// Address to listen at.
     pub bind: IpAddr,
     /// Port for drivers and executors; the next one tells how far jobs are.
@@ -49,7 +49,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Runs until the process is told to stop.
-    pub async fn run(&self) -> Result<()> {
+    pub(crate) async fn run(&self) -> Result<()> {
         let config = Arc::new(self.config());
         let address = SocketAddr::new(self.bind, self.port);
         let taken = |error: std::io::Error| {

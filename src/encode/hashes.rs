@@ -18,20 +18,20 @@ use datafusion::error::Result;
 use crate::faults::Fault;
 
 /// Seeds of the two hashes that together tell classes apart.
-pub const CLASS_SEEDS: [u64; 2] = [0x7472_7565, 0x6661_6c73];
+pub(crate) const CLASS_SEEDS: [u64; 2] = [0x7472_7565, 0x6661_6c73];
 
 /// Stands for null.
 const NULL: u64 = 0x6E75_6C6C_6E75_6C6C;
 
 /// Two independent hashes of every row over all given columns: together they tell combinations of values apart.
-pub fn class_hashes(columns: &[ArrayRef], rows: usize) -> Result<Vec<(u64, u64)>> {
+pub(crate) fn class_hashes(columns: &[ArrayRef], rows: usize) -> Result<Vec<(u64, u64)>> {
     let [a, b] = CLASS_SEEDS;
     let columns = if Fault::ClassHashColumn.is_planted() { all_but_last(columns) } else { columns };
     Ok(row_hashes(columns, rows, a)?.into_iter().zip(row_hashes(columns, rows, b)?).collect())
 }
 
 /// A seeded hash of the content of every row, over all given columns.
-pub fn row_hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> Result<Vec<u64>> {
+pub(crate) fn row_hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> Result<Vec<u64>> {
     let columns = if Fault::RowHashColumn.is_planted() { all_but_last(columns) } else { columns };
     let mut hasher = Hasher { state: QualityRandomState::with_seed(seed), spare: Vec::new() };
     let mut hashes = vec![seed; rows];

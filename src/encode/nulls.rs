@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::faults::Fault;
 
 /// Which rows have a value in all of some columns; none when all have.
-pub fn present<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> Option<NullBuffer> {
+pub(crate) fn present<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> Option<NullBuffer> {
     let both = |seen: Option<NullBuffer>, column: &ArrayRef| {
         let seen = NullBuffer::union(seen.as_ref(), column.logical_nulls().as_ref());
         NullBuffer::union(seen.as_ref(), numbers(column).as_ref())
@@ -29,7 +29,7 @@ fn numbers(column: &ArrayRef) -> Option<NullBuffer> {
 
 /// The rows that have a value in all of some columns, and how many others there are: of the source alone, when a column
 /// says which rows are.
-pub fn without_nulls<'a>(
+pub(crate) fn without_nulls<'a>(
     rows: &RecordBatch,
     columns: impl IntoIterator<Item = &'a ArrayRef>,
     of_source: Option<&ArrayRef>,

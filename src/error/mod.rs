@@ -14,6 +14,20 @@ use datafusion::error::DataFusionError;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Who can mend a failure, and how.
+///
+/// ```
+/// use throng::{Error, ErrorKind};
+///
+/// fn who_is_called(error: &Error) -> &'static str {
+///     match error.kind() {
+///         ErrorKind::Job => "whoever wrote the job",
+///         ErrorKind::Privacy => "the privacy officer",
+///         _ if error.is_retryable() => "nobody: try again",
+///         _ => "whoever runs the machine",
+///     }
+/// }
+/// assert_eq!(who_is_called(&Error::new(ErrorKind::Privacy, "k cannot be met")), "the privacy officer");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

@@ -23,7 +23,7 @@ use crate::survey::survey;
 /// What no release of some rows can go below.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct LossBound {
+pub(crate) struct LossBound {
     /// Rows that it was worked out on.
     pub rows: u64,
     /// Smallest class.
@@ -37,7 +37,7 @@ const PLACES: f64 = 1e4;
 
 impl Trials {
     /// Works out the bound for some rows and a class size by so many rounds of search.
-    pub async fn bound(&self, rows: &DataFrame, k: u32, rounds: usize) -> Result<LossBound> {
+    pub(crate) async fn bound(&self, rows: &DataFrame, k: u32, rounds: usize) -> Result<LossBound> {
         let table = self.codes(rows, k).await?;
         let cancel = CancelOnDrop::default();
         let flag = cancel.flag();

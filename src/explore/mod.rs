@@ -2,9 +2,9 @@
 //! settings would do ([`Trials`]), and what no setting can do ([`LossBound`]). Nothing is published.
 
 mod bound;
-pub mod profile;
+pub(crate) mod profile;
 mod row_hash;
 pub(crate) mod trial;
 
-pub use bound::LossBound;
-pub use trial::{Setting, Trial, Trials};
+pub(crate) use bound::LossBound;
+pub(crate) use trial::{Setting, Trial, Trials};

@@ -25,7 +25,7 @@
 //! Every row is a pure function of the seed and its number, so that any part can be made on its own and in parallel:
 //!
 //! ```
-//! use throng::generate::Census;
+//! use throng::internals::Census;
 //!
 //! let census = Census::new(42, 1_000_000);
 //! let last: Vec<_> = census.batches(999_000..1_000_000, 400).collect::<Result<_, _>>()?;

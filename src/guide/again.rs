@@ -1,6 +1,6 @@
 //! Publishing again: the same people in more than one release.
 //!
-//! Every release keeps k and the rules by itself. OneOrMany releases of the same people do not: a reader who knows somebody's
+//! Every release keeps k and the rules by itself. Several releases of the same people do not: a reader who knows somebody's
 //! quasi-identifiers finds the class of that person in each release, and only values that all of these classes hold can be
 //! theirs. A single newcomer between two releases of a table is told by subtraction.
 //!
@@ -55,3 +55,27 @@
 //!
 //! - Publish a table once, and give everybody the same release.
 //! - If it must be published again, withdraw the older release, and assume that somebody has kept it.
+//!
+//! # From a program
+//!
+//! The same run again does nothing, another one is refused:
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use throng::{Column, ErrorKind, Outcome, Policy, Role, Run, RunOptions};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), throng::Error> {
+//! # let folder = tempfile::tempdir()?;
+//! # let sink = folder.path().to_string_lossy();
+//! let census = concat!(env!("CARGO_MANIFEST_DIR"), "/pipelines/data/census.parquet");
+//! let policy = Policy::builder(10).column("age", Column::quasi()).other_columns(Role::Identifier).build()?;
+//! let run = |id: &str| Run::new(policy.to_job(census, &*sink), Path::new("."), RunOptions::default().with_run_id(id));
+//! assert!(matches!(run("monday")?.execute(&|_, _, _| ()).await?, Outcome::Released(..)));
+//! assert!(matches!(run("monday")?.execute(&|_, _, _| ()).await?, Outcome::AlreadyDone(_)));
+//! let refused = run("tuesday")?.execute(&|_, _, _| ()).await.unwrap_err();
+//! assert_eq!(refused.kind(), ErrorKind::Conflict);
+//! # Ok(())
+//! # }
+//! ```

@@ -46,7 +46,7 @@
 //!
 //! ```
 //! use std::path::Path;
-//! use throng::policy::{Job, check};
+//! use throng::{Job, check};
 //!
 //! let text = r#"
 //! version = 1

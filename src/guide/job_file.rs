@@ -28,6 +28,8 @@
 //!
 //! [method]
 //! name = "auto"
+//!
+//! [method.auto]                       # options of a method stand in the table of its name
 //! effort = "balanced"
 //! ```
 //!
@@ -122,12 +124,34 @@
 //! # Measures
 //!
 //! Loss (GCP, UM, WGU, NCP, LM, ILoss, GENC, precision, distortion, DM, C_AVG), protection (MPM, WGP, range diversity by row)
-//! and risk are always in the manifest. What takes time is measured on request:
+//! and risk are always in the manifest. What takes time, or compares with original values (`information`, `queries` and
+//! `population`), is measured on request; see [`threats`](super::threats) for what the latter reveals:
 //!
 //! | key in `[measures]` | measures |
 //! |---|---|
 //! | `class = "column"` | CM: rows that do not belong to the majority of their class |
 //! | `information = true` | non-uniform entropy, entropy, KL divergence by value, by published range and joint, the chance to reconstruct a row |
-//! | `queries = { count, dimensions, selectivity, seed }` | relative error of COUNT queries, answered by DataFusion from the files of source and release; defaults to 24 queries over two columns |
+//! | `queries = { count, dimensions, selectivity, seed }` | relative error of COUNT queries, answered by DataFusion from the files of source and release; `sweep` and `recommend` ask 24 queries over two columns of a job without any |
 //! | `unprotected = 0.5` | share of rows whose range diversity exceeds this |
 //! | `population = 1000000` | estimated number of unique people in a population of that size (Pitman, Zayatz, SNB) |
+//!
+//! # The same from Rust
+//!
+//! A program needs no TOML: every part of a policy has a type, and the same checks are run.
+//!
+//! ```
+//! use throng::{Column, HierarchySpec, LDiversity, Policy};
+//!
+//! let policy = Policy::builder(10)
+//!     .rule(LDiversity::distinct("diagnosis", 3))
+//!     .max_suppression(0.01)
+//!     .column("name", Column::identifier())
+//!     .column("age", Column::quasi().with_priority(2.0))
+//!     .column("postcode", Column::quasi().with_hierarchy(HierarchySpec::mask_right()))
+//!     .column("diagnosis", Column::sensitive())
+//!     .column("tags", Column::kept())
+//!     .build()?;
+//! let job = policy.to_job("data/people.parquet", "out/people");
+//! # drop(job);
+//! # Ok::<(), throng::Error>(())
+//! ```

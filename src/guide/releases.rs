@@ -101,3 +101,21 @@
 //! who is in the table: a reader with a public table exploits exact counts. `throng attack` shows how many people such a
 //! reader finds, and a job with `presence` rejects all forms but `generalise` and `combined`. In SQL both tables of `anatomy`
 //! stand side by side in one relation: `group` links them, and rows with a `count` are those of the sensitive table.
+//!
+//! # From a program
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use throng::releases::{Location, latest_run, releases};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), throng::Error> {
+//! let sink = Location::open(Path::new("pipelines/out"), "census")?;
+//! for release in releases(&sink).await? {
+//!     println!("{}: {} rows, k = {}", release.run, release.rows, release.k);
+//! }
+//! println!("readers see {:?}", latest_run(&sink).await?);
+//! # Ok(())
+//! # }
+//! ```

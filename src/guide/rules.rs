@@ -59,7 +59,7 @@
 //! `throng attack` reports what a reader with the public table achieves, for releases of every form.
 //!
 //! ```
-//! use throng::policy::{Column, LDiversity, Policy};
+//! use throng::{Column, LDiversity, Policy};
 //!
 //! let policy = Policy::builder(10)
 //!     .column("age", Column::quasi())
@@ -67,6 +67,6 @@
 //!     .rule(LDiversity::distinct("diagnosis", 3))
 //!     .rule(LDiversity::entropy("diagnosis", 2.5))
 //!     .build()?;
-//! assert_eq!(policy.privacy().l_diversity.len(), 2);
-//! # Ok::<(), throng::error::Error>(())
+//! assert_eq!(policy.rules().len(), 2);
+//! # Ok::<(), throng::Error>(())
 //! ```

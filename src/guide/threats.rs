@@ -50,7 +50,8 @@
 //!   made first has no smaller number.
 //! - **Permutations** inside a group come from the same key, by a cryptographic generator.
 //! - **Borders of files and row groups** fall where a number of rows is reached in this order. All rows of a class that lie
-//!   in one folder are in the files of one part.
+//!   in one folder are in the files of one part. How many parts there are follows from the number of rows and from
+//!   `--partitions`, not from the files of the source.
 //! - **Statistics** in the Parquet footer (smallest and largest value, distinct values, nulls) are those of the published
 //!   rows that they stand beside. Footers also hold the version, the run's name, the hash of the policy and k.
 //!   Metadata of the source's columns stay behind.
@@ -92,18 +93,21 @@
 //!
 //! # Measures
 //!
-//! The manifest says how much was lost and how well people are protected: GCP, UM, MPM, class sizes, query errors. Such
+//! The manifest says how much was lost and how well people are protected: GCP, UM, MPM, class sizes. Such
 //! figures are shares of a domain. If the domain were that of the source, one suppressed centenarian could be solved
 //! for from the published ranges and their printed loss. So:
 //!
 //! - figures describe published rows and are shares of the domain that these rows show, or of one that the job or a
 //!   hierarchy declares;
-//! - what can only be measured against all rows of the source (query errors, entropy and divergence, levels, dependencies) is
-//!   left out when a row was suppressed or dropped, whichever row it was;
+//! - what can only be measured against original values (query errors, entropy and divergence, estimates for a population,
+//!   dependencies) is measured where the job asks for it, and nowhere else. Somebody who knows all original values but one
+//!   can try those that the class allows, and keep the ones that give your figure: ask for it in trials (`throng sweep`), or
+//!   leave the manifest of such a release with those who may read the source;
+//! - what compares with all rows of the source is left out when a row was suppressed or dropped, whichever row it was;
 //! - what rules attain (l, t, alpha, ...) is computed from the published files, so a reader finds the same;
 //! - what was tuned on a sample of the source, and how large its cells are, is left out likewise;
 //! - every figure is rounded to four significant digits. Counts of rows are exact; with a `presence` rule, where who is in
-//!   the source is the secret, the number of rows that were left out is given as a bound only.
+//!   the source is the secret, the number of rows that were left out is given as a bound only, and the number of cells not at all.
 //!
 //! The table in the documentation of the manifest says for each figure what it is a function of. The summary, `--json`,
 //! metrics and the report hold the same figures. The report shows histograms of published rows; nothing of the source is
@@ -117,7 +121,8 @@
 //! `quantiles` has borders near quantiles of the source, suppressed rows included, and its labels show them. So they are
 //! round numbers near ranks that the secret key has moved: they tell that about so many rows lie below a border, and one row
 //! more or less of r moves one of c borders with a chance of about 8 c / r. Where even that matters, write the ladder
-//! yourself. If being unusual must not show, allow no suppression (`max-suppression = 0`): the run then fails where it would have suppressed.
+//! yourself. `max-loss` is a share of the domain of the source, suppressed rows included, unless the job declares one: the
+//! widest class shows how wide that domain is at least, so declare `domain` where somebody may stand far outside. If being unusual must not show, allow no suppression (`max-suppression = 0`): the run then fails where it would have suppressed.
 //!
 //! # Refusals
 //!
@@ -128,7 +133,7 @@
 //! bytes spilled and memory follow from all rows. Logs hold no value and no plan at any level, those of a cluster's processes
 //! neither. The same holds for `profile`, `sweep`, `recommend` and `attack`, which look at the source and say what they see.
 //!
-//! # OneOrMany releases
+//! # Several releases
 //!
 //! k holds for one release. The same people, published twice in different classes, can be intersected: a person who is one
 //! of ten in each may be the only one who is in both. With a fresh key every run groups differently, so two runs of one job

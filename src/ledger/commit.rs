@@ -18,7 +18,7 @@ use crate::write::WrittenFile;
 
 /// What `_latest` points to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Latest {
+pub(crate) struct Latest {
     /// Run that made the newest release.
     pub run: String,
     /// Its manifest, below the sink.

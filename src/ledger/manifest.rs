@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | `rows_read`, `rows`, `suppressed`, `dropped`, `k` | counts | told |
 //! | `earlier_releases` | number of manifests in the sink | told |
-//! | `cells` | number of rows read, and the cell size | told |
+//! | `cells` | number of rows read, and the cell size | told; 0 with a `presence` rule |
 //! | `cell_rows` | published rows by cell; cells are cut in a sample of the source | left out |
 //! | `tuned` | one of a few steps that are common to all tables, chosen on a sample of the source | left out |
 //! | `input`, `public` | where tables are, as the job writes it; versions of Delta tables | told |
@@ -27,10 +27,10 @@
 //! | `dm`, `c_avg`, `risk_max`, `risk_mean` | sizes of published classes, number of suppressed rows | told |
 //! | `cm` | published labels by class, number of suppressed rows | told |
 //! | `iloss`, `distortion`, `genc`, `precision`, `suppressed_values` | levels and shares of published covers in the domain of the source | left out |
-//! | `non_uniform_entropy`, `entropy`, `kl`, `kl_by_range`, `joint_kl`, `reconstruction_*` | frequencies and codes of original values | left out |
-//! | `queries` | answers of the source, drawn over its domain | left out |
+//! | `non_uniform_entropy`, `entropy`, `kl`, `kl_by_range`, `joint_kl`, `reconstruction_*` | where the job asks for them, frequencies and codes of original values | left out |
+//! | `queries` | where the job asks for them, answers of the source, drawn over its domain | left out |
 //! | `dependency_loss`, `dependencies` | instances and frequencies of the source | left out but for their names |
-//! | `population.source` | class sizes of the source | left out |
+//! | `population.source` | where the job asks for it, class sizes of the source | left out |
 //! | `population`, the rest | published classes, public table | told |
 //! | `verification` (`classes`, `people`, `inference`, `attained`) | published rows; tables that a rule compares with are the published one | told |
 //!
@@ -58,11 +58,25 @@ use crate::policy::{Form, Role};
 use crate::privacy::{Figures, RuleRecord};
 pub use crate::source::InputTable;
 
+/// A parameter of a rule, and the value with which it would just hold.
+type Attained = (&'static str, Option<f64>);
+
 /// Version of the manifest's format. Format 1 named rules by sentences; since format 2 they are records.
-pub const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 2;
 
 /// What a release is.
+///
+/// ```
+/// use throng::Manifest;
+///
+/// # fn read(text: &str) -> serde_json::Result<()> {
+/// let manifest: Manifest = serde_json::from_str(text)?; // _manifest/<run id>.json
+/// println!("{} rows in {} files, GCP {:?}", manifest.rows, manifest.files.len(), manifest.scores.gcp);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Manifest {
     /// Version of this format.
     pub format: u32,
@@ -131,7 +145,7 @@ pub struct Manifest {
     /// Whether `suppressed` and `rows_read` are upper bounds, because exact ones would tell who is in the source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rounded: bool,
-    /// Cells that the table was cut into.
+    /// Cells that the table was cut into; 0 where their number would tell how many people are in the source.
     pub cells: usize,
     /// Rows of the smallest and of the largest of them; left out when rows were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,6 +164,7 @@ pub struct Manifest {
 
 /// How alike the cells are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CellRows {
     /// Rows of the smallest cell.
     pub smallest: u64,
@@ -178,6 +193,8 @@ impl Manifest {
         self.suppressed = (self.suppressed / UNPUBLISHED_STEP + 1) * UNPUBLISHED_STEP;
         self.rows_read = self.rows + self.suppressed;
         self.dropped = 0;
+        // There are as many as rows were read ask for.
+        self.cells = 0;
         self.cell_rows = None;
         self.rounded = true;
     }
@@ -214,7 +231,7 @@ impl Manifest {
     /// The parameters with which a rule would just hold, as far as the manifest tells elsewhere.
     pub(crate) fn attained_of(&self, rule: &RuleRecord) -> BTreeMap<String, f64> {
         let figures = rule.column.as_ref().and_then(|column| self.verification.attained.get(column));
-        let of_column = |pick: fn(&Figures) -> Vec<(&'static str, Option<f64>)>| figures.map(pick).unwrap_or_default();
+        let of_column = |pick: fn(&Figures) -> Vec<Attained>| figures.map(pick).unwrap_or_default();
         let attained = match (rule.rule.as_str(), rule.kind.as_deref()) {
             ("k", _) => vec![("k", Some(self.verification.sizes().0.smallest as f64))],
             ("max-loss", _) => vec![("max-loss", self.scores.wgu)],
@@ -289,6 +306,7 @@ fn round_figure(figure: f64) -> f64 {
 
 /// One file of the release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OutputFile {
     /// Path below the sink.
     pub path: String,
@@ -302,6 +320,7 @@ pub struct OutputFile {
 
 /// The scores of a release. Losses and disclosures are shares: 0 is best, 1 worst.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Scores {
     /// Global certainty penalty: mean loss of a published value.
     pub gcp: Option<f64>,
@@ -387,6 +406,7 @@ pub struct Scores {
 
 /// Relative errors of COUNT queries on the release.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct QueryScores {
     /// Queries with an answer above 0.
     pub count: usize,
@@ -416,6 +436,7 @@ impl From<QueryError> for QueryScores {
 
 /// What the verification counted in the written files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Verification {
     /// Rules that were checked and hold, `k` the first of them, and what is attained of each.
     #[serde(deserialize_with = "read_rules")]
@@ -447,6 +468,7 @@ impl Verification {
 
 /// Classes counted in people.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PeopleCounts {
     /// Number of people by class.
     pub classes: ClassCounts,
@@ -462,6 +484,7 @@ impl From<&People> for PeopleCounts {
 
 /// Sizes of the published classes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ClassCounts {
     /// Number of classes.
     pub count: u64,

@@ -18,7 +18,6 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use object_store::ObjectStore;
 
-pub use commit::Latest;
 pub(crate) use commit::{Commit, delete_unreported, discard, no_such_run};
 pub use manifest::{CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
 
@@ -155,6 +154,21 @@ pub async fn rollback(sink: &Location, run: &str) -> Result<()> {
 
 /// Removes data files that no release refers to and that are older than `age`; with `dry_run`, only finds them.
 /// Returns their paths below the sink, and their sizes.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use throng::releases::{Location, collect_garbage};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), throng::Error> {
+/// # let folder = tempfile::tempdir()?;
+/// let sink = Location::open(folder.path(), "published")?;
+/// let removable = collect_garbage(&sink, Duration::from_secs(24 * 3600), true).await?;
+/// assert!(removable.is_empty());
+/// # Ok(())
+/// # }
+/// ```
 pub async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
     if is_delta(sink).await? {
         return Err(Error::conflict(format!(

@@ -28,7 +28,7 @@ use crate::secret::Purpose;
 
 /// The published rows of a cell and what there is to say of them.
 #[derive(Debug)]
-pub struct Cell {
+pub(crate) struct Cell {
     /// The published rows.
     pub rows: RecordBatch,
     /// Their loss and protection, group by group.
@@ -52,7 +52,7 @@ impl Cell {
 }
 
 /// Anonymises the rows of one cell.
-pub fn anonymise(params: &AnonymizeParams, cell: u32, rows: &RecordBatch) -> Result<Cell> {
+pub(crate) fn anonymise(params: &AnonymizeParams, cell: u32, rows: &RecordBatch) -> Result<Cell> {
     let started = Instant::now();
     let bound_policy = &params.bound_policy;
     let dropping = bound_policy.quasi.iter().filter(|quasi| quasi.nulls == Nulls::Drop);

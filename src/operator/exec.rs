@@ -42,7 +42,7 @@ use crate::measure::Groups as Measures;
 
 /// Anonymises its input cell by cell.
 #[derive(Debug)]
-pub struct AnonymizeExec {
+pub(crate) struct AnonymizeExec {
     /// Rows with their cell in the last column.
     input: Arc<dyn ExecutionPlan>,
     /// The survey's columns, when the table is still to be surveyed.
@@ -137,7 +137,7 @@ impl AnonymizeExec {
     }
 
     /// Loss and protection of the groups that this node has published so far; none before the first.
-    pub fn measures(&self) -> Option<Measures> {
+    pub(crate) fn measures(&self) -> Option<Measures> {
         self.tally.lock().ok().and_then(|tally| tally.sum())
     }
 
@@ -147,7 +147,7 @@ impl AnonymizeExec {
     }
 
     /// The parameters, once the survey has run.
-    pub fn params(&self) -> Option<&Arc<AnonymizeParams>> {
+    pub(crate) fn params(&self) -> Option<&Arc<AnonymizeParams>> {
         self.params.get()
     }
 

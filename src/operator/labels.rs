@@ -26,7 +26,7 @@ const TOGETHER: u32 = 1 << 13;
 
 /// The labels of all cells.
 #[derive(Debug, Clone)]
-pub struct Labels {
+pub(crate) struct Labels {
     of_cells: Vec<u32>,
     cells: HashMap<u32, u32>,
 }

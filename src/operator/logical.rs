@@ -21,7 +21,7 @@ use crate::recode::replace_identifiers;
 /// It has two inputs: the rows, and the columns that the survey reads of them. When the survey is known already, only
 /// the rows.
 #[derive(Debug, Clone)]
-pub struct Anonymize {
+pub(crate) struct Anonymize {
     input: LogicalPlan,
     survey: Option<LogicalPlan>,
     bound_policy: Arc<BoundPolicy>,
@@ -32,7 +32,7 @@ pub struct Anonymize {
 impl Anonymize {
     /// Anonymises the rows of `input`, whose identifiers it replaces; they are surveyed when the plan runs. Every node
     /// has a key of its own, unless the policy fixes it.
-    pub fn new(input: LogicalPlan, policy: Arc<Policy>) -> Result<Self> {
+    pub(crate) fn new(input: LogicalPlan, policy: Arc<Policy>) -> Result<Self> {
         let (input, bound_policy) = replace_identifiers(input, policy).map_err(Error::into_datafusion)?;
         Self::treated(input, bound_policy)
     }
@@ -68,12 +68,12 @@ impl Anonymize {
     }
 
     /// What happens to every column.
-    pub fn bound_policy(&self) -> &Arc<BoundPolicy> {
+    pub(crate) fn bound_policy(&self) -> &Arc<BoundPolicy> {
         &self.bound_policy
     }
 
     /// The parameters, when the survey is known.
-    pub fn params(&self) -> Option<&Arc<AnonymizeParams>> {
+    pub(crate) fn params(&self) -> Option<&Arc<AnonymizeParams>> {
         self.params.as_ref()
     }
 
@@ -85,7 +85,7 @@ impl Anonymize {
     }
 
     /// The node as a plan.
-    pub fn into_plan(self) -> LogicalPlan {
+    pub(crate) fn into_plan(self) -> LogicalPlan {
         LogicalPlan::Extension(datafusion::logical_expr::Extension { node: Arc::new(self) })
     }
 

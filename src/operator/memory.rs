@@ -15,7 +15,7 @@ pub(crate) const WORKING_FACTOR: usize = 3;
 const SHARE_OF_A_CELL: usize = 6;
 
 /// Rows of a cell under a memory limit: a power of two, at most [`CELL_ROWS`].
-pub fn cell_rows(schema: &Schema, limit: Option<usize>) -> usize {
+pub(crate) fn cell_rows(schema: &Schema, limit: Option<usize>) -> usize {
     let Some(limit) = limit else { return CELL_ROWS };
     let fitting = limit / SHARE_OF_A_CELL / (WORKING_FACTOR * row_width(schema));
     let power = 1_usize << fitting.max(1).ilog2();
@@ -36,7 +36,7 @@ pub(crate) fn fits_ahead(schema: &Schema, rows: usize, partitions: usize, limit:
 }
 
 /// Partitions that a limit has room for: half of it is for cells, the other half for exchange and sort.
-pub fn fitting_partitions(schema: &Schema, limit: usize, wanted: usize) -> usize {
+pub(crate) fn fitting_partitions(schema: &Schema, limit: usize, wanted: usize) -> usize {
     let cell = cell_memory(schema, cell_rows(schema, Some(limit)));
     (limit / 2 / cell.max(1)).clamp(1, wanted)
 }

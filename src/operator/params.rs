@@ -27,7 +27,7 @@ use crate::secret::Purpose;
 use crate::survey::{Survey, method, rules, survey};
 
 /// What every partition of pass 2 works by. Immutable.
-pub struct AnonymizeParams {
+pub(crate) struct AnonymizeParams {
     /// What happens to every column.
     pub bound_policy: Arc<BoundPolicy>,
     /// What the table looks like.
@@ -109,9 +109,7 @@ impl AnonymizeParams {
         let rules = rules(&bound_policy, &slices);
         let presence = presence_rule(&bound_policy.policy.privacy).filter(|_| bound_policy.form() == Form::Combined);
         let combined = presence.map(|rule| Raising::new(rule.bounds));
-        let asked = bound_policy.policy.measures.queries();
-        // Nobody asks the usual queries of a form that publishes values as they are.
-        let queries = if bound_policy.policy.measures.queries.is_some() || bound_policy.form() == Form::Generalise {
+        let queries = bound_policy.policy.measures.queries.as_ref().map_or_else(Vec::new, |asked| {
             let demand = Demand {
                 queries: asked.count as usize,
                 dimensions: asked.dimensions as usize,
@@ -119,9 +117,7 @@ impl AnonymizeParams {
                 seed: asked.seed,
             };
             workload::draw(&axes, &demand)
-        } else {
-            Vec::new()
-        };
+        });
         let labels = Labels::new(survey.tree.cells(), &mut bound_policy.key.rng(Purpose::CellOrder, 0))?;
         Ok(Self {
             bound_policy,
@@ -153,7 +149,7 @@ impl AnonymizeParams {
     }
 
     /// No groups yet, with room for everything that is measured.
-    pub fn measures(&self) -> Measures {
+    pub(crate) fn measures(&self) -> Measures {
         let policy = &self.bound_policy.policy;
         let mut measures = Measures::new(self.axes.len(), self.bound_policy.sensitive.len());
         let bounds = policy.privacy.range_diversity.iter().map(|rule| rule.p);
@@ -175,6 +171,12 @@ impl AnonymizeParams {
     /// Rows of the input, for whoever shows how far a run is; 0 where their number is a secret.
     pub(crate) fn rows_told(&self) -> u64 {
         if self.hides_counts() { 0 } else { self.survey.rows }
+    }
+
+    /// Rows of the input that may be counted: those of the source, or of the public table where the others are a secret.
+    pub(crate) fn countable_rows(&self) -> u64 {
+        let survey = &self.survey;
+        survey.members.map_or_else(|| survey.source_rows(), |members| survey.rows.saturating_sub(members))
     }
 
     /// Refuses a result that loses more in a group, or has suppressed more rows, than the policy allows.

@@ -19,6 +19,16 @@ use crate::secret::RunKey;
 ///
 /// [`register`](super::register) gives a session an empty one, [`register_policy`] adds to it. No folder is allowed
 /// unless the host says so: whoever may write a query could otherwise make the host open any file of its machine.
+///
+/// ```
+/// use throng::planning::PolicyRegistry;
+/// use throng::{Column, Policy};
+///
+/// let registry = PolicyRegistry::default();
+/// registry.insert("fives", Policy::builder(5).column("age", Column::quasi()).build()?);
+/// assert_eq!(registry.get("fives").map(|policy| policy.k()), Some(5));
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct PolicyRegistry {
     policies: RwLock<BTreeMap<String, Arc<Policy>>>,
@@ -100,6 +110,21 @@ fn outside(name: &str) -> Error {
 }
 
 /// Makes a policy known to the SQL of a session: `SELECT * FROM anonymize((SELECT ...), '<name>')`.
+///
+/// ```
+/// use datafusion::prelude::SessionContext;
+/// use throng::{Column, Policy, register, register_policy};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let context = SessionContext::new();
+/// register(&context)?;
+/// context.sql("CREATE TABLE people AS SELECT value AS age FROM generate_series(20, 79)").await?.collect().await?;
+/// register_policy(&context, "fives", Policy::builder(5).column("age", Column::quasi()).build()?)?;
+/// assert_eq!(context.sql("SELECT * FROM anonymize('people', 'fives')").await?.count().await?, 60);
+/// # Ok(())
+/// # }
+/// ```
 pub fn register_policy(context: &SessionContext, name: &str, policy: Policy) -> DataFusionResult<()> {
     policies(context)?.insert(name, policy);
     Ok(())

@@ -33,8 +33,7 @@ const TABLE_NAME: &str = "anonymize";
 /// use std::sync::Arc;
 ///
 /// use datafusion::prelude::SessionContext;
-/// use throng::policy::{Column, Policy};
-/// use throng::operator::AnonymizedTable;
+/// use throng::{AnonymizedTable, Column, Policy};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -113,13 +112,13 @@ impl TableProvider for AnonymizedTable {
 /// `anonymize('table', 'policy')` as a table function: a table of the session by its name, a policy of the registry by
 /// its name.
 #[derive(Debug)]
-pub struct AnonymizeFunction {
+pub(crate) struct AnonymizeFunction {
     policies: Arc<PolicyRegistry>,
 }
 
 impl AnonymizeFunction {
     /// Calls can name the policies of a registry.
-    pub fn new(policies: Arc<PolicyRegistry>) -> Self {
+    pub(crate) fn new(policies: Arc<PolicyRegistry>) -> Self {
         Self { policies }
     }
 }

@@ -10,10 +10,14 @@ use super::definition::Policy;
 use super::dependencies::{Dependency, Inference};
 use super::measures::MeasureSpec;
 use super::method::{Form, MethodName, MethodSpec};
-use super::model::{CalendarUnit, Column, Defaults, HierarchySpec, Nulls, Privacy, Publish, Role, Side};
+use super::model::{
+    CalendarUnit, Column, Constant, Defaults, HierarchySpec, Nulls, Privacy, Publish, Role, Side, Unknown,
+};
+use super::presence::Presence;
 use super::privacy::PrivacyRule;
+use super::slices::SliceSpec;
 use super::{IdentifierAction, forms};
-use crate::auto::Effort;
+use crate::auto::{self, Effort};
 use crate::error::{Error, Result};
 use crate::grouping::options::{Kind, Value};
 use crate::hierarchy::InlineTree;
@@ -25,7 +29,7 @@ use crate::methods;
 /// column is an error, because forgetting one is how data leaks.
 ///
 /// ```
-/// use throng::policy::{Column, HierarchySpec, LDiversity, Policy};
+/// use throng::{Column, HierarchySpec, LDiversity, Policy};
 ///
 /// let policy = Policy::builder(10)
 ///     .column("name", Column::identifier())
@@ -35,8 +39,8 @@ use crate::methods;
 ///     .rule(LDiversity::distinct("diagnosis", 3))
 ///     .max_suppression(0.01)
 ///     .build()?;
-/// assert_eq!(policy.privacy().k, 10);
-/// # Ok::<(), throng::error::Error>(())
+/// assert_eq!(policy.k(), 10);
+/// # Ok::<(), throng::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until `build` is called"]
@@ -111,6 +115,12 @@ impl PolicyBuilder {
     /// Sets the largest mean loss of any class (U).
     pub fn max_loss(mut self, loss: f64) -> Self {
         self.privacy.max_loss = Some(loss);
+        self
+    }
+
+    /// Hides who is in the table at all from readers who hold a public table of people.
+    pub fn presence(mut self, presence: Presence) -> Self {
+        self.privacy.presence = Some(presence);
         self
     }
 
@@ -202,6 +212,21 @@ impl Column {
         Self { domain: Some([smallest, largest]), ..self }
     }
 
+    /// The same column with another way to deal with values that its hierarchy does not know.
+    pub fn with_unknown(self, unknown: Unknown) -> Self {
+        Self { unknown: Some(unknown), ..self }
+    }
+
+    /// The same column, which may hold one value in every row.
+    pub fn with_constant(self, constant: Constant) -> Self {
+        Self { constant: Some(constant), ..self }
+    }
+
+    /// The same quasi-identifier with nothing published of it: every value is the top of the domain.
+    pub fn withheld(self) -> Self {
+        Self { withhold: true, ..self }
+    }
+
     /// The same identifier, replaced instead of dropped.
     pub fn with_treat(self, treat: IdentifierAction) -> Self {
         Self { treat: Some(treat), ..self }
@@ -217,6 +242,11 @@ impl HierarchySpec {
     /// Codes whose last characters are masked first.
     pub fn mask_right() -> Self {
         Self::Mask { mask: Side::Right, fill: forms::MASK_CHAR, keep: None }
+    }
+
+    /// Numbers in intervals that hold about equally many rows: numbers of intervals, descending.
+    pub fn quantiles(intervals: impl Into<Vec<u32>>) -> Self {
+        Self::Quantiles { quantiles: intervals.into() }
     }
 
     /// Numbers in intervals of nested widths, each a multiple of the one before.
@@ -244,9 +274,7 @@ impl MethodSpec {
     /// `auto` at an effort.
     pub fn auto(effort: Effort) -> Self {
         let mut spec = Self::default();
-        if let Some(key) = methods::keys().into_iter().find(|key| key.name == "effort") {
-            spec.options.set(key, Value::Text(effort.name().to_owned()));
-        }
+        spec.options_mut().set(&auto::EFFORT, Value::Text(effort.name().to_owned()));
         spec
     }
 
@@ -284,9 +312,9 @@ impl MethodSpec {
             (Kind::Word(words), Value::Text(word)) if words.iter().any(|(known, _)| *known == word) => {
                 Value::Text(word)
             }
-            (kind, _) => return Err(Error::job(format!("method.{name} takes {}", kind.expected()))),
+            (kind, _) => return Err(Error::job(format!("method.{}.{name} takes {}", entry.name, kind.expected()))),
         };
-        self.options.set(key, value);
+        self.options_mut().set(key, value);
         Ok(self)
     }
 
@@ -294,6 +322,12 @@ impl MethodSpec {
     #[must_use]
     pub fn with_form(self, form: Form) -> Self {
         Self { form: Some(form), ..self }
+    }
+
+    /// The same method with columns that stay together in the form `slice`.
+    #[must_use]
+    pub fn with_slices(self, slices: SliceSpec) -> Self {
+        Self { slices: Some(slices), ..self }
     }
 
     /// The same method with a fixed seed, for tests and experiments: whoever knows it can re-enact the run.
@@ -347,7 +381,7 @@ mod tests {
                        defaults = { role = \"kept\", nulls = \"drop\" }\n[columns]\nname.role = \"identifier\"\n\
                        age = { role = \"quasi\", hierarchy.widths = [5, 10], priority = 2 }\n\
                        day = { role = \"quasi\", hierarchy.calendar = [\"month\", \"year\"] }\nill.role = \"sensitive\"\n\
-                       [method]\nname = \"toc\"\ndelta = 0.25\ns = 40\nseed = 7\n";
+                       [method]\nname = \"toc\"\nseed = 7\ntoc = { delta = 0.25, s = 40 }\n";
         let written = Policy::from_table(toml::from_str(written).unwrap(), Path::new(".")).unwrap();
         let method = MethodSpec::named("toc").unwrap().with_option("delta", 0.25).unwrap();
         let method = method.with_option("s", 40_u32).unwrap().with_seed(7);

@@ -23,6 +23,17 @@ const SCHEMES: [&str; 9] = ["file", "s3", "s3a", "gs", "az", "azure", "abfs", "a
 
 /// Finds everything wrong with a job that shows without reading data, and what is worth knowing about it. `base` is
 /// the folder of the job file.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use throng::{Job, check};
+///
+/// let text = "version = 1\nsource.url = \"in\"\nsink.url = \"out\"\nprivacy.k = 1\ncolumns.age.role = \"quasi\"\n";
+/// let problems = check(&Job::parse(text, Path::new("job.toml"))?, Path::new("."));
+/// assert!(problems.iter().any(|problem| problem.is_error() && problem.key == "privacy.k"));
+/// # Ok::<(), throng::JobError>(())
+/// ```
 pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
     if job.version != VERSION {
@@ -249,33 +260,26 @@ mod tests {
     #[test]
     fn options_belong_to_their_method() {
         assert_eq!(
-            errors(&format!("{REST}method = {{ delta = 0.3, s = 50, effort = \"fast\", variant = \"strict\" }}\n")),
-            [
-                "method.delta: is an option of `toc`, the method is `auto`\n  help: remove it, or change method.name",
-                "method.s: is an option of `toc`, `upc`, `k-members`, `k-members-p`, `top-down`, `density`, \
-                 `density-cm`, `pair-enum`, `k-assemble`, `kl-redinfo` and `slicing`, the method is `auto`\n  help: remove \
-                 it, or change method.name",
-                "method.variant: is an option of `mondrian`, the method is `auto`\n  help: remove it, or change \
-                 method.name",
-            ]
+            errors(&format!("{REST}method.auto.effort = \"fast\"\nmethod.toc = {{ delta = 0.3, s = 50 }}\n")),
+            ["method.toc: is not used: the method is `auto`\n  help: remove it, or change method.name"]
         );
         assert_eq!(
-            errors(&format!("{REST}method = {{ name = \"toc\", delta = 0.3, s = 50, w-utility = 0.4 }}\n")),
+            errors(&format!("{REST}method = {{ name = \"toc\", toc = {{ delta = 0.3, s = 50, w-utility = 0.4 }} }}\n")),
             [""; 0]
         );
         assert_eq!(
             errors(&format!(
-                "{REST}method = {{ name = \"toc\", delta = 1.5, s = 4, w-utility = 0.4, w-protection = 0.5 }}\n"
+                "{REST}method = {{ name = \"toc\", toc = {{ delta = 1.5, s = 4, w-utility = 0.4, w-protection = 0.5 }} }}\n"
             )),
             [
-                "method.delta: must be from 0 to 1, is 1.5",
-                "method.w-utility: w-utility and w-protection must sum to 1, sum is 0.9",
-                "method.s: a subspace of 4 rows cannot hold a group of k = 5\n  help: s is usually 4 to 32 \
+                "method.toc.delta: must be from 0 to 1, is 1.5",
+                "method.toc.w-utility: w-utility and w-protection must sum to 1, sum is 0.9",
+                "method.toc.s: a subspace of 4 rows cannot hold a group of k = 5\n  help: s is usually 4 to 32 \
                  times k; leave it out to have it chosen",
             ]
         );
-        let widths = format!("{REST}method = {{ name = \"toc\", split = \"gain\", width = \"raw\" }}\n");
-        assert_eq!(errors(&widths), ["method.width: is an option of widest splits, the split is `gain`"]);
+        let widths = format!("{REST}method = {{ name = \"toc\", toc = {{ split = \"gain\", width = \"raw\" }} }}\n");
+        assert_eq!(errors(&widths), ["method.toc.width: is an option of widest splits, the split is `gain`"]);
         assert_eq!(errors(&widths.replace("gain", "widest")), [""; 0]);
     }
 
@@ -308,20 +312,20 @@ mod tests {
     #[test]
     fn density_ranks_every_quasi_identifier_and_names_its_class() {
         let density = |rest: &str| errors(&format!("{REST}method.name = \"density\"\n{rest}"));
-        assert_eq!(density("method.priorities = [\"age\"]\n"), [""; 0]);
+        assert_eq!(density("method.density.priorities = [\"age\"]\n"), [""; 0]);
         assert_eq!(
-            density("method.priorities = [\"zip\"]\nmethod.beta = 2\n"),
+            density("method.density = { priorities = [\"zip\"], beta = 2 }\n"),
             [
-                "method.beta: is an option of height weights\n  help: set weights = \"height\", or remove it",
-                "method.priorities: must name every quasi-identifier once\n  help: there are age",
+                "method.density.beta: is an option of height weights\n  help: set weights = \"height\", or remove it",
+                "method.density.priorities: must name every quasi-identifier once\n  help: there are age",
             ]
         );
         assert_eq!(
-            density("method.weights = \"height\"\nmethod.beta = 0.5\n"),
-            ["method.beta: must be at least 1, is 0.5"]
+            density("method.density = { weights = \"height\", beta = 0.5 }\n"),
+            ["method.density.beta: must be at least 1, is 0.5"]
         );
-        let class = errors(&format!("{REST}method.name = \"density-cm\"\nmethod.class = \"pay\"\n"));
-        assert!(class[0].starts_with("method.class: `density-cm` needs a sensitive column"), "{class:?}");
+        let class = errors(&format!("{REST}method.name = \"density-cm\"\nmethod.density-cm.class = \"pay\"\n"));
+        assert!(class[0].starts_with("method.density-cm.class: `density-cm` needs a sensitive column"), "{class:?}");
     }
 
     #[test]

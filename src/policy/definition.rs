@@ -18,7 +18,7 @@ use crate::storage::bounded::read_job_text;
 /// Rules, columns and method of a job, with its hierarchies loaded.
 ///
 /// ```compile_fail
-/// # let policy: throng::policy::Policy = unimplemented!();
+/// # let policy: throng::Policy = unimplemented!();
 /// policy.privacy.k = 25; // A policy is as it was checked: make another one instead.
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -120,13 +120,14 @@ impl Policy {
 
     /// The policy as the text of a job file without source and sink, from which [`reopen`](Self::reopen) makes it again.
     pub(crate) fn to_text(&self) -> Result<String> {
-        let mut table = toml::Table::try_from(self.to_job()).map_err(|error| Error::internal(error.to_string()))?;
+        let mut table =
+            toml::Table::try_from(self.unplaced_job()).map_err(|error| Error::internal(error.to_string()))?;
         table.retain(|key, _| key != "source" && key != "sink");
         toml::to_string(&table).map_err(|error| Error::internal(error.to_string()))
     }
 
     /// A job that has this policy and comes from and goes nowhere.
-    fn to_job(&self) -> Job {
+    fn unplaced_job(&self) -> Job {
         let (privacy, defaults, columns) = (self.privacy.clone(), self.defaults.clone(), self.columns.clone());
         let job = policy_job(privacy, defaults, columns, self.dependencies.clone(), self.method.clone());
         Job { output: self.output.clone(), measures: self.measures.clone(), ..job }
@@ -134,7 +135,7 @@ impl Policy {
 
     /// The same policy with some more quasi-identifiers withheld. Its identity is another one.
     pub(crate) fn withholding<'a>(&self, columns: impl IntoIterator<Item = &'a str>) -> Result<Self> {
-        let mut job = self.to_job();
+        let mut job = self.unplaced_job();
         for column in columns {
             let column = job.columns.entry(column.to_owned()).or_insert_with(|| Column::new(Role::Quasi));
             column.withhold = true;
@@ -168,9 +169,20 @@ impl Policy {
             .unwrap_or_default()
     }
 
-    /// What the release must satisfy.
-    pub fn privacy(&self) -> &Privacy {
-        &self.privacy
+    /// The smallest class that may be published.
+    pub fn k(&self) -> u32 {
+        self.privacy.k
+    }
+
+    /// Rules about sensitive columns in words, such as `3-diversity of diagnosis`.
+    pub fn rules(&self) -> Vec<String> {
+        self.privacy.rules().into_iter().map(|rule| rule.record.to_string()).collect()
+    }
+
+    /// A job that publishes a source under this policy: both are a path or the URL of an object store.
+    pub fn to_job(&self, source: impl AsRef<str>, sink: impl Into<String>) -> Job {
+        let job = self.unplaced_job();
+        Job { source: Source::at(source.as_ref()), sink: Sink { url: sink.into(), ..job.sink }, ..job }
     }
 
     /// Columns by name, as the policy writes them.

@@ -13,6 +13,20 @@ use crate::error::Problem;
 use crate::error::problem::nearest;
 
 /// A functional dependency: rows with equal values in `from` have equal values in `to`. Null is a value of its own.
+///
+/// ```
+/// use throng::rules::{Dependency, Inference};
+/// use throng::{Column, Policy};
+///
+/// let county = Dependency { from: vec!["postcode".into()], to: vec!["county".into()], tolerance: 0.001 };
+/// let policy = Policy::builder(5)
+///     .columns(["postcode", "county"], Column::quasi())
+///     .dependency(county)
+///     .inference(Inference::Reject)
+///     .build()?;
+/// # drop(policy);
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Dependency {
@@ -33,7 +47,7 @@ fn is_zero(share: &f64) -> bool {
 
 impl Dependency {
     /// `a, b -> c`: for messages and the manifest.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{} -> {}", self.from.join(", "), self.to.join(", "))
     }
 }
@@ -55,7 +69,7 @@ pub enum Inference {
 
 impl Inference {
     /// The name as it is written in the job file.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Warn => "warn",
             Self::Reject => "reject",
@@ -184,12 +198,13 @@ mod tests {
 
     #[test]
     fn methods_and_inference_need_dependencies() {
-        let found =
-            errors("privacy = { k = 5, inference = \"reject\" }\nmethod = { name = \"k-assemble\", seeds = 0 }\n");
+        let found = errors(
+            "privacy = { k = 5, inference = \"reject\" }\nmethod = { name = \"k-assemble\", k-assemble.seeds = 0 }\n",
+        );
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found[0].starts_with("dependencies: is missing: method `k-assemble` preserves dependencies"));
         assert!(found[1].starts_with("privacy.inference: is about dependencies"));
-        assert!(found[2].starts_with("method.seeds: must be at least 1"));
+        assert!(found[2].starts_with("method.k-assemble.seeds: must be at least 1"));
     }
 
     #[test]

@@ -22,11 +22,11 @@ pub(super) const MASK_CHAR: char = '*';
 /// Any number of things of one kind: `{ ... }` is a list of one, `[{ ... }, ...]` a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct OneOrMany<T>(Vec<T>);
+pub(crate) struct OneOrMany<T>(Vec<T>);
 
 impl<T> OneOrMany<T> {
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }

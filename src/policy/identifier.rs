@@ -19,6 +19,15 @@ use crate::storage::bounded::read_at_most;
 const MAX_KEY_BYTES: u64 = 64 << 10;
 
 /// What becomes of an identifier: `"drop"`, `{ pseudonym = { key-env = "NAME" } }` or `{ constant = "text" }`.
+///
+/// ```
+/// use throng::Column;
+/// use throng::columns::IdentifierAction;
+///
+/// let dropped = Column::identifier();
+/// let constant = Column::identifier().with_treat(IdentifierAction::Constant("a person".into()));
+/// assert_ne!(dropped, constant);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdentifierAction {
@@ -32,6 +41,16 @@ pub enum IdentifierAction {
 }
 
 /// A keyed pseudonym: HMAC-SHA-256 of the value under a key of the column.
+///
+/// ```
+/// use throng::Column;
+/// use throng::columns::{Encoding, IdentifierAction, Pseudonym};
+///
+/// // The key is never a part of the policy: it is read from the environment when the policy is built.
+/// let key = Pseudonym { key_env: Some("PATIENTS_KEY".into()), key_file: None, encoding: Encoding::default() };
+/// let patient = Column::identifier().with_treat(IdentifierAction::Pseudonym(key));
+/// # drop(patient);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Pseudonym {
@@ -49,7 +68,7 @@ pub struct Pseudonym {
 
 impl Column {
     /// What becomes of this column if it is an identifier.
-    pub fn treat(&self) -> Option<&IdentifierAction> {
+    pub(crate) fn treat(&self) -> Option<&IdentifierAction> {
         (self.role == Role::Identifier).then(|| self.treat.as_ref().unwrap_or(&IdentifierAction::Drop))
     }
 

@@ -55,7 +55,7 @@ fn hierarchies_with(job: &Job, read: impl Fn(&str) -> Result<String, OpenError>)
 
 /// A hierarchy that cannot be opened.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub(crate) enum OpenError {
     /// The file cannot be read.
     #[error("cannot read {path}: {reason}")]
     Read {
@@ -92,7 +92,7 @@ pub enum OpenError {
 impl HierarchySpec {
     /// Opens and validates the hierarchy. `None` for quantiles, whose bounds come from the data (see
     /// [`Ladder::quantiles`]).
-    pub fn open(&self, base: &Path) -> Result<Option<Hierarchy>, OpenError> {
+    pub(crate) fn open(&self, base: &Path) -> Result<Option<Hierarchy>, OpenError> {
         self.open_with(|path| read(base, path))
     }
 
@@ -126,19 +126,6 @@ impl HierarchySpec {
             }
         };
         Ok(Some(hierarchy))
-    }
-}
-
-impl Job {
-    /// Contents of all hierarchy files, by path as the job writes it.
-    pub fn hierarchy_files(&self, base: &Path) -> Result<BTreeMap<String, String>, OpenError> {
-        let mut files = BTreeMap::new();
-        for column in self.columns.values() {
-            if let Some(HierarchySpec::File(path)) = &column.hierarchy {
-                files.insert(path.clone(), read(base, path)?);
-            }
-        }
-        Ok(files)
     }
 }
 
@@ -202,7 +189,7 @@ mod tests {
         let job = Job::parse(text, Path::new("job.toml")).unwrap();
         let loaded = hierarchies(&job, folder.path()).unwrap();
         assert_eq!(loaded.hierarchies.keys().collect::<Vec<_>>(), ["a", "b"]);
-        assert_eq!(loaded.contents, job.hierarchy_files(folder.path()).unwrap());
+        assert_eq!(loaded.contents.keys().collect::<Vec<_>>(), ["a.csv"]);
         assert_eq!(loaded.contents["a.csv"], "x;*\ny;*\n");
         let missing = hierarchies(&job, Path::new("nowhere")).unwrap_err().to_string();
         assert!(missing.starts_with("columns.a.hierarchy: cannot read a.csv: "), "{missing}");

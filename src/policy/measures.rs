@@ -11,6 +11,17 @@ use crate::error::Problem;
 
 /// What to measure beside loss, protection and risk, which are always measured. It changes the manifest, never the
 /// release.
+///
+/// ```
+/// use throng::rules::{MeasureSpec, Queries};
+/// use throng::{Column, Policy};
+///
+/// let queries = Queries { count: 100, dimensions: 1, selectivity: 0.1, seed: 7 };
+/// let measures = MeasureSpec { information: true, queries: Some(queries), ..MeasureSpec::default() };
+/// let policy = Policy::builder(5).column("age", Column::quasi()).measures(measures).build()?;
+/// # drop(policy);
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct MeasureSpec {
@@ -19,7 +30,8 @@ pub struct MeasureSpec {
     pub class: Option<String>,
     /// Whether to measure entropy, KL divergence, and the chance to reconstruct a row.
     pub information: bool,
-    /// The COUNT queries whose relative error on the release is measured; a few over two columns when absent.
+    /// The COUNT queries whose relative error on the release is measured. Without them, trials ask a few over two columns,
+    /// and runs none: an answer of the source follows from its original values, and a manifest tells published ones only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<Queries>,
     /// Measures the share of rows in groups whose range diversity is above this; when absent, above the bound of the
@@ -55,15 +67,8 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Queries of a job that asks for none: few enough to cost next to nothing.
-    const USUAL: Self = Self { count: 24, dimensions: 2, selectivity: 0.05, seed: 0 };
-}
-
-impl MeasureSpec {
-    /// The queries to ask.
-    pub fn queries(&self) -> &Queries {
-        self.queries.as_ref().unwrap_or(&Queries::USUAL)
-    }
+    /// Queries of a trial whose job asks for none: few enough to cost next to nothing.
+    pub(crate) const USUAL: Self = Self { count: 24, dimensions: 2, selectivity: 0.05, seed: 0 };
 }
 
 fn default_dimensions() -> u32 {

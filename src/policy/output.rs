@@ -12,7 +12,7 @@ use crate::error::Problem;
 
 /// A number of bytes, written as `"256MB"` or as a plain number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileSize(pub u64);
+pub(crate) struct FileSize(pub u64);
 
 impl Default for FileSize {
     fn default() -> Self {

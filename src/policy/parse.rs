@@ -307,6 +307,7 @@ age = { role = "quasi" }
             salary = { role = "sensitive" }
             [method]
             name = "upc"
+            [method.upc]
             s = 50
             [output]
             compression = "snappy"
@@ -471,7 +472,7 @@ age = { role = "quasi" }
     #[test]
     fn a_table_is_replaced_as_a_whole() {
         let text = format!(
-            "{}\n[method]\nname = \"auto\"\nseed = 7\neffort = \"fast\"\n",
+            "{}\n[method]\nname = \"auto\"\nseed = 7\nauto.effort = \"fast\"\n",
             JOB.replace("k = 10", "k = 10\nl-diversity = { column = \"a\", l = 3, kind = \"entropy\" }")
         );
         let set = |settings: &[(&str, &str)]| Job::parse_with(&text, Path::new("job.toml"), settings).unwrap();
@@ -481,7 +482,7 @@ age = { role = "quasi" }
         assert_eq!(rule(&replaced), rule(&plain), "nothing is left of the entropy");
         let job = set(&[("method", "{ name = \"mondrian\" }"), ("method.seed", "3"), ("privacy.k", "4")]);
         assert_eq!((job.method.name, job.method.seed), (MethodName::new("mondrian").unwrap(), Some(3)));
-        assert_eq!((job.method.options.iter().count(), job.privacy.k), (0, 4));
-        assert_eq!(set(&[("method.name", "mondrian")]).method.options.iter().count(), 1, "one key leaves the others");
+        assert_eq!((job.method.options.len(), job.privacy.k), (0, 4));
+        assert_eq!(set(&[("method.name", "mondrian")]).method.options.len(), 1, "one key leaves the others");
     }
 }

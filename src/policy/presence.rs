@@ -23,27 +23,71 @@ pub struct Presence {
     /// Parquet with everybody who might be in the source, and everybody who is: a file, a folder, a glob or an
     /// object-store prefix, with the quasi-identifiers as columns of the same names. A relative path starts at the job
     /// file's folder.
-    pub public: String,
+    pub(crate) public: String,
     /// The least chance that anybody may seem to have; above 0 it also hides who is not in the source.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub min: f64,
+    pub(crate) min: f64,
     /// The largest chance that anybody may seem to have.
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub max: f64,
+    pub(crate) max: f64,
     /// Fewest people of the public table who fit any published class, whether they are in the source or not: k-map, or
     /// weak k-anonymity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
-    pub people: Option<u32>,
+    pub(crate) people: Option<u32>,
     /// Weak l-diversity of sensitive columns: no value is published for more than one in l of the people of the public
     /// table who fit a class. One rule, or a list of rules.
     #[serde(default, skip_serializing_if = "OneOrMany::is_empty")]
-    pub diversity: OneOrMany<WeakDiversity>,
+    pub(crate) diversity: OneOrMany<WeakDiversity>,
     /// Columns of both tables that tell people apart: every person of the source must be in the public table. When
     /// absent, the quasi-identifiers of the source must occur there often enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub key: Vec<String>,
+    pub(crate) key: Vec<String>,
+}
+
+impl Presence {
+    /// Nobody of the public table may seem to be in the source with a higher chance than `max`. `public` is a path or the
+    /// URL of an object store.
+    ///
+    /// ```
+    /// use throng::rules::Presence;
+    /// use throng::{Column, Policy};
+    ///
+    /// let presence = Presence::new("register.parquet", 0.9).with_min(0.05).with_people(20);
+    /// let policy = Policy::builder(5).column("age", Column::quasi()).presence(presence).build()?;
+    /// assert_eq!(policy.k(), 5);
+    /// # Ok::<(), throng::Error>(())
+    /// ```
+    pub fn new(public: impl Into<String>, max: f64) -> Self {
+        let (people, diversity, key) = (None, OneOrMany::default(), Vec::new());
+        Self { public: public.into(), min: 0.0, max, people, diversity, key }
+    }
+
+    /// The same with a chance that nobody may fall below, which also hides who is not in the source.
+    #[must_use]
+    pub fn with_min(self, min: f64) -> Self {
+        Self { min, ..self }
+    }
+
+    /// The same with so many people of the public table for every published class.
+    #[must_use]
+    pub fn with_people(self, people: u32) -> Self {
+        Self { people: Some(people), ..self }
+    }
+
+    /// The same with weak l-diversity of a sensitive column.
+    #[must_use]
+    pub fn with_diversity(mut self, column: impl Into<String>, l: u32) -> Self {
+        self.diversity.push(WeakDiversity { column: column.into(), l });
+        self
+    }
+
+    /// The same with columns that tell the people of both tables apart.
+    #[must_use]
+    pub fn with_key<N: Into<String>>(self, columns: impl IntoIterator<Item = N>) -> Self {
+        Self { key: columns.into_iter().map(Into::into).collect(), ..self }
+    }
 }
 
 pub(crate) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>) {

@@ -29,7 +29,7 @@ macro_rules! privacy {
         /// What the release must satisfy.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-        pub struct Privacy {
+        pub(crate) struct Privacy {
             /// Every combination of published quasi-identifier values occurs at least this often. At least 2.
             #[schemars(range(min = 2))]
             pub k: u32,
@@ -99,7 +99,7 @@ macro_rules! privacy {
             }
 
             /// All rules about sensitive columns, each with its key in the job file.
-            pub fn rules(&self) -> Vec<ConfiguredRule> {
+            pub(crate) fn rules(&self) -> Vec<ConfiguredRule> {
                 let mut rules = Vec::new();
                 $(
                     let name = stringify!($key).replace('_', "-");
@@ -140,7 +140,7 @@ privacy! {
 
 /// A rule of the job.
 #[derive(Debug, Clone)]
-pub struct ConfiguredRule {
+pub(crate) struct ConfiguredRule {
     /// The key of its kind, such as `l-diversity`.
     pub name: String,
     /// Its own key, such as `privacy.l-diversity[1]`.
@@ -153,12 +153,12 @@ pub struct ConfiguredRule {
 
 impl Privacy {
     /// Whether a rule looks at a column.
-    pub fn guards(&self, column: &str) -> bool {
+    pub(crate) fn guards(&self, column: &str) -> bool {
         self.rules().iter().any(|listed| listed.rule.column() == column)
     }
 
     /// Whether a rule compares the groups' values of a column with those of the whole table.
-    pub fn compares(&self, column: &str) -> bool {
+    pub(crate) fn compares(&self, column: &str) -> bool {
         self.rules().iter().any(|listed| listed.rule.column() == column && listed.rule.needs().table)
     }
 }

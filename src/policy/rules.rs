@@ -239,7 +239,7 @@ fn check_l_diversity(job: &Job, rule: &LDiversity, key: &str, problems: &mut Vec
 
 impl LDiversity {
     /// The rule that this form stands for.
-    pub fn rule(&self) -> privacy::l_diversity::LDiversity {
+    pub(crate) fn rule(&self) -> privacy::l_diversity::LDiversity {
         let l = self.l as usize;
         let kind = match self.kind {
             Diversity::Distinct => privacy::l_diversity::Diversity::Distinct { l },
@@ -252,7 +252,7 @@ impl LDiversity {
 
 impl RangeDiversity {
     /// The rule that this form stands for; the ranges belong to the column.
-    pub fn rule(&self) -> privacy::range_diversity::RangeDiversity {
+    pub(crate) fn rule(&self) -> privacy::range_diversity::RangeDiversity {
         privacy::range_diversity::RangeDiversity { column: self.column.clone(), bound: self.p }
     }
 }

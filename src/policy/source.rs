@@ -19,7 +19,7 @@ use crate::storage::StoreOptions;
 /// What the files of a source are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Format {
+pub(crate) enum Format {
     /// Parquet files.
     Parquet,
     /// CSV files; `schema` gives the types of their columns.
@@ -31,7 +31,7 @@ pub enum Format {
 /// How releases are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum SinkFormat {
+pub(crate) enum SinkFormat {
     /// Parquet files beside a manifest, and a pointer to the newest release.
     Files,
     /// A Delta Lake table: every release replaces the one before it, as a new version.
@@ -41,7 +41,7 @@ pub enum SinkFormat {
 /// How a release stands to earlier ones in the same sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum SinkReleases {
+pub(crate) enum SinkReleases {
     /// Each is anonymous by itself alone: for people who do not overlap, or where the owner accepts the risk.
     Independent,
 }
@@ -51,7 +51,7 @@ const DELTA: &str = "delta://";
 
 impl Source {
     /// A source at a location.
-    pub fn at(url: &str) -> Self {
+    pub(crate) fn at(url: &str) -> Self {
         Self {
             url: url.to_owned(),
             options: StoreOptions::default(),
@@ -68,17 +68,17 @@ impl Source {
     }
 
     /// The location without what says that it is a Delta table.
-    pub fn location(&self) -> &str {
+    pub(crate) fn location(&self) -> &str {
         self.url.strip_prefix(DELTA).unwrap_or(&self.url)
     }
 
     /// What the files are, as far as the job says.
-    pub fn declared_format(&self) -> Option<Format> {
+    pub(crate) fn declared_format(&self) -> Option<Format> {
         if self.url.starts_with(DELTA) { Some(Format::Delta) } else { self.format }
     }
 
     /// The sources that have a location, with their keys: the source itself, or the tables of its query.
-    pub fn located(&self) -> Vec<(String, &Self)> {
+    pub(crate) fn located(&self) -> Vec<(String, &Self)> {
         if self.sql.is_none() {
             return vec![("source".to_owned(), self)];
         }
@@ -87,7 +87,7 @@ impl Source {
 
     /// Everything that decides which rows there are, but for where the files lie: part of what a run is. Empty for a
     /// plain location.
-    pub fn reading(&self) -> String {
+    pub(crate) fn reading(&self) -> String {
         let mut reading = self.clone();
         reading.url = String::new();
         reading.tables.values_mut().for_each(|table| table.url = String::new());
@@ -97,12 +97,12 @@ impl Source {
 
 impl Sink {
     /// Whether releases are versions of a Delta table.
-    pub fn is_delta(&self) -> bool {
+    pub(crate) fn is_delta(&self) -> bool {
         self.format == Some(SinkFormat::Delta)
     }
 
     /// Whether releases may stand beside each other without regard to what they tell together.
-    pub fn is_independent(&self) -> bool {
+    pub(crate) fn is_independent(&self) -> bool {
         self.releases == Some(SinkReleases::Independent)
     }
 }
@@ -160,7 +160,7 @@ const TYPES: [&str; 17] = [
 ];
 
 /// The type of a name in `source.schema`.
-pub fn data_type(name: &str) -> Option<DataType> {
+pub(crate) fn data_type(name: &str) -> Option<DataType> {
     let name = name.trim().to_ascii_lowercase();
     let (base, inside) = match name.split_once('(') {
         Some((base, rest)) => (base.trim(), Some(rest.strip_suffix(')')?.trim())),

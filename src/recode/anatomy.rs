@@ -25,7 +25,7 @@ use crate::secret::Purpose;
 
 /// Publishes the groups of a cell under their numbers. In the form that permutes, the slices of the left side change places
 /// inside their group.
-pub fn publish(
+pub(crate) fn publish(
     bound_policy: &BoundPolicy,
     slices: &Slices,
     cell: u32,

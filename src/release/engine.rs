@@ -15,11 +15,11 @@ use crate::policy::Job;
 use crate::storage::StoreOptions;
 use crate::survey::{Survey, survey};
 use crate::verify::PlanExecutor;
-pub use crate::verify::Watch;
+pub(crate) use crate::verify::Watch;
 
 /// Works off the plans of a run.
 #[async_trait]
-pub trait Engine: fmt::Debug + Send + Sync {
+pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Whether the partitions of a plan run in other processes: what a node keeps in memory stays there, and everything
     /// that is to be known must come back as rows.
     fn is_remote(&self) -> bool;
@@ -98,7 +98,7 @@ impl PlanExecutor for Verifier<'_> {
 
 /// A place that a job reads or writes, and how it is reached.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct StoreLocation {
+pub(crate) struct StoreLocation {
     /// Its address.
     pub url: String,
     /// How its store is reached.
@@ -118,7 +118,7 @@ impl StoreLocation {
 
 /// This process.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Local;
+pub(crate) struct Local;
 
 #[async_trait]
 impl Engine for Local {

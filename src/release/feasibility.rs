@@ -17,7 +17,7 @@ use crate::policy::Diversity;
 
 /// What a sensitive column allows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub(crate) struct Report {
     /// The sensitive column.
     pub column: String,
     /// Different values that the policy asks of every group; 1 when it asks for none.
@@ -28,7 +28,7 @@ pub struct Report {
 
 impl Report {
     /// Looks at a column of the source.
-    pub async fn of(source: DataFrame, bound_policy: &BoundPolicy, column: &str) -> Result<Self> {
+    pub(crate) async fn of(source: DataFrame, bound_policy: &BoundPolicy, column: &str) -> Result<Self> {
         let counted = source.aggregate(vec![ident(column)], vec![count(lit(1)).alias("size")])?;
         let mut counts = Vec::new();
         for batch in counted.collect().await? {
@@ -47,7 +47,7 @@ impl Report {
     }
 
     /// Stops when no group can hold as many different values as the policy asks for.
-    pub fn refuse(&self) -> Result<()> {
+    pub(crate) fn refuse(&self) -> Result<()> {
         let Feasibility { rows, values, groups, .. } = self.feasible;
         // That there are no rows at all is another matter, and told elsewhere.
         if rows == 0 || values >= self.l && groups > 0 {

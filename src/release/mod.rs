@@ -24,16 +24,17 @@ pub(crate) mod session;
 pub(crate) mod verify;
 
 pub use crate::ledger::{
-    CellRows, ClassCounts, Latest, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification,
-    collect_garbage, latest_run, releases, rollback,
+    CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification, collect_garbage,
+    latest_run, releases, rollback,
 };
 pub use crate::verify::Finding;
-pub use engine::{Engine, Local, StoreLocation, Watch};
-pub use feasibility::Report;
+pub(crate) use engine::{Engine, StoreLocation, Watch};
+pub use phase::Phase;
 pub(crate) use phase::known_rows;
-pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
+pub(crate) use phase::{PHASES, rows_read, spilled_bytes};
 pub(crate) use run::find_release;
-pub use run::{Observer, Outcome, ReleaseCheck, Run, RunOptions, SeriesKnowledge, plan};
+pub use run::{Observer, Outcome, ReleaseCheck, Run, RunOptions};
+pub(crate) use run::{SeriesKnowledge, plan};
 pub use session::{SessionOptions, SpillFolder};
 pub use verify::verify_release;
 pub(crate) use verify::{count_classes, readable};

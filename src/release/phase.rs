@@ -10,6 +10,7 @@ use tracing::{Span, info, info_span};
 
 /// What a run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Phase {
     /// Opening source and sink.
     Plan,
@@ -24,7 +25,7 @@ pub enum Phase {
 }
 
 /// All phases, in their order.
-pub const PHASES: [Phase; 5] = [Phase::Plan, Phase::Survey, Phase::Group, Phase::Verify, Phase::Commit];
+pub(crate) const PHASES: [Phase; 5] = [Phase::Plan, Phase::Survey, Phase::Group, Phase::Verify, Phase::Commit];
 
 /// A span that can tell what any phase has to tell.
 macro_rules! span {
@@ -102,13 +103,13 @@ impl Drop for Begun {
 }
 
 /// Bytes that the nodes of a plan have spilled so far.
-pub fn spilled_bytes(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+pub(crate) fn spilled_bytes(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let own = plan.metrics().and_then(|metrics| metrics.spilled_bytes()).unwrap_or(0) as u64;
     plan.children().into_iter().map(spilled_bytes).sum::<u64>() + own
 }
 
 /// Rows that the inputs of a plan have put out so far.
-pub fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+pub(crate) fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let children = plan.children();
     if children.is_empty() {
         return plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0) as u64;

@@ -19,12 +19,12 @@ use object_store::path::Path;
 
 use committed::Committed;
 pub(crate) use passes::measures;
-pub use passes::plan;
+pub(crate) use passes::plan;
 use prepared::{Opened, Work};
 pub use revisit::ReleaseCheck;
 pub(crate) use revisit::find_release;
 use staged::Folder;
-pub use together::SeriesKnowledge;
+pub(crate) use together::SeriesKnowledge;
 
 use super::engine::{Engine, Local, StoreLocation};
 use super::phase::{Begun, Phase};
@@ -42,7 +42,16 @@ use crate::storage::upload::Uploads;
 use crate::storage::{Location, Stores};
 
 /// How to run a job.
+///
+/// ```
+/// use throng::{RunOptions, SessionOptions};
+///
+/// let session = SessionOptions::default().with_memory_limit(1 << 30).with_partitions(4);
+/// let options = RunOptions::default().with_run_id("2026-11-16").with_session(session);
+/// assert_eq!(options.run_id.as_deref(), Some("2026-11-16"));
+/// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct RunOptions {
     /// Memory, spill and partitions.
     pub session: SessionOptions,
@@ -54,7 +63,33 @@ pub struct RunOptions {
     /// Object stores that are at hand; others are opened with the credentials of the environment.
     pub stores: Stores,
     /// Where the work is done; in this process when absent.
-    pub engine: Option<Arc<dyn Engine>>,
+    pub(crate) engine: Option<Arc<dyn Engine>>,
+}
+
+impl RunOptions {
+    /// The same with other limits.
+    #[must_use]
+    pub fn with_session(self, session: SessionOptions) -> Self {
+        Self { session, ..self }
+    }
+
+    /// The same with an identity for the run.
+    #[must_use]
+    pub fn with_run_id(self, run_id: impl Into<String>) -> Self {
+        Self { run_id: Some(run_id.into()), ..self }
+    }
+
+    /// The same with so many rows in a cell.
+    #[must_use]
+    pub fn with_cell_rows(self, cell_rows: usize) -> Self {
+        Self { cell_rows: Some(cell_rows), ..self }
+    }
+
+    /// The same with object stores that are at hand.
+    #[must_use]
+    pub fn with_stores(self, stores: Stores) -> Self {
+        Self { stores, ..self }
+    }
 }
 
 /// Where a run reports that a phase begins: the plan that runs, if any, tells by its metrics how far it is.
@@ -62,6 +97,7 @@ pub type Observer<'a> = dyn Fn(Phase, Option<&Arc<dyn ExecutionPlan>>, u64) + Se
 
 /// How a run ended.
 #[derive(Debug, Clone)]
+#[must_use = "a run that has been released before publishes nothing"]
 pub enum Outcome {
     /// A new release.
     Released(Box<Manifest>, Vec<(Phase, Duration)>),
@@ -70,6 +106,29 @@ pub enum Outcome {
 }
 
 /// A job that is ready to run.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use throng::{Column, Outcome, Policy, Role, Run, RunOptions};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let census = concat!(env!("CARGO_MANIFEST_DIR"), "/pipelines/data/census.parquet");
+/// let sink = tempfile::tempdir()?;
+/// let policy = Policy::builder(10)
+///     .columns(["age", "sex", "region"], Column::quasi())
+///     .column("diagnosis", Column::sensitive())
+///     .other_columns(Role::Identifier)
+///     .build()?;
+/// let job = policy.to_job(census, sink.path().to_string_lossy());
+/// let run = Run::new(job, Path::new("."), RunOptions::default())?;
+/// let outcome = run.execute(&|_phase, _plan, _rows| ()).await?;
+/// let Outcome::Released(manifest, _seconds) = outcome else { panic!("released before") };
+/// assert!(manifest.verification.classes.smallest >= 10);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Run {
     job: Job,
     base: PathBuf,
@@ -185,14 +244,14 @@ impl Run {
     }
 
     /// The source as it is now, and what the job does to its columns.
-    pub async fn inspect(&self) -> Result<(DataFrame, Arc<BoundPolicy>)> {
+    pub(crate) async fn inspect(&self) -> Result<(DataFrame, Arc<BoundPolicy>)> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let Opened { rows, bound_policy, .. } = self.open(&source).await?;
         Ok((DataFrame::new(self.context.state(), rows), bound_policy))
     }
 
     /// The session of the run.
-    pub fn context(&self) -> &SessionContext {
+    pub(crate) fn context(&self) -> &SessionContext {
         &self.context
     }
 

@@ -22,7 +22,16 @@ use crate::source::ranges::FinerRanges;
 use crate::write::unique_name;
 
 /// Limits of a run.
+///
+/// ```
+/// use throng::SessionOptions;
+///
+/// let (session, _spill) = SessionOptions::default().with_memory_limit(1 << 30).with_partitions(2).open()?;
+/// assert_eq!(session.state().config().target_partitions(), 2);
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct SessionOptions {
     /// Most memory for operators, in bytes; no limit when absent.
     pub memory_limit: Option<usize>,
@@ -57,6 +66,24 @@ const NEWLY_MADE: Duration = Duration::from_secs(60);
 const NAMED_CONSUMERS: usize = 3;
 
 impl SessionOptions {
+    /// The same with a memory limit, in bytes.
+    #[must_use]
+    pub fn with_memory_limit(self, bytes: usize) -> Self {
+        Self { memory_limit: Some(bytes), ..self }
+    }
+
+    /// The same with another folder to spill to.
+    #[must_use]
+    pub fn with_spill_dir(self, folder: impl Into<PathBuf>) -> Self {
+        Self { spill_dir: Some(folder.into()), ..self }
+    }
+
+    /// The same with so many partitions.
+    #[must_use]
+    pub fn with_partitions(self, partitions: usize) -> Self {
+        Self { partitions: Some(partitions), ..self }
+    }
+
     /// A session within these limits, and its spill folder, which goes when it is dropped.
     pub fn open(&self) -> Result<(SessionContext, SpillFolder)> {
         self.open_with(Ok)

@@ -63,6 +63,23 @@ pub(crate) fn released_path(sink: &Location, data: &str, file: &WrittenFile) -> 
 
 /// Checks a release against its manifest: every file is the one that was released, with as many rows, and every class
 /// is large enough.
+///
+/// ```
+/// use throng::SessionOptions;
+/// use throng::releases::{Location, releases, verify_release};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), throng::Error> {
+/// # let folder = tempfile::tempdir()?;
+/// let sink = Location::open(folder.path(), "published")?;
+/// let (session, _spill) = SessionOptions::default().open()?;
+/// for manifest in releases(&sink).await? {
+///     let (_classes, findings) = verify_release(&session, &sink, &manifest).await?;
+///     assert!(findings.is_empty(), "{} does not hold", manifest.run);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub async fn verify_release(
     context: &SessionContext,
     sink: &Location,

@@ -20,7 +20,7 @@ use std::path::Path;
 
 use datafusion::prelude::{DataFrame, SessionContext};
 
-pub use bins::{Bin, Histogram};
+pub(crate) use bins::Histogram;
 #[cfg(feature = "cli")]
 pub(crate) use text::count;
 
@@ -36,7 +36,7 @@ use crate::verify::{Finding, InProcess};
 
 /// Everything that the page shows.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub(crate) struct Report {
     /// The release, as its manifest tells.
     pub manifest: Manifest,
     /// Where it lies.
@@ -59,7 +59,7 @@ pub struct Report {
 
 /// What was done to a column.
 #[derive(Debug, Clone)]
-pub struct ColumnReport {
+pub(crate) struct ColumnReport {
     /// Name.
     pub name: String,
     /// Its role, where that is known.
@@ -72,7 +72,7 @@ pub struct ColumnReport {
 
 /// How varied a sensitive column is in the classes; classes are told by their size alone.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Variety {
+pub(crate) struct Variety {
     /// The column.
     pub column: String,
     /// Fewest different values of any class.
@@ -87,7 +87,7 @@ pub struct Variety {
 
 /// How exposed people are, told from class sizes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exposure {
+pub(crate) struct Exposure {
     /// Chance to pick the right row of the most exposed person.
     pub most: f64,
     /// The same over all people.
@@ -115,7 +115,7 @@ impl Exposure {
 
 /// What to make a report of.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub(crate) struct Options {
     /// The run; the newest one when absent.
     pub run: Option<String>,
     /// Limits of the session.
@@ -128,7 +128,7 @@ pub struct Options {
 
 impl Report {
     /// Reports on a release of a sink, from what is published alone.
-    pub async fn of_sink(sink: &str, options: Options) -> Result<Self> {
+    pub(crate) async fn of_sink(sink: &str, options: Options) -> Result<Self> {
         let (context, _spill) = options.session.open()?;
         let location = Location::open(Path::new("."), sink)?;
         let manifest = find_release(&location, options.run.as_deref()).await?;
@@ -143,7 +143,7 @@ impl Report {
     }
 
     /// Reports on a release of a job, which is verified against its source.
-    pub async fn of_job(job: &Job, base: &Path, options: Options) -> Result<Self> {
+    pub(crate) async fn of_job(job: &Job, base: &Path, options: Options) -> Result<Self> {
         let run =
             Run::new(job.clone(), base, RunOptions { session: options.session.clone(), ..RunOptions::default() })?;
         let ReleaseCheck { manifest, classes, findings, .. } = run.verify_latest(options.run.as_deref()).await?;
@@ -195,7 +195,7 @@ impl Report {
     }
 
     /// The page.
-    pub fn html(&self) -> String {
+    pub(crate) fn html(&self) -> String {
         page::page(self)
     }
 }

@@ -72,7 +72,7 @@ fn contents(report: &Report) -> String {
         ("measures", "Measures", true),
         ("queries", "Queries", report.manifest.scores.queries.is_some()),
         ("tradeoff", "Other settings", !report.sweep.is_empty()),
-        ("series", "OneOrMany releases", report.series.is_some()),
+        ("series", "Several releases", report.series.is_some()),
         ("provenance", "Provenance", true),
     ];
     let links = sections.into_iter().filter(|(.., there)| *there);
@@ -325,7 +325,9 @@ fn provenance(report: &Report) -> String {
     let sizes = manifest
         .cell_rows
         .map_or(String::new(), |rows| format!(", of {} to {} rows", count(rows.smallest), count(rows.largest)));
-    fact("Cells", count(manifest.cells as u64) + &sizes);
+    if manifest.cells > 0 {
+        fact("Cells", count(manifest.cells as u64) + &sizes);
+    }
     fact("Throng", escape(&manifest.version));
     fact("Committed", escape(&manifest.committed));
     fact("Data", code(&manifest.data));

@@ -13,7 +13,7 @@ pub(super) fn series(report: &Report, charts: &mut Charts) -> String {
         cards += &card(name, column, attack.k, charts);
     }
     format!(
-        "<section id=\"series\"><h2>OneOrMany releases together</h2><p class=\"lead\">What is left to hide behind when {} releases are \
+        "<section id=\"series\"><h2>Several releases together</h2><p class=\"lead\">What is left to hide behind when {} releases are \
          compared, one after the other, by somebody who knows everybody's quasi-identifiers and who was there for which release. \
          Nobody is named: these are shares of all people.</p><div class=\"columns\">{cards}</div></section>",
         count(attack.releases.len() as u64)

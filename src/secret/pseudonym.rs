@@ -32,11 +32,11 @@ const FINGERPRINT: &[u8] = b"throng fingerprint of a key";
 
 /// A secret key, ready for use. It cannot be printed.
 #[derive(Clone)]
-pub struct Key(Hmac<Sha256>);
+pub(crate) struct Key(Hmac<Sha256>);
 
 impl Key {
     /// A key of at least 16 bytes, which must not be a few that repeat: such keys are guessed.
-    pub fn new(bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn new(bytes: &[u8]) -> Result<Self, String> {
         if bytes.len() < SHORTEST {
             return Err(format!("holds {} bytes; a key has at least {SHORTEST}", bytes.len()));
         }
@@ -59,7 +59,7 @@ impl Key {
     }
 
     /// What tells this key from others without telling the key.
-    pub fn fingerprint(&self) -> String {
+    pub(crate) fn fingerprint(&self) -> String {
         Encoding::Hex.write(&self.hash(FINGERPRINT))
     }
 
@@ -88,26 +88,26 @@ impl PartialEq for Key {
 
 /// Makes the pseudonyms of one column.
 #[derive(Debug, Clone)]
-pub struct Pseudonymiser {
+pub(crate) struct Pseudonymiser {
     key: Key,
     encoding: Encoding,
 }
 
 impl Pseudonymiser {
     /// Pseudonyms of a column under a key.
-    pub fn new(key: &Key, column: &str, encoding: Encoding) -> Result<Self> {
+    pub(crate) fn new(key: &Key, column: &str, encoding: Encoding) -> Result<Self> {
         let key = if Fault::UnkeyedPseudonym.is_planted() { &Key::of(COLUMN)? } else { key };
         let key = Key::of(&key.hash_all([COLUMN, column.as_bytes()]))?;
         Ok(Self { key, encoding })
     }
 
     /// The pseudonym of a value.
-    pub fn pseudonym(&self, value: &str) -> String {
+    pub(crate) fn pseudonym(&self, value: &str) -> String {
         self.encoding.write(&self.key.hash(value.as_bytes()))
     }
 
     /// The pseudonyms of a column of values.
-    pub fn pseudonyms(&self, values: &ArrayRef) -> Result<ArrayRef> {
+    pub(crate) fn pseudonyms(&self, values: &ArrayRef) -> Result<ArrayRef> {
         let texts = cast(values, &DataType::Utf8)?;
         let texts = texts.as_string::<i32>();
         let mut pseudonyms = StringBuilder::with_capacity(texts.len(), texts.len() * 64);
@@ -116,7 +116,7 @@ impl Pseudonymiser {
     }
 
     /// What tells this column's pseudonyms from others.
-    pub fn fingerprint(&self) -> (String, Encoding) {
+    pub(crate) fn fingerprint(&self) -> (String, Encoding) {
         (self.key.fingerprint(), self.encoding)
     }
 }

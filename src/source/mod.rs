@@ -35,7 +35,7 @@ use crate::storage::{Location, StoreOptions, Stores};
 use files::{Files, Shown};
 
 /// The rows of a job.
-pub struct Source {
+pub(crate) struct Source {
     spec: policy::Source,
     tables: Vec<(String, Table)>,
     input: Vec<InputTable>,
@@ -62,7 +62,7 @@ enum Table {
 
 impl Source {
     /// Finds the tables of a job's source.
-    pub async fn find(stores: &Stores, base: &LocalPath, job: &Job) -> Result<Self> {
+    pub(crate) async fn find(stores: &Stores, base: &LocalPath, job: &Job) -> Result<Self> {
         let kept: Vec<String> =
             job.columns.iter().filter(|(_, column)| column.role == Role::Kept).map(|(name, _)| name.clone()).collect();
         let named: Vec<String> = job.columns.keys().cloned().collect();
@@ -74,7 +74,7 @@ impl Source {
     }
 
     /// Finds the files at a location that no job speaks of yet.
-    pub async fn at(stores: &Stores, base: &LocalPath, url: &str) -> Result<Self> {
+    pub(crate) async fn at(stores: &Stores, base: &LocalPath, url: &str) -> Result<Self> {
         Self::reached(stores, base, url, &StoreOptions::default()).await
     }
 
@@ -104,7 +104,7 @@ impl Source {
     }
 
     /// The tables, as everybody may see them.
-    pub fn input(&self) -> &[InputTable] {
+    pub(crate) fn input(&self) -> &[InputTable] {
         &self.input
     }
 
@@ -131,7 +131,7 @@ impl Source {
     }
 
     /// Refuses when a file has changed, gone or come since it was found.
-    pub async fn confirm(&self) -> Result<()> {
+    pub(crate) async fn confirm(&self) -> Result<()> {
         for (_, table) in &self.tables {
             match table {
                 Table::Files(files) => confirm(files).await?,
@@ -144,7 +144,7 @@ impl Source {
     }
 
     /// A scan of all rows.
-    pub async fn scan(&self, context: &SessionContext) -> Result<(LogicalPlan, SchemaRef)> {
+    pub(crate) async fn scan(&self, context: &SessionContext) -> Result<(LogicalPlan, SchemaRef)> {
         let plan = match &self.spec.sql {
             Some(sql) => {
                 for (name, table) in &self.tables {
@@ -166,7 +166,7 @@ impl Source {
     }
 
     /// Says more about a failure of reading: for a row of a CSV file that cannot be read, which one it is.
-    pub async fn explain(&self, error: Error) -> Error {
+    pub(crate) async fn explain(&self, error: Error) -> Error {
         if !error.is_unreadable() {
             return self.masked(error);
         }
@@ -185,7 +185,7 @@ impl Source {
     }
 
     /// A text that may name files, without values of folder columns that are not published.
-    pub fn mask(&self, mut text: String) -> String {
+    pub(crate) fn mask(&self, mut text: String) -> String {
         for (_, table) in &self.tables {
             let Some(files) = table.files() else { continue };
             for folder in files.hidden() {

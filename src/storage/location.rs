@@ -15,15 +15,15 @@ use crate::storage::StoreOptions;
 #[derive(Debug, Clone)]
 pub struct Location {
     /// The store.
-    pub store: Arc<dyn ObjectStore>,
+    pub(crate) store: Arc<dyn ObjectStore>,
     /// Address of the store itself, for DataFusion's registry.
-    pub root: Url,
+    pub(crate) root: Url,
     /// The place in the store.
-    pub prefix: Path,
+    pub(crate) prefix: Path,
     /// The address as people write it.
-    pub name: String,
+    pub(crate) name: String,
     /// How the store is reached.
-    pub service: Service,
+    pub(crate) service: Service,
 }
 
 impl Location {
@@ -39,7 +39,7 @@ impl Location {
     }
 
     /// The URL of a path in this store, as DataFusion names it.
-    pub fn url(&self, path: &Path) -> String {
+    pub(crate) fn url(&self, path: &Path) -> String {
         let mut url = self.root.clone();
         url.set_path(&path.as_ref().replace('%', "%25"));
         url.into()

@@ -13,6 +13,7 @@ use crate::error::Problem;
 /// How an object store is reached. Local files need none of this. Credentials come from the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct StoreOptions {
     /// Address of the service, for a store that is not the cloud's own: `"https://minio.example:9000"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +43,7 @@ pub struct StoreOptions {
 
 impl StoreOptions {
     /// These options, with those of `other` where they are set.
-    pub fn overridden_by(&self, other: &Self) -> Self {
+    pub(crate) fn overridden_by(&self, other: &Self) -> Self {
         Self {
             endpoint: other.endpoint.clone().or_else(|| self.endpoint.clone()),
             region: other.region.clone().or_else(|| self.region.clone()),

@@ -16,6 +16,19 @@ use crate::storage::{StoreOptions, local_path};
 
 /// Object stores by address. Those of a program that embeds Throng are handed over with [`with`](Self::with); all
 /// others are opened with the credentials of the environment.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use object_store::memory::InMemory;
+/// use throng::RunOptions;
+/// use throng::releases::Stores;
+///
+/// let stores = Stores::default().with("s3://lake", Arc::new(InMemory::new()))?;
+/// let options = RunOptions::default().with_stores(stores);
+/// # drop(options);
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Stores {
     given: Vec<(Url, Arc<dyn ObjectStore>)>,
@@ -23,7 +36,7 @@ pub struct Stores {
 
 /// How a store is reached, in words for people. No secret is part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Service {
+pub(crate) struct Service {
     /// What it is.
     pub kind: String,
     /// Its settings by name.

@@ -47,7 +47,7 @@ pub(crate) fn presence(bound_policy: &BoundPolicy) -> Option<Presence> {
 fn setting<'a>(bound_policy: &'a BoundPolicy, tuned: &Tuned) -> Setting<'a> {
     let privacy = &bound_policy.policy.privacy;
     Setting {
-        options: &bound_policy.policy.method.options,
+        options: bound_policy.policy.method.options(),
         k: privacy.k as usize,
         max_loss: privacy.max_loss,
         range_diversity: range_rules(privacy),

@@ -27,11 +27,11 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{FutureExt, StreamExt};
 
-pub use crate::encode::ColumnStats;
+pub(crate) use crate::encode::ColumnStats;
 pub(crate) use choices::{method, rules};
+pub(crate) use sample::Sample;
 #[cfg(feature = "cluster")]
 pub(crate) use sample::first_ceiling;
-pub use sample::{SAMPLE_ROWS, Sample};
 #[cfg(feature = "cluster")]
 pub(crate) use state::{Merged, merge_pieces};
 
@@ -39,7 +39,7 @@ use crate::binding::BoundPolicy;
 use crate::encode::{ColumnEncoder, SensitiveDomain, encode_sensitive, positions, without_nulls};
 use crate::error::{Error, Result};
 use crate::grouping::cancel::{CancelOnDrop, cancellable};
-pub use crate::grouping::entry::Tuned;
+pub(crate) use crate::grouping::entry::Tuned;
 use crate::grouping::split::CellTree;
 use crate::model::Table;
 use crate::policy::{Constant, Nulls, Unknown};
@@ -49,11 +49,11 @@ use facts::{Collector, SensitiveCollector};
 use sample::Sampler;
 
 /// Rows of a cell when nothing asks for smaller ones: so many that its borders cost no measurable quality.
-pub const CELL_ROWS: usize = 1 << 17;
+pub(crate) const CELL_ROWS: usize = 1 << 17;
 
 /// What pass 1 has found. Small; no row of the input is in it, but values of single columns are.
 #[derive(Clone)]
-pub struct Survey {
+pub(crate) struct Survey {
     /// Rows of the table, and of the public table if there is one.
     pub rows: u64,
     /// How many of them are of the source, when the others are public.
@@ -76,7 +76,7 @@ pub struct Survey {
 
 impl Survey {
     /// Rows of the source, those that are left out among them.
-    pub fn source_rows(&self) -> u64 {
+    pub(crate) fn source_rows(&self) -> u64 {
         self.members.unwrap_or(self.rows) + self.dropped
     }
 }
@@ -89,7 +89,7 @@ impl fmt::Debug for Survey {
 }
 
 /// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns.
-pub async fn survey(
+pub(crate) async fn survey(
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
     bound_policy: Arc<BoundPolicy>,

@@ -50,7 +50,7 @@ pub(crate) use loss::check_max_loss;
 pub(crate) use order::check_order;
 pub(crate) use people::verify_people;
 pub(crate) use permuted::check_permuted;
-pub use plans::Watch;
+pub(crate) use plans::Watch;
 pub(crate) use plans::{InProcess, PlanExecutor};
 pub(crate) use replaced::{check_dropped, check_replaced};
 pub(crate) use source::{compare, verify_against_source};

@@ -309,7 +309,7 @@ mod tests {
             assert_eq!(found(folder.path(), &[down])[0].0, rows as u64 - 1);
         }
     }
-    /// OneOrMany files a part, and more parts than partitions.
+    /// Several files a part, and more parts than partitions.
     #[test]
     fn parts_are_never_divided() {
         let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use serde_json::Value;
-use throng::generate::{Census, schema};
+use throng::internals::{Census, schema};
 
 use crate::support::{Desk, batch, released, texts, throng, write_parquet};
 use crate::tables::{ILLS, JOB, people, with, words};
@@ -27,7 +27,7 @@ fn census(night: usize) -> RecordBatch {
     concat_batches(&schema(), &parts).unwrap()
 }
 
-const POLICY: &str = "privacy = { k = 5, l-diversity = { column = \"diagnosis\", l = 3 } }\nmethod.effort = \"fast\"\n\
+const POLICY: &str = "privacy = { k = 5, l-diversity = { column = \"diagnosis\", l = 3 } }\nmethod.auto.effort = \"fast\"\n\
                       defaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\nhousehold_size.role = \"quasi\"\n\
                       diagnosis.role = \"sensitive\"\n";
 

@@ -13,6 +13,8 @@ fn travel(desk: &Desk, data: &str) {
     let profiled = throng(&["profile", data, "--write", &job]).ok();
     assert!(profiled.out.contains("rows are alone with their values of"), "{}", profiled.out);
     assert!(profiled.err.contains("hold values of the data"), "{}", profiled.err);
+    let drafted = fs::read_to_string(&job).unwrap();
+    fs::write(&job, format!("{drafted}\n[measures]\nqueries.count = 24\n")).unwrap();
     throng(&["run", &job]).ok();
     throng(&["report", &job, "-o", &page]).ok();
 

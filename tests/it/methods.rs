@@ -75,8 +75,8 @@ fn every_method_publishes_the_same_for_any_number_of_partitions() {
             let fixed = ["--cell-rows", &cell.to_string(), "--set", &name, "--set", &set];
             // What a sample can tell is found once, elsewhere: it takes longer than the run.
             let tuned: &[&str] = match entry.name {
-                "toc" => &["--set", "method.delta=0.4", "--set", "method.s=40"],
-                "upc" => &["--set", "method.s=40"],
+                "toc" => &["--set", "method.toc.delta=0.4", "--set", "method.toc.s=40"],
+                "upc" => &["--set", "method.upc.s=40"],
                 "pair-enum" | "k-assemble" => &["--set", DEPENDENCY],
                 // A sensitive value beside quasi-identifiers would be told by them.
                 "slicing" => &["--set", "method.slices=[[\"diagnosis\"], [\"income\"]]"],

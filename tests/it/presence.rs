@@ -84,8 +84,8 @@ fn counted(desk: &Desk) -> (Vec<(usize, usize)>, usize) {
 fn mpalm_keeps_every_chance_within_the_bounds() {
     for cuts in ["binary", "multiway"] {
         let desk = desk("min = 0.1, max = 0.5, key = [\"id\"]", "mpalm");
-        desk.run(&["--set", &format!("method.cuts=\"{cuts}\"")]).ok();
-        desk.throng("verify", &["--set", &format!("method.cuts=\"{cuts}\"")]).ok();
+        desk.run(&["--set", &format!("method.mpalm.cuts=\"{cuts}\"")]).ok();
+        desk.throng("verify", &["--set", &format!("method.mpalm.cuts=\"{cuts}\"")]).ok();
         let (classes, outside) = counted(&desk);
         assert_eq!(outside, 0, "who fits no class is known to be out");
         assert!(classes.len() > 5, "{} classes", classes.len());
@@ -310,6 +310,8 @@ fn everything_else_is_about_the_source_alone() {
     // What compares with the source would tell whether somebody was left out.
     let left_out = ["iloss", "queries", "precision", "kl"];
     assert!(left_out.iter().all(|name| manifest["scores"][name].is_null()), "{}", manifest["scores"]);
+    // So would the number of cells: there are as many as the rows ask for.
+    assert_eq!(manifest["cells"], 0);
 }
 
 #[test]
@@ -452,7 +454,7 @@ fn toth_figs_5_5_to_5_8_combined_publishes_both_columns_of_the_xor_table() {
 
 #[test]
 fn combined_is_verified_by_the_public_table_and_the_same_on_any_engine() {
-    for more in ["", "partition = \"mpalm\"\n", "failure = \"merge\"\n"] {
+    for more in ["", "combined.partition = \"mpalm\"\n", "combined.failure = \"merge\"\n"] {
         let mut before: Option<Vec<String>> = None;
         for engine in [["--partitions", "1", "--batch-rows", "8192"], ["--partitions", "3", "--batch-rows", "97"]] {
             let desk = desk("min = 0.05, max = 0.7", "combined");
@@ -503,7 +505,7 @@ fn combined_raises_every_kind_of_column() {
     fs::copy(hierarchies.join("marital_status.csv"), desk.path("marital_status.csv")).unwrap();
     desk.job(
         "privacy = { k = 3, presence = { public = \"public.parquet\", min = 0.02, max = 0.9 } }\n\
-         method = { name = \"combined\", partition = \"mpalm\" }\ndefaults.role = \"identifier\"\n[columns]\n\
+         method = { name = \"combined\", combined.partition = \"mpalm\" }\ndefaults.role = \"identifier\"\n[columns]\n\
          age.role = \"quasi\"\nsex.role = \"quasi\"\npostcode = { role = \"quasi\", hierarchy.mask = \"right\" }\n\
          marital_status = { role = \"quasi\", hierarchy = \"marital_status.csv\" }\nincome.role = \"sensitive\"\n",
     );

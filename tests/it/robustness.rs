@@ -241,7 +241,7 @@ fn a_key_that_can_be_guessed() {
 #[test]
 fn a_run_that_groups_stops_at_once() {
     let desk = Desk::with(people(MANY), &JOB.replace("k = 5", "k = 50"));
-    let slow = ["--set", "method.name=k-members", "--set", "method.s=60000", "--cell-rows", "60000", "-v"];
+    let slow = ["--set", "method.name=k-members", "--set", "method.k-members.s=60000", "--cell-rows", "60000", "-v"];
     let mut child = started(&desk, &slow);
     // Far into the grouping.
     sleep(Duration::from_secs(6));

@@ -58,7 +58,8 @@ pub const ENTRY: Entry =
     })
     .options(&[EFFORT]);
 
-const EFFORT: Key = Key::new(
+/// How long the search takes.
+pub const EFFORT: Key = Key::new(
     "effort",
     "How long `auto` searches; `balanced` when absent.",
     Kind::Word(&[

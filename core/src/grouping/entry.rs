@@ -47,6 +47,8 @@ pub struct Entry {
     /// Whether it places rows by their quasi-identifiers and sensitive values together, so that whoever sees the
     /// quasi-identifiers of a group as they are can tell which sensitive value is whose.
     pub generalised_only: bool,
+    /// Whether it is there to be compared with, or for the questions of one paper.
+    pub research: bool,
     /// Makes the method for a policy.
     pub make: fn(&Setting<'_>) -> Arc<dyn Method>,
     /// What is wrong, or worth knowing, about a policy with this method.
@@ -69,6 +71,7 @@ impl Entry {
             preserves: false,
             whole: false,
             generalised_only: false,
+            research: false,
             make,
             check: |_| Vec::new(),
             open: |_| false,
@@ -109,6 +112,17 @@ impl Entry {
     /// That must see all rows at once.
     pub const fn of_whole_tables(self) -> Self {
         Self { whole: true, ..self }
+    }
+
+    /// That is there for research: to be compared with, or for the questions of one paper.
+    pub const fn for_research(self) -> Self {
+        Self { research: true, ..self }
+    }
+
+    /// What it does, and whether it is there for research.
+    pub fn describe(&self) -> String {
+        let mark = if self.research { " (research)" } else { "" };
+        format!("{}{mark}", self.about)
     }
 
     /// With another published form.

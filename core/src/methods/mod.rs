@@ -25,47 +25,36 @@ pub mod upc;
 
 use crate::auto;
 pub use crate::grouping::entry::{Entry, Form, Remark, Setting};
-use crate::grouping::options::Key;
 use crate::grouping::{mondrian, mpalm};
 
-/// All methods; the first is the default.
+/// All methods; the first is the default. Those that are there for research are marked: to be compared with, or for the
+/// questions of one paper. Who only wants a table published needs the others.
 pub static METHODS: &[Entry] = &[
     auto::ENTRY,
-    toc::ENTRY,
-    upc::ENTRY,
+    toc::ENTRY.for_research(),
+    upc::ENTRY.for_research(),
     mondrian::ENTRY,
-    l_mondrian::ENTRY,
-    k_members::ENTRY,
-    k_members_p::ENTRY,
-    top_down::ENTRY,
+    l_mondrian::ENTRY.for_research(),
+    k_members::ENTRY.for_research(),
+    k_members_p::ENTRY.for_research(),
+    top_down::ENTRY.for_research(),
     full_domain::ENTRY,
-    density::DENSITY,
-    density::DENSITY_CM,
-    pair_enum::ENTRY,
-    k_assemble::ENTRY,
-    kl_redinfo::ENTRY,
-    g_anatomy::ENTRY,
+    density::DENSITY.for_research(),
+    density::DENSITY_CM.for_research(),
+    pair_enum::ENTRY.for_research(),
+    k_assemble::ENTRY.for_research(),
+    kl_redinfo::ENTRY.for_research(),
+    g_anatomy::ENTRY.for_research(),
     anatomy::ENTRY,
     mpalm::ENTRY,
-    spalm::ENTRY,
-    combined::ENTRY,
-    slicing::ENTRY,
+    spalm::ENTRY.for_research(),
+    combined::ENTRY.for_research(),
+    slicing::ENTRY.for_research(),
 ];
 
 /// The method of a name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     METHODS.iter().find(|entry| entry.name == name)
-}
-
-/// Every option of any method, once.
-pub fn keys() -> Vec<&'static Key> {
-    let mut keys: Vec<&'static Key> = Vec::new();
-    for key in METHODS.iter().flat_map(|entry| entry.options) {
-        if keys.iter().all(|known| known.name != key.name) {
-            keys.push(key);
-        }
-    }
-    keys
 }
 
 /// Names of the methods that take an option.
@@ -81,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::grouping::options::{Kind, Options, Value};
+    use crate::grouping::options::{Key, Kind, Options, Value};
     use crate::grouping::{fixtures, settle};
     use crate::methods::by_column;
     use crate::model::{Grouping, Region, Table};
@@ -110,12 +99,13 @@ mod tests {
             assert!(METHODS[..at].iter().all(|other| other.name != entry.name), "{}", entry.name);
             for key in entry.options {
                 assert!(!key.about.is_empty() && !["name", "seed", "form", "slices"].contains(&key.name));
-                assert_eq!(keys().into_iter().find(|known| known.name == key.name), Some(key), "one meaning of a name");
             }
             let options = Options::default();
             assert_eq!((entry.make)(&Setting::new(&options, 2)).name(), entry.name);
         }
         assert_eq!(owners("variant"), ["mondrian"]);
+        let usual: Vec<&str> = METHODS.iter().filter(|entry| !entry.research).map(|entry| entry.name).collect();
+        assert_eq!(usual, ["auto", "mondrian", "full-domain", "anatomy", "mpalm"]);
         assert!(find("nothing").is_none());
     }
 

@@ -13,7 +13,7 @@ use crate::storage::is_url;
 
 /// A job file and its hierarchies, not written yet.
 #[derive(Debug, Clone)]
-pub struct Draft {
+pub(crate) struct Draft {
     /// Text of the job file.
     pub job: String,
     /// Hierarchy files: path below the job's folder, and content. They hold values of the data.
@@ -32,7 +32,7 @@ const MAX_DIVERSE: usize = 3;
 
 impl Draft {
     /// Drafts the job at `path` for the dataset at `source` (as written on the command line).
-    pub fn new(profile: &Profile, source: &str, path: &Path) -> Result<Self> {
+    pub(crate) fn new(profile: &Profile, source: &str, path: &Path) -> Result<Self> {
         let k = match profile.rows {
             0..100 => 2,
             100..1000 => 5,
@@ -78,13 +78,13 @@ impl Draft {
             job += "\n";
         }
         job += "[method]\nname = \"auto\"                         # the least loss for most tables\n\
-                # effort = \"balanced\"                 # of `auto`: fast, balanced, thorough, best\n\
+                # auto = { effort = \"balanced\" }      # fast, balanced, thorough, best\n\
                 # key-env = \"THRONG_KEY\"              # names a secret: same rows, policy and secret, same release\n";
         Ok(Self { job, hierarchies, path: path.to_owned() })
     }
 
     /// Refuses to write where something is.
-    pub fn refuse(path: &Path) -> Result<()> {
+    pub(crate) fn refuse(path: &Path) -> Result<()> {
         if !path.exists() {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Draft {
 
     /// Writes the files; those with values of the data can be read by their owner only. Nothing is overwritten unless
     /// `force` says so.
-    pub fn write(&self, force: bool) -> Result<()> {
+    pub(crate) fn write(&self, force: bool) -> Result<()> {
         let base = folder(&self.path);
         let targets = [self.path.clone()].into_iter().chain(self.hierarchies.iter().map(|(name, _)| base.join(name)));
         if !force {

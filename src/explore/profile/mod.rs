@@ -46,10 +46,9 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use serde::Serialize;
 
-pub use draft::Draft;
+pub(crate) use draft::Draft;
 pub(crate) use draft::level_csv;
-pub use propose::Proposal;
-pub use singling::SINGLING_SHARE;
+pub(crate) use propose::Proposal;
 
 use crate::audit::PopulationRisk;
 use crate::binding::is_time;
@@ -65,7 +64,7 @@ use tally::{ColumnStats, Tallies};
 
 /// A dataset as it stands.
 #[derive(Debug, Clone, Serialize)]
-pub struct Profile {
+pub(crate) struct Profile {
     /// Rows.
     pub rows: u64,
     /// Every column.
@@ -76,7 +75,7 @@ pub struct Profile {
 
 /// One column of a dataset.
 #[derive(Debug, Clone, Serialize)]
-pub struct Column {
+pub(crate) struct Column {
     /// Name.
     pub name: String,
     /// Type of the values.
@@ -109,7 +108,7 @@ pub struct Column {
 
 /// Values of a column, for those who may see them.
 #[derive(Debug, Clone, Serialize)]
-pub struct Values {
+pub(crate) struct Values {
     /// Smallest and largest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends: Option<(String, String)>,
@@ -120,7 +119,7 @@ pub struct Values {
 
 /// How exposed people are when the table is seen as it stands.
 #[derive(Debug, Clone, Serialize)]
-pub struct Exposure {
+pub(crate) struct Exposure {
     /// The guessed quasi-identifiers.
     pub quasi: Vec<String>,
     /// Share of the rows that no other row equals on all of them.
@@ -137,7 +136,7 @@ pub struct Exposure {
 
 /// A few columns on which many rows are alone.
 #[derive(Debug, Clone, Serialize)]
-pub struct SinglingSet {
+pub(crate) struct SinglingSet {
     /// The columns.
     pub columns: Vec<String>,
     /// Share of the rows that are alone on them.
@@ -149,7 +148,7 @@ pub struct SinglingSet {
 
 /// A scan of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scan {
+pub(crate) enum Scan {
     /// All columns, and the exposure by those that are expected to be quasi-identifiers.
     Columns,
     /// The guessed quasi-identifiers, when they are others than expected.
@@ -157,15 +156,15 @@ pub enum Scan {
 }
 
 /// Told when a scan begins: its plan, whose metrics tell how far it is, and its rows (0: not known).
-pub type Watch<'a> = &'a (dyn Fn(Scan, &Arc<dyn ExecutionPlan>, u64) + Sync);
+pub(crate) type Watch<'a> = &'a (dyn Fn(Scan, &Arc<dyn ExecutionPlan>, u64) + Sync);
 
 /// Profiles the rows of a plan.
-pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Profile> {
+pub(crate) async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Profile> {
     profile_watched(context, input, &|_, _, _| {}).await
 }
 
 /// Profiles the rows of a plan, watched.
-pub async fn profile_watched(context: &SessionContext, input: LogicalPlan, watch: Watch<'_>) -> Result<Profile> {
+pub(crate) async fn profile_watched(context: &SessionContext, input: LogicalPlan, watch: Watch<'_>) -> Result<Profile> {
     let plan = scan(context, input.clone()).await?;
     let forecast = Forecast::new(context, &input, known_rows(&plan)).await?;
     profile_by(context, input, plan, forecast, watch).await
@@ -340,17 +339,17 @@ impl Column {
     }
 
     /// Type of the values.
-    pub fn kind(&self) -> &DataType {
+    pub(crate) fn kind(&self) -> &DataType {
         &self.kind
     }
 
     /// The hierarchy that is proposed for the column, were it a quasi-identifier.
-    pub fn proposal(&self) -> Proposal {
+    pub(crate) fn proposal(&self) -> Proposal {
         propose::propose(&self.kind, &self.facts, &self.guess)
     }
 
     /// The proposed hierarchy as text: a level file, or the table that stands in a job file.
-    pub fn hierarchy(&self) -> Result<String> {
+    pub(crate) fn hierarchy(&self) -> Result<String> {
         match self.proposal() {
             Proposal::Levels(lines, _) => Ok(String::from_utf8_lossy(&level_csv(&lines)?).into_owned()),
             other => match draft::inline(&other) {
@@ -366,7 +365,7 @@ impl Column {
 
 impl Profile {
     /// Adds ends and commonest values to every column, for those who may see them.
-    pub fn show_values(&mut self) {
+    pub(crate) fn show_values(&mut self) {
         for column in &mut self.columns {
             let end = |position: f64| match is_time(&column.kind) {
                 true => Period::of(Unit::Day, position).to_string(),

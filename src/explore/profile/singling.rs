@@ -23,7 +23,7 @@ const MAX_SET_VALUES: usize = 3;
 const MAX_SETS: usize = 200;
 
 /// Share of the rows beyond which a set of columns singles people out.
-pub const SINGLING_SHARE: f64 = 0.05;
+pub(crate) const SINGLING_SHARE: f64 = 0.05;
 
 /// Rows that are looked at one set after the other: few enough that the hashes of a dozen columns stay at hand.
 const AT_HAND: usize = 2048;

@@ -106,7 +106,9 @@ impl<'a> Prepared<'a> {
         let held = dependencies::check(&work.frame(input), bound_policy).await?;
         let params = work.run.survey(input, Arc::clone(bound_policy), work.observer).await?;
         phase.count("rows", params.rows_told());
-        phase.count("cells", params.survey.tree.cells() as u64);
+        if !params.hides_counts() {
+            phase.count("cells", params.survey.tree.cells() as u64);
+        }
         work.times.push(phase.done());
         Ok(Surveyed { work, params, held })
     }

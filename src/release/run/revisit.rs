@@ -141,7 +141,12 @@ impl Run {
 
     /// What an adversary learns from a release of the job's sink, with a public table (the job's when none is given) and
     /// the number of people in the whole population, as far as they are known.
-    pub async fn attack(&self, release: Option<&str>, public: Option<&str>, population: Option<u64>) -> Result<Attack> {
+    pub(crate) async fn attack(
+        &self,
+        release: Option<&str>,
+        public: Option<&str>,
+        population: Option<u64>,
+    ) -> Result<Attack> {
         let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;

@@ -1,4 +1,4 @@
-//! OneOrMany releases of the same people, attacked together.
+//! Several releases of the same people, attacked together.
 
 use std::path::Path as LocalPath;
 
@@ -18,7 +18,7 @@ use crate::source::public::Public;
 
 /// What an attack on several releases knows.
 #[derive(Debug, Clone, Default)]
-pub struct SeriesKnowledge {
+pub(crate) struct SeriesKnowledge {
     /// Folders of Parquet, each a release; the releases of the job's sink, oldest first, when there is none.
     pub releases: Vec<String>,
     /// Tables of people with their quasi-identifiers: one for all releases, or one for each.
@@ -31,7 +31,7 @@ pub struct SeriesKnowledge {
 
 impl Run {
     /// What an adversary learns who compares several releases and knows who was there for each.
-    pub async fn attack_series(&self, knows: &SeriesKnowledge) -> Result<SeriesAttack> {
+    pub(crate) async fn attack_series(&self, knows: &SeriesKnowledge) -> Result<SeriesAttack> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let Opened { bound_policy, .. } = self.open(&source).await?;
         ensure_attackable(&bound_policy)?;

@@ -139,8 +139,8 @@ impl<'a> Staged<'a> {
         Ok(population)
     }
 
-    /// Answers the queries that the job asks for from the files; the usual few have been answered cell by cell. They are
-    /// drawn over the domain of the source, which not even a log may tell when rows of it were left out.
+    /// Answers the queries that the job asks for from the files. They are drawn over the domain of the source, which not
+    /// even a log may tell when rows of it were left out.
     async fn answer_queries(&self, manifest: &Manifest) -> Result<Option<QueryScores>> {
         let Work { run, sink, opened, .. } = &self.work;
         if run.policy.measures.queries.is_none() || !self.measures.is_whole() {

@@ -114,7 +114,7 @@ impl Tagged {
         write_parquet(&desk.path("in.parquet"), &self.rows);
         let job = std::fs::read_to_string(desk.path("job.toml")).unwrap();
         let job = job.replace("[columns]\n", "[columns]\ntag.role = \"kept\"\n");
-        desk.write("job.toml", &format!("{job}effort = \"{effort}\"\n"));
+        desk.write("job.toml", &format!("{job}auto.effort = \"{effort}\"\n"));
         desk
     }
 

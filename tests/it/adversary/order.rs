@@ -66,8 +66,8 @@ pub fn settings(method: &str, form: &str) -> Vec<String> {
     let mut settings = vec![format!("method.name=\"{method}\""), format!("method.form=\"{form}\"")];
     // What a sample can tell is found once, elsewhere: it takes longer than the run.
     match method {
-        "toc" => settings.extend(["method.delta=0.4".to_owned(), "method.s=40".to_owned()]),
-        "upc" => settings.push("method.s=40".to_owned()),
+        "toc" => settings.extend(["method.toc.delta=0.4".to_owned(), "method.toc.s=40".to_owned()]),
+        "upc" => settings.push("method.upc.s=40".to_owned()),
         "pair-enum" | "k-assemble" => {
             settings.push("dependencies=[{ from = [\"age\"], to = [\"marital_status\"], tolerance = 0.8 }]".to_owned())
         }

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array};
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use throng::operator::{AnonymizeExt, register};
-use throng::policy::{Job, Policy};
-use throng::release::{Run, RunOptions};
+use throng::{AnonymizeExt, Job, Outcome, Policy, Run, RunOptions, register};
 use throng_core::methods::METHODS;
 
 use super::hash_order::hashes;
@@ -51,9 +49,9 @@ fn people(rows: usize, rng: &mut fastrand::Rng) -> RecordBatch {
 
 fn policy(method: &str, form: &str, seed: u64) -> String {
     let more = match method {
-        "toc" => "delta = 0.4\ns = 40\n",
-        "upc" => "s = 40\n",
-        "density-cm" => "class = \"ill\"\n",
+        "toc" => "toc = { delta = 0.4, s = 40 }\n",
+        "upc" => "upc.s = 40\n",
+        "density-cm" => "density-cm.class = \"ill\"\n",
         _ => "",
     };
     // A sensitive value beside quasi-identifiers would be told by them.
@@ -102,7 +100,8 @@ async fn released(everybody: &RecordBatch, source: &RecordBatch, method: &str, s
     );
     let job = Job::parse(&job, &desk.path("job.toml")).unwrap();
     let run = Run::new(job, &desk.path(""), RunOptions::default()).unwrap();
-    run.execute(&|_, _, _| ()).await.unwrap_or_else(|error| panic!("{method}: {error}"));
+    let outcome = run.execute(&|_, _, _| ()).await.unwrap_or_else(|error| panic!("{method}: {error}"));
+    assert!(matches!(outcome, Outcome::Released(..)), "{method}");
     let pieces: Vec<RecordBatch> =
         Publication::open(&desk.path("out")).pieces.into_iter().map(|piece| piece.rows).collect();
     concat_batches(&pieces[0].schema(), &pieces).unwrap()

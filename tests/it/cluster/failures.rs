@@ -20,7 +20,7 @@ impl Scene {
         let desk = busy::desk();
         let alone = format!("sink.url={}", desk.name("alone"));
         desk.run(&[&["--quiet", "--set", &alone], &SMALL[..]].concat()).ok();
-        desk.run(&["--quiet", "--run-id", "old", "--set", "method.effort=fast"]).ok();
+        desk.run(&["--quiet", "--run-id", "old", "--set", "method.auto.effort=fast"]).ok();
         let expected = multiset(&released(&desk.path("alone")));
         Self { desk, fleet: Fleet::start(2), expected }
     }

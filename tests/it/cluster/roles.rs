@@ -52,7 +52,7 @@ fn a_run_that_is_told_to_stop_calls_its_job_off() {
     assert!(run.said().contains("nothing was published"), "{}", run.said());
     assert!(desk.sink_files().is_empty(), "{:?}", desk.sink_files());
     // The executor takes the next job.
-    let mut next = fleet.run(&desk.name("job.toml"), &["--set", "method.effort=fast"]);
+    let mut next = fleet.run(&desk.name("job.toml"), &["--set", "method.auto.effort=fast"]);
     assert_eq!(next.end(), Some(0), "{}", next.said());
 }
 

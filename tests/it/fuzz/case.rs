@@ -520,7 +520,7 @@ fn options(rng: &mut Rng, method: &str) -> String {
         _ => &[],
     };
     match rng.choice(words) {
-        Some(word) if rng.bool() => format!("{word}\n"),
+        Some(word) if rng.bool() => format!("{method}.{word}\n"),
         _ => String::new(),
     }
 }
