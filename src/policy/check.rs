@@ -268,7 +268,7 @@ mod tests {
     fn options_belong_to_their_method() {
         let unused = format!("{REST}method.auto.effort = \"fast\"\nmethod.toc = {{ delta = 0.3, s = 50 }}\n");
         assert_eq!(errors(&unused), [""; 0], "a sweep tries other methods");
-        let wanted = "method.toc: is not used: the method is `auto`";
+        let wanted = "warning: method.toc: is not used: the method is `auto`";
         assert!(warnings(&unused).iter().any(|warning| warning.starts_with(wanted)), "{:?}", warnings(&unused));
         assert_eq!(
             errors(&format!("{REST}method = {{ name = \"toc\", toc = {{ delta = 0.3, s = 50, w-utility = 0.4 }} }}\n")),
