@@ -107,7 +107,8 @@
 //! - what rules attain (l, t, alpha, ...) is computed from the published files, so a reader finds the same;
 //! - what was tuned on a sample of the source, and how large its cells are, is left out likewise;
 //! - every figure is rounded to four significant digits. Counts of rows are exact; with a `presence` rule, where who is in
-//!   the source is the secret, the number of rows that were left out is given as a bound only, and the number of cells not at all.
+//!   the source is the secret, the number of rows that were left out is given as a bound only, and the number of cells not
+//!   at all.
 //!
 //! The table in the documentation of the manifest says for each figure what it is a function of. The summary, `--json`,
 //! metrics and the report hold the same figures. The report shows histograms of published rows; nothing of the source is
@@ -122,7 +123,8 @@
 //! round numbers near ranks that the secret key has moved: they reveal about how many rows lie below a border, and one row
 //! more or less of r moves one of c borders with a chance of about 8 c / r. Where even that matters, write the ladder
 //! yourself. `max-loss` is a share of the domain of the source, suppressed rows included, unless the job declares one: the
-//! widest class shows how wide that domain is at least, so declare `domain` where somebody may stand far outside. If being unusual must not show, allow no suppression (`max-suppression = 0`): the run then fails where it would have suppressed.
+//! widest class shows how wide that domain is at least, so declare `domain` where somebody may stand far outside. If being
+//! unusual must not show, allow no suppression (`max-suppression = 0`): the run then fails where it would have suppressed.
 //!
 //! # Rejections
 //!
