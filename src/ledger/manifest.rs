@@ -32,7 +32,7 @@
 //! | `dependency_loss`, `dependencies` | instances and frequencies of the source | left out but for their names |
 //! | `population.source` | where the job asks for it, class sizes of the source | left out |
 //! | `population`, the rest | published classes, public table | reported |
-//! | `verification` (`classes`, `people`, `inference`, `attained`) | published rows; tables that a rule compares with are the published one | reported |
+//! | `verification` (`classes`, `people`, `inference`, `attained`) | published rows, and for `people` whose they are, which need not be published; tables that a rule compares with are the published one | reported |
 //!
 //! What is omitted would have to be measured on published rows alone, in a pass of its own: an answer of the source that
 //! counts one row more than the release reveals where that row lies, and a query that is drawn over the domain of the source

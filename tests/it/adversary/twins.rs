@@ -193,7 +193,7 @@ fn moved_inside(rows: &RecordBatch, publication: &Publication, rng: &mut fastran
 /// Methods and forms, each with what it needs.
 const RELEASES: [&[&str]; 4] = [
     &["method.name=\"mondrian\""],
-    &["method.name=\"auto\"", "method.effort=\"fast\""],
+    &["method.name=\"auto\"", "method.auto.effort=\"fast\""],
     &["method.name=\"mondrian\"", "method.form=\"anatomy\""],
     &["method.name=\"k-members\"", "method.form=\"bucketise\""],
 ];
