@@ -67,6 +67,17 @@
 //!   all of its lines but one can confirm the last. `throng profile --write` drafts hierarchies from the source; write into
 //!   them what is known of the world, not what the source happens to hold.
 //!
+//! Attacks on these channels run with the tests (`tests/it/adversary`), against UCI Adult and against pairs of sources that
+//! publish the same rows. What they found before rows had such an order, and what they find now:
+//!
+//! | attack | before | now | chance |
+//! |---|---|---|---|
+//! | salary class by a hash of guessed rows (`mondrian`, k = 10) | certain and right for 1,075 of 2,880 people | 0.2 points above the class alone, 0.6 standard errors | the class alone |
+//! | right row by the growth of its class (`auto`, fast and balanced, k = 10) | 24.8 % and 17.5 % | 7.9 % and 8.0 % | 8.1 % and 8.5 % |
+//! | sensitive value by the group's number (`anatomy`, l = 6) | 98 % | 16.2 % | 16.7 % |
+//! | one value inside its class by query errors (40 pairs of sources) | 17 told apart | 0 | 0 |
+//! | files of the source by the parts of the release (20 pairs of sources) | 8 told apart | parts follow from the number of rows | 0 |
+//!
 //! # Known seeds
 //!
 //! Grouping and permuting make random choices. Whoever knows where these come from can run the program on guesses of the
