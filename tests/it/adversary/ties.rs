@@ -60,7 +60,7 @@ fn upc_loses_no_more_for_equal_rows_than_for_others() {
         "[privacy]\nk = 5\nmax-loss = 0.7\nmax-suppression = 0.0\n\
          range-diversity = { column = \"s\", p = 0.4, ranges.interval = 3.0 }\n\
          [columns]\nid.role = \"identifier\"\nq1.role = \"quasi\"\nq2.role = \"quasi\"\nq3.role = \"quasi\"\ns.role = \"sensitive\"\n\
-         [method]\nname = \"upc\"\ns = 20\n",
+         [method]\nname = \"upc\"\nupc.s = 20\n",
     );
     let [as_they_are, all_differ] = both(&desk, &[]);
     let (gcp, reference) = (score(&as_they_are, "gcp"), score(&all_differ, "gcp"));
@@ -86,7 +86,7 @@ fn single_value_classes(publication: &Publication) -> usize {
 /// not.
 #[test]
 fn relaxed_mondrian_does_not_gather_equal_rows() {
-    let settings = ["method.name=\"mondrian\"", "method.variant=\"relaxed\"", "privacy.k=5"];
+    let settings = ["method.name=\"mondrian\"", "method.mondrian.variant=\"relaxed\"", "privacy.k=5"];
     let [as_they_are, all_differ] = both(&desk("experiments/loukides-toc.toml"), &settings);
     let (single, reference) = (single_value_classes(&as_they_are), single_value_classes(&all_differ));
     println!("equal rows, relaxed mondrian: {single} classes of one occupation, with rows that all differ {reference}");
