@@ -29,7 +29,7 @@ use crate::operator::{Anonymize, AnonymizeExec, AnonymizeParams, AnonymizedTable
 use crate::recode::identifiers::PSEUDONYM;
 use messages::{AnonymizeParamsMessage, broken};
 
-/// Writes and reads [`Anonymize`] and [`AnonymizeExec`].
+/// Writes and reads `Anonymize` and `AnonymizeExec`.
 ///
 /// It handles nothing else: compose it with the codecs of the other nodes of a plan.
 #[derive(Debug, Clone, Default)]

@@ -16,7 +16,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 use super::{Anonymize, AnonymizeExec, AnonymizedTable};
 use crate::source::scan_statistics::drop_column_statistics;
 
-/// Plans [`Anonymize`] nodes and leaves all others alone.
+/// Plans `Anonymize` nodes and leaves all others alone.
 #[derive(Debug, Default)]
 pub struct AnonymizePlanner;
 
@@ -41,7 +41,7 @@ impl ExtensionPlanner for AnonymizePlanner {
     }
 }
 
-/// Plans [`Anonymize`] nodes in front of another planner, which plans everything else.
+/// Plans `Anonymize` nodes in front of another planner, which plans everything else.
 ///
 /// Without another one it is DataFusion's planner with [`AnonymizePlanner`] added. In front of one that knows nothing of
 /// the node, it plans the node first and hands it over as a table, which every planner can scan.

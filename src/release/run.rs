@@ -58,7 +58,7 @@ pub struct RunOptions {
     /// Identity of the run. Defaults to a hash of policy, input and version.
     pub run_id: Option<String>,
     /// Rows per cell. Defaults to as many as fit into the memory limit, at most
-    /// [`CELL_ROWS`](crate::survey::CELL_ROWS).
+    /// `CELL_ROWS`.
     pub cell_rows: Option<usize>,
     /// Object stores that are open already; others are opened with the credentials of the environment.
     pub stores: Stores,
