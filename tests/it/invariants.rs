@@ -202,7 +202,7 @@ const METHODS: [&str; 9] = [
     "name = \"mondrian\"\nmondrian.variant = \"relaxed\"",
     "name = \"toc\"",
     "name = \"toc\"\ntoc = { s = 20, delta = 0.4 }",
-    "name = \"upc\"\ns = 30",
+    "name = \"upc\"\nupc.s = 30",
     "name = \"k-members\"",
 ];
 

@@ -154,7 +154,7 @@ fn full_domain_raises_whole_columns_of_whole_tables() {
     assert!(desk.sink_files().is_empty());
     let gcp = |cost: &str| {
         let sink = format!("sink.url=\"{cost}\"");
-        let set = format!("method.cost=\"{cost}\"");
+        let set = format!("method.full-domain.cost=\"{cost}\"");
         desk.run(&["--set", &sink, "--set", &set]).ok();
         desk.throng("verify", &["--set", &sink, "--set", &set]).ok();
         let found = manifest(&desk.path(cost));

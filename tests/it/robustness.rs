@@ -196,7 +196,7 @@ fn files_that_do_not_end() {
 #[test]
 fn files_of_a_handful_of_rows() {
     let desk = Desk::with(people(200), JOB);
-    desk.run(&["--set", "output.file-rows=1"]).refused(3, &["output.file-rows", "at least 100, is 1"]);
+    desk.run(&["--set", "output.file-rows=1"]).refused(3, &["output.file-rows", "at least 100, got 1"]);
     desk.run(&["--set", "output.file-rows=100"]).ok();
 }
 
