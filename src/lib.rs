@@ -132,7 +132,7 @@ pub mod columns {
 /// use throng::rules::{Distance, TCloseness};
 /// use throng::{Column, LDiversity, Policy};
 ///
-/// let closeness = TCloseness { column: "income".into(), t: 0.2, distance: Distance::Ordered };
+/// let closeness = TCloseness { column: "income".into(), t: 0.2, distance: Some(Distance::Ordered) };
 /// let policy = Policy::builder(10)
 ///     .column("age", Column::quasi())
 ///     .columns(["diagnosis", "income"], Column::sensitive())
