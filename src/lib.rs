@@ -25,6 +25,7 @@
 //! | [`published`] | published values, read back exactly |
 //! | [`verify`] | what was published, read back and judged by a way of its own |
 //! | [`audit`] | attacks on published files |
+//! | [`series`] | releases over time: the private ledger, cohorts that stay, come and leave |
 //! | [`release`] | a run from start to end: stage, verify, commit |
 //! | [`explore`] | what an unknown dataset looks like, a job for it, trials of settings |
 //! | [`report`] | a release as one page |
@@ -89,6 +90,7 @@ pub mod recode;
 pub mod release;
 pub mod report;
 pub mod secret;
+pub mod series;
 pub mod source;
 pub mod storage;
 pub mod survey;

@@ -5,6 +5,7 @@ pub(crate) mod attack;
 pub(crate) mod buckets;
 pub(crate) mod dependencies;
 pub(crate) mod inference;
+pub(crate) mod histories;
 mod inferred;
 pub(crate) mod judge;
 mod matching;

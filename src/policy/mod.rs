@@ -22,6 +22,7 @@ mod parse;
 mod presence;
 mod privacy;
 mod rules;
+mod series;
 pub(crate) mod slices;
 mod source;
 
@@ -44,6 +45,7 @@ pub use output::FileSize;
 pub use parse::JobError;
 pub use presence::Presence;
 pub use privacy::PrivacyRule;
+pub use series::{Series, SeriesMode};
 pub use slices::SliceSpec;
 pub(crate) use source::BUILD;
 pub use source::{Format, SinkFormat, SinkReleases, data_type};

@@ -16,6 +16,7 @@ use super::measures::MeasureSpec;
 pub use super::method::{Form, MethodName, MethodSpec};
 use super::output::FileSize;
 pub use super::privacy::{ConfiguredRule, Privacy};
+use super::series::Series;
 use super::source::{self, Format, SinkFormat, SinkReleases};
 use crate::hierarchy::InlineTree;
 use crate::storage::StoreOptions;
@@ -50,6 +51,9 @@ pub struct Job {
     /// What to measure beside what is always measured.
     #[serde(default)]
     pub measures: MeasureSpec,
+    /// How releases of the same subjects stay safe together. Without it, a sink takes one release, or independent ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
 }
 
 /// Where the rows come from.

@@ -35,7 +35,10 @@ pub use commit::Latest;
 pub use engine::{Engine, Local, StoreLocation, Watch};
 pub use feasibility::Report;
 pub use ledger::{collect_garbage, latest_run, releases, rollback};
-pub use manifest::{CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
+pub use manifest::{
+    CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts, SeriesRelease,
+    Verification,
+};
 pub(crate) use phase::known_rows;
 pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
 pub(crate) use run::find_release;
