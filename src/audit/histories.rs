@@ -103,7 +103,8 @@ async fn check_moves(context: &SessionContext) -> Result<Option<Finding>> {
                  audit_before b ON a.subject = b.subject WHERE a.history IS NOT NULL";
     let all = number(context, &format!("SELECT COUNT(*) FROM ({moves})")).await?;
     let by_name = number(context, &format!("SELECT COUNT(*) FROM (SELECT DISTINCT next FROM ({moves}))")).await?;
-    let by_move = number(context, &format!("SELECT COUNT(*) FROM (SELECT DISTINCT last, place FROM ({moves}))")).await?;
+    let by_move =
+        number(context, &format!("SELECT COUNT(*) FROM (SELECT DISTINCT last, place FROM ({moves}))")).await?;
     let off = all.abs_diff(by_name) + all.abs_diff(by_move);
     Ok(Finding::some("series", off, |count| format!("{count} histories of the ledger do not say what has happened")))
 }

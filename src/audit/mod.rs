@@ -4,8 +4,8 @@
 pub(crate) mod attack;
 pub(crate) mod buckets;
 pub(crate) mod dependencies;
-pub(crate) mod inference;
 pub(crate) mod histories;
+pub(crate) mod inference;
 mod inferred;
 pub(crate) mod judge;
 mod matching;

@@ -128,7 +128,7 @@
 //! bytes spilled and memory follow from all rows. Logs hold no value and no plan at any level, those of a cluster's processes
 //! neither. The same holds for `profile`, `sweep`, `recommend` and `attack`, which look at the source and say what they see.
 //!
-//! # OneOrMany releases
+//! # Several releases
 //!
 //! k holds for one release. The same people, published twice in different classes, can be intersected: a person who is one
 //! of ten in each may be the only one who is in both. With a fresh key every run groups differently, so two runs of one job
@@ -141,7 +141,15 @@
 //! - what releases tell together is measured by `throng attack --series`; it shows what one adversary finds, not all;
 //! - another sink, another program, or a release that was removed from the sink are not seen;
 //! - publish a table once, and give everybody the same release;
-//! - if it must be published again, withdraw the older release, and assume that somebody has kept it.
+//! - if it must be published again, withdraw the older release, and assume that somebody has kept it; or publish a **series**.
+//!
+//! A series (`[series]`) is made for readers who keep every release and know everybody's quasi-identifiers and on which nights
+//! each person was in the source. To them, people who were in the same classes on all nights are a group, and every such group
+//! meets k and every rule: by cohorts that never change, and leave only if those who stay and those who go are throngs of their
+//! own. The price is stale rows, people who wait, and people who are withheld; all are counted. It rests on the ledger, which knows
+//! who went where and must be kept as the source is. It does not help against readers who know sensitive values of others, several
+//! sinks from one source, or releases made outside of the series. When rows wait or classes are retired follows from the rows,
+//! as suppression does; what that tells is no more than counts.
 //!
 //! # Somebody who changes a release
 //!

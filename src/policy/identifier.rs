@@ -92,7 +92,9 @@ fn read_named_secret(
         (Some(_), Some(_)) => return Err("has both `key-env` and `key-file`; one of them names the key".into()),
         (None, None) => return Err("needs `key-env` or `key-file`, which say where the key is".into()),
         (Some(variable), None) => match std::env::var_os(variable) {
-            Some(value) => (Zeroizing::new(value.into_encoded_bytes()), format!("the environment variable `{variable}`")),
+            Some(value) => {
+                (Zeroizing::new(value.into_encoded_bytes()), format!("the environment variable `{variable}`"))
+            }
             None => return Err(format!("the environment variable `{variable}` is not set")),
         },
         (None, Some(path)) => {

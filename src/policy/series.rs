@@ -103,8 +103,9 @@ pub(crate) fn check_series(job: &Job, base: &Path, problems: &mut Vec<Problem>) 
     check_state(job, series, base, problems);
     if let Err(message) = read_secret(series.key_env.as_deref(), series.key_file.as_deref(), base) {
         problems.push(
-            Problem::error("series.key-env", message)
-                .help("`openssl rand -hex 32` makes a key; keep it where you keep other secrets, apart from the ledger"),
+            Problem::error("series.key-env", message).help(
+                "`openssl rand -hex 32` makes a key; keep it where you keep other secrets, apart from the ledger",
+            ),
         );
     }
     if !series.reserve.is_finite() || series.reserve < 1.0 {
@@ -248,8 +249,11 @@ fn check_columns(job: &Job, problems: &mut Vec<Problem>) {
     for (name, column) in &job.columns {
         if column.role == Role::Quasi && column.nulls == Some(Nulls::Drop) {
             problems.push(
-                Problem::error(format!("columns.{name}.nulls"), "a series does not drop rows: whoever is in it must stay")
-                    .help("set nulls = \"category\""),
+                Problem::error(
+                    format!("columns.{name}.nulls"),
+                    "a series does not drop rows: whoever is in it must stay",
+                )
+                .help("set nulls = \"category\""),
             );
         }
         if matches!(column.hierarchy, Some(HierarchySpec::Quantiles { .. })) {
@@ -268,12 +272,17 @@ mod tests {
 
     const KEY: &str = "0123456789abcdef0123456789abcdef";
 
+    /// Keys of the sink go into its table, all others before the columns.
     fn problems(series: &str, rest: &str) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), KEY).unwrap();
+        let (sink, rest) = match rest.strip_prefix("sink.") {
+            Some(key) => (format!(", {key}"), ""),
+            None => (String::new(), rest),
+        };
         let text = format!(
-            "version = 1\nsource.url = \"in\"\nsink = {{ url = \"out\" }}\nprivacy.k = 5\n{rest}\n[columns]\nid.role = \
-             \"identifier\"\nage.role = \"quasi\"\nill.role = \"sensitive\"\n[series]\n{series}\n"
+            "version = 1\nsource.url = \"in\"\nsink = {{ url = \"out\"{sink} }}\nprivacy.k = 5\n{rest}\n[columns]\nid.role \
+             = \"identifier\"\nage.role = \"quasi\"\nill.role = \"sensitive\"\n[series]\n{series}\n"
         );
         let job = Job::parse(&text, Path::new("job.toml")).unwrap();
         let mut problems = Vec::new();
@@ -286,10 +295,10 @@ mod tests {
     #[test]
     fn a_good_series_has_no_problems() {
         assert_eq!(problems(GOOD, ""), [""; 0]);
-        assert_eq!(problems(&format!("{GOOD}\nmode = \"append\""), "privacy.l-diversity = { column = \"ill\", l = 2 }"), [
-            "";
-            0
-        ]);
+        assert_eq!(
+            problems(&format!("{GOOD}\nmode = \"append\""), "privacy.l-diversity = { column = \"ill\", l = 2 }"),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -308,7 +317,11 @@ mod tests {
             (format!("{GOOD}\nreserve = 0.5"), "", "series.reserve: must be 1 or more"),
             (format!("{GOOD}\nretire-at = 0.0"), "", "every class would be retired"),
             (format!("{GOOD}\nmax-loss = 1.5"), "", "series.max-loss: must be from 0 to 1"),
-            (GOOD.into(), "privacy.t-closeness = { column = \"ill\", t = 0.2 }", "privacy.t-closeness: compares classes"),
+            (
+                GOOD.into(),
+                "privacy.t-closeness = { column = \"ill\", t = 0.2 }",
+                "privacy.t-closeness: compares classes",
+            ),
             (GOOD.into(), "privacy.max-loss = 0.5", "set series.max-loss"),
             (GOOD.into(), "privacy.person = \"id\"", "a series counts subjects"),
             (GOOD.into(), "sink.releases = \"independent\"", "stands beside [series]"),
@@ -318,28 +331,8 @@ mod tests {
             (GOOD.into(), "measures.information = true", "are not taken"),
             (GOOD.into(), "method.form = \"anatomy\"", "only classes that generalise"),
         ] {
-            let rest = rest.strip_prefix("sink.").map_or(rest.to_owned(), |_| rest.to_owned());
-            let found = problems_with_sink(&series, &rest).join("\n");
+            let found = problems(&series, rest).join("\n");
             assert!(found.contains(expected), "{series} {rest}: {found}");
-        }
-    }
-
-    /// Keys of the sink go into its table.
-    fn problems_with_sink(series: &str, rest: &str) -> Vec<String> {
-        match rest.strip_prefix("sink.") {
-            None => problems(series, rest),
-            Some(key) => {
-                let folder = tempfile::tempdir().unwrap();
-                std::fs::write(folder.path().join("key"), KEY).unwrap();
-                let text = format!(
-                    "version = 1\nsource.url = \"in\"\nsink = {{ url = \"out\", {key} }}\nprivacy.k = 5\n[columns]\n\
-                     id.role = \"identifier\"\nage.role = \"quasi\"\nill.role = \"sensitive\"\n[series]\n{series}\n"
-                );
-                let job = Job::parse(&text, Path::new("job.toml")).unwrap();
-                let mut problems = Vec::new();
-                check_series(&job, folder.path(), &mut problems);
-                problems.iter().map(ToString::to_string).collect()
-            }
         }
     }
 }

@@ -330,6 +330,9 @@ pub(crate) async fn discard(sink: &Location, folder: &Path) {
         for table in [QIT, ST] {
             let _ = std::fs::remove_dir(format!("/{folder}/{table}"));
         }
+        for below in std::fs::read_dir(format!("/{folder}")).into_iter().flatten().flatten() {
+            let _ = std::fs::remove_dir(below.path());
+        }
         let _ = std::fs::remove_dir(format!("/{folder}"));
     }
 }

@@ -23,6 +23,7 @@ mod guard;
 mod lease;
 mod ledger;
 pub(crate) mod manifest;
+mod neighbours;
 mod phase;
 mod published;
 mod queries;
@@ -39,10 +40,11 @@ pub use manifest::{
     CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts, SeriesRelease,
     Verification,
 };
+pub use neighbours::verify_series;
 pub(crate) use phase::known_rows;
 pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
 pub(crate) use run::find_release;
-pub use run::{Observer, Outcome, ReleaseCheck, Run, RunOptions, SeriesKnowledge, plan};
+pub use run::{Forgotten, Observer, Outcome, ReleaseCheck, Run, RunOptions, SeriesKnowledge, plan};
 pub use session::{SessionOptions, SpillFolder};
 pub use verify::verify_release;
 pub(crate) use verify::{count_classes, readable};

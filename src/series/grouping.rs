@@ -22,9 +22,7 @@ use super::night::{Night, SUBJECT_COLUMN, kind, private_policy};
 use crate::binding::BoundPolicy;
 use crate::error::Result;
 use crate::measure::Groups as Measures;
-use crate::operator::{
-    Anonymize, AnonymizeExec, AnonymizeParams, fitting_partitions, publish_together, survey_plan,
-};
+use crate::operator::{Anonymize, AnonymizeExec, AnonymizeParams, fitting_partitions, publish_together, survey_plan};
 use crate::policy::Privacy;
 use crate::survey::{Survey, survey};
 
@@ -56,10 +54,8 @@ impl Staged {
 impl Night<'_> {
     /// Makes the classes of tonight: the table `staged`, rows as they are published with subject and cohort beside them.
     pub(crate) async fn group(&self) -> Result<Staged> {
-        let counted = format!(
-            "SELECT (SELECT COUNT(*) FROM merged WHERE kind = {}), (SELECT COUNT(*) FROM wanted)",
-            kind::NEW
-        );
+        let counted =
+            format!("SELECT (SELECT COUNT(*) FROM merged WHERE kind = {}), (SELECT COUNT(*) FROM wanted)", kind::NEW);
         let found = self.scratch.numbers(&counted).await?;
         let (new, wanted) = (found[0], found[1]);
         let mut staged = Staged::default();
@@ -209,7 +205,8 @@ impl Night<'_> {
         let mut publish = |unit: Vec<RecordBatch>| -> Result<()> {
             let rows = concat_batches(&schema, &unit)?;
             let columns: Vec<usize> = (0..rows.num_columns() - 1).collect();
-            let rows = RecordBatch::try_new(Arc::clone(&self.private.input), rows.project(&columns)?.columns().to_vec())?;
+            let rows =
+                RecordBatch::try_new(Arc::clone(&self.private.input), rows.project(&columns)?.columns().to_vec())?;
             let (published, loss) = publish_together(&params, &rows)?;
             staged.add(published.num_rows() as u64, loss);
             file.write(&published)

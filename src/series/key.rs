@@ -13,9 +13,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
@@ -78,7 +76,11 @@ impl LedgerKey {
 
     /// The function that digests columns for a purpose.
     pub(crate) fn digest(&self, purpose: Purpose) -> ScalarUDF {
-        ScalarUDF::from(Digest { signature: Signature::variadic_any(Volatility::Immutable), key: self.clone(), purpose })
+        ScalarUDF::from(Digest {
+            signature: Signature::variadic_any(Volatility::Immutable),
+            key: self.clone(),
+            purpose,
+        })
     }
 
     fn hasher(&self, purpose: Purpose) -> blake3::Hasher {

@@ -127,6 +127,11 @@ impl<'a> Night<'a> {
         DataFrame::new(self.scratch.context().state(), self.rows.clone())
     }
 
+    /// The rows of the source of some subjects.
+    pub(crate) fn of_subjects(&self, subjects: DataFrame) -> Result<DataFrame> {
+        Ok(self.source().join(subjects, JoinType::LeftSemi, &[SUBJECT_COLUMN], &["subject"], None)?)
+    }
+
     /// The published columns that are as the source has them.
     pub(crate) fn content_columns(&self) -> Vec<String> {
         let fields = self.setting.bound_policy.input.fields().iter().zip(&self.setting.bound_policy.roles);

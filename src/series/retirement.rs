@@ -15,7 +15,7 @@ use futures::TryStreamExt;
 use throng_core::series::retire::{Fate, Judge, Member, Presence, Retirement};
 
 use super::key::{DIGEST_BYTES, Purpose};
-use super::night::{Night, kind};
+use super::night::{Night, SUBJECT_COLUMN, kind};
 use crate::binding::SensitiveColumn;
 use crate::encode::{SensitiveDomain, encode_sensitive};
 use crate::error::{Error, Result};
@@ -49,7 +49,10 @@ impl Night<'_> {
     /// Decides which cohorts leave: the tables `candidates`, `fresh` and `fates`.
     pub(crate) async fn retire(&self, files: &[OldFile]) -> Result<Leaving> {
         let due = match self.setting.series.mode {
-            SeriesMode::Snapshot => format!("stale > 0 AND CAST(stale AS DOUBLE) >= {:?} * CAST(size AS DOUBLE)", self.setting.series.retire_at),
+            SeriesMode::Snapshot => format!(
+                "stale > 0 AND CAST(stale AS DOUBLE) >= {:?} * CAST(size AS DOUBLE)",
+                self.setting.series.retire_at
+            ),
             SeriesMode::Append => "FALSE".to_owned(),
         };
         let candidates = format!(
@@ -105,7 +108,8 @@ impl Night<'_> {
             let cohort = self.digest(Purpose::Cohort(file.born), &self.setting.bound_policy.class_columns());
             let mut columns =
                 vec![cohort.alias("held"), self.digest(Purpose::Content, &self.content_columns()).alias("content")];
-            columns.extend(self.guarded().iter().enumerate().map(|(at, column)| ident(&column.name).alias(published(at))));
+            columns
+                .extend(self.guarded().iter().enumerate().map(|(at, column)| ident(&column.name).alias(published(at))));
             let rows = file.rows.clone().select(columns)?;
             let candidates = self.scratch.table("candidates").await?;
             let rows = rows.join(candidates, JoinType::LeftSemi, &["held"], &["cohort"], None)?;
@@ -123,7 +127,7 @@ impl Night<'_> {
     /// Decides cohort after cohort.
     async fn decide_all(&self) -> Result<Fates> {
         let guarded = self.guarded();
-        let mut values = vec![ident(super::night::SUBJECT_COLUMN).alias("who")];
+        let mut values = vec![ident(SUBJECT_COLUMN).alias("who")];
         values.extend(guarded.iter().enumerate().map(|(at, column)| ident(&column.name).alias(current(at))));
         self.scratch.define("fresh_values", self.scratch.table("fresh").await?.select(values)?)?;
         let columns = |name: fn(usize) -> String, table: &str| -> String {
@@ -201,7 +205,7 @@ impl Night<'_> {
     /// Those who come back, in the order of the cohort that they come from.
     pub(crate) async fn returning(&self) -> Result<DataFrame> {
         let back = format!(
-            "SELECT m.subject AS who, m.cohort AS unit FROM merged m LEFT SEMI JOIN \
+            "SELECT m.subject AS __throng_who, m.cohort AS __throng_unit FROM merged m LEFT SEMI JOIN \
              (SELECT cohort FROM fates WHERE fate = {SPLIT}) d ON m.cohort = d.cohort WHERE m.kind IN ({live}, {changed})",
             live = kind::LIVE,
             changed = kind::CHANGED
@@ -209,9 +213,9 @@ impl Night<'_> {
         let back = self.scratch.sql(&back).await?;
         let fresh = self.scratch.table("fresh").await?;
         let names: Vec<String> = fresh.schema().fields().iter().map(|field| field.name().clone()).collect();
-        let rows = fresh.join(back, JoinType::Inner, &[super::night::SUBJECT_COLUMN], &["who"], None)?;
-        let columns: Vec<Expr> = names.iter().map(ident).chain([ident("unit")]).collect();
-        Ok(rows.select(columns)?.sort_by(vec![ident("unit")])?)
+        let rows = fresh.join(back, JoinType::Inner, &[SUBJECT_COLUMN], &["__throng_who"], None)?;
+        let columns: Vec<Expr> = names.iter().map(ident).chain([ident("__throng_unit")]).collect();
+        Ok(rows.select(columns)?.sort_by(vec![ident("__throng_unit")])?)
     }
 
     /// The rows of an old file whose cohorts stay.

@@ -87,12 +87,7 @@ impl Scratch {
         self.keep_streams(name, schema, execute_stream_partitioned(plan, context)?).await
     }
 
-    async fn keep_streams(
-        &self,
-        name: &str,
-        schema: SchemaRef,
-        streams: Vec<SendableRecordBatchStream>,
-    ) -> Result<()> {
+    async fn keep_streams(&self, name: &str, schema: SchemaRef, streams: Vec<SendableRecordBatchStream>) -> Result<()> {
         let folder = self.folder.join(name);
         std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
         let mut tasks: JoinSet<Result<()>> = JoinSet::new();

@@ -220,7 +220,8 @@ impl State {
     async fn current(&self) -> Result<Option<Stored>> {
         let listed: Vec<ObjectMeta> =
             self.location.store.list(Some(&self.location.at("pointer"))).try_collect().await?;
-        let Some(newest) = listed.iter().filter_map(|meta| Some((number_of(&meta.location)?, meta))).max_by_key(|it| it.0)
+        let Some(newest) =
+            listed.iter().filter_map(|meta| Some((number_of(&meta.location)?, meta))).max_by_key(|it| it.0)
         else {
             return Ok(None);
         };
@@ -391,7 +392,8 @@ impl State {
         if listed.is_empty() {
             return Ok(None);
         }
-        let files = listed.into_iter().map(|meta| PublishedFile { name: meta.location.to_string(), path: meta.location });
+        let files =
+            listed.into_iter().map(|meta| PublishedFile { name: meta.location.to_string(), path: meta.location });
         let files = PublishedFiles {
             store: Arc::clone(&self.location.store),
             root: self.location.root.clone(),

@@ -19,7 +19,8 @@ impl Night<'_> {
     /// Rows in the columns and types of the release.
     pub(crate) fn as_published(&self, rows: DataFrame) -> Result<DataFrame> {
         let fields = self.setting.bound_policy.output.fields().iter();
-        let column = |name: &str| rows.schema().field_with_unqualified_name(name).map(|field| field.data_type().clone());
+        let column =
+            |name: &str| rows.schema().field_with_unqualified_name(name).map(|field| field.data_type().clone());
         let mut columns: Vec<Expr> = Vec::new();
         for field in fields {
             let plain = ident(field.name());

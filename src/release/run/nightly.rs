@@ -190,6 +190,87 @@ impl Run {
     }
 }
 
+impl Run {
+    /// What a night of the series works with.
+    pub(super) fn setting<'a>(
+        &'a self,
+        series: &'a Series,
+        continued: &Continued,
+        bound_policy: &Arc<BoundPolicy>,
+        number: u64,
+    ) -> Setting<'a> {
+        Setting {
+            session: &self.context,
+            spill: self.spill.path(),
+            job: &self.job,
+            series,
+            base: &self.base,
+            key: continued.state.key().clone(),
+            number,
+            bound_policy: Arc::clone(bound_policy),
+            memory_limit: self.options.session.memory_limit,
+            cell_rows: self.cell_rows(bound_policy),
+        }
+    }
+}
+
+/// Files as rows in the session of a night.
+async fn open_files(night: &Night<'_>, sink: &Location, files: &[OutputFile]) -> Result<DataFrame> {
+    let output = &night.setting.bound_policy.output;
+    let rows = verify::open(night.scratch.context(), sink, files, Some(output)).await?;
+    night.as_published(rows)
+}
+
+/// What files show of every row: its cohort, its content, and the columns that rules guard.
+pub(super) async fn shown(
+    night: &Night<'_>,
+    sink: &Location,
+    files: &[OutputFile],
+    born: &BTreeMap<String, u64>,
+) -> Result<DataFrame> {
+    let bound_policy = &night.setting.bound_policy;
+    let guarded = bound_policy.sensitive.iter().filter(|column| bound_policy.policy.privacy.guards(&column.name));
+    let guarded: Vec<String> = guarded.map(|column| column.name.clone()).collect();
+    with_cohorts(night, sink, files, born, &guarded).await
+}
+
+/// Some columns of published rows, with the digests of their cohort and of their content.
+pub(super) async fn with_cohorts(
+    night: &Night<'_>,
+    sink: &Location,
+    files: &[OutputFile],
+    born: &BTreeMap<String, u64>,
+    names: &[String],
+) -> Result<DataFrame> {
+    let bound_policy = &night.setting.bound_policy;
+    let of = |rows: DataFrame, born: u64| -> Result<DataFrame> {
+        let mut columns = vec![
+            night.digest(Purpose::Cohort(born), &bound_policy.class_columns()).alias("__throng_cohort"),
+            night.digest(Purpose::Content, &night.content_columns()).alias("__throng_content"),
+        ];
+        columns.extend(names.iter().map(ident));
+        Ok(rows.select(columns)?)
+    };
+    let nights: BTreeSet<u64> = files.iter().filter_map(|file| born.get(&file.path)).copied().collect();
+    let mut all: Option<DataFrame> = None;
+    for night_of in nights {
+        let of_night: Vec<OutputFile> =
+            files.iter().filter(|file| born.get(&file.path) == Some(&night_of)).cloned().collect();
+        let rows = of(open_files(night, sink, &of_night).await?, night_of)?;
+        all = Some(match all {
+            None => rows,
+            Some(others) => others.union(rows)?,
+        });
+    }
+    match all {
+        Some(all) => Ok(all),
+        None => {
+            let nothing = RecordBatch::new_empty(Arc::clone(&bound_policy.output));
+            of(night.scratch.context().read_batch(nothing)?, 0)
+        }
+    }
+}
+
 /// What must stay the same through a series: what is published of every column, and how.
 fn shape(policy: &Policy, bound_policy: &BoundPolicy) -> Result<String> {
     let columns = serde_json::to_string(&(&policy.columns, &policy.defaults, &policy.files));
@@ -252,18 +333,7 @@ impl Dawn<'_> {
             None => run.context.read_batch(RecordBatch::new_empty(ledger_schema()))?,
         };
         let forgotten = continued.state.forgotten(&run.context).await?;
-        let setting = Setting {
-            session: &run.context,
-            spill: run.spill.path(),
-            job: &run.job,
-            series: self.series,
-            base: &run.base,
-            key: continued.state.key().clone(),
-            number: continued.next(),
-            bound_policy: Arc::clone(&work.opened.bound_policy),
-            memory_limit: run.options.session.memory_limit,
-            cell_rows: run.cell_rows(&work.opened.bound_policy),
-        };
+        let setting = run.setting(self.series, continued, &work.opened.bound_policy, continued.next());
         Night::begin(setting, &work.opened.scanned, ledger, forgotten).await
     }
 
@@ -275,17 +345,15 @@ impl Dawn<'_> {
         for file in &manifest.files {
             let rows = self.open(night, std::slice::from_ref(file)).await?;
             let born = manifest.series.as_ref().and_then(|series| series.born.get(&file.path)).copied();
-            let born = born.ok_or_else(|| Error::conflict("the newest manifest does not say when its files were made"))?;
+            let born =
+                born.ok_or_else(|| Error::conflict("the newest manifest does not say when its files were made"))?;
             old.push(OldFile { path: file.path.clone(), born, rows });
         }
         Ok(old)
     }
 
-    /// Files as rows in the session of the night.
     async fn open(&self, night: &Night<'_>, files: &[OutputFile]) -> Result<DataFrame> {
-        let output = &self.work.opened.bound_policy.output;
-        let rows = verify::open(night.scratch.context(), &self.work.sink, files, Some(output)).await?;
-        night.as_published(rows)
+        open_files(night, &self.work.sink, files).await
     }
 
     /// Lists the files again that nothing has left.
@@ -300,13 +368,7 @@ impl Dawn<'_> {
     }
 
     /// Writes what stays of the files that rows have left, those of one night together.
-    async fn rewrite(
-        &self,
-        night: &Night<'_>,
-        old: &[OldFile],
-        leaving: &Leaving,
-        files: &mut Files,
-    ) -> Result<()> {
+    async fn rewrite(&self, night: &Night<'_>, old: &[OldFile], leaving: &Leaving, files: &mut Files) -> Result<()> {
         let touched = || old.iter().filter(|file| leaving.files.contains(&file.path));
         let nights: BTreeSet<u64> = touched().map(|file| file.born).collect();
         for born in nights {
@@ -426,43 +488,10 @@ impl Dawn<'_> {
         let histories = Histories {
             before,
             after: continued.state.rows(context, ledger).await?,
-            shown_before: self.shown(night, &old, born_before.unwrap_or(&BTreeMap::new())).await?,
-            shown_after: self.shown(night, listed, born).await?,
+            shown_before: shown(night, &self.work.sink, &old, born_before.unwrap_or(&BTreeMap::new())).await?,
+            shown_after: shown(night, &self.work.sink, listed, born).await?,
         };
         check_histories(plans, context, histories, floor).await
-    }
-
-    /// What files show of every row: its cohort, its content, and the columns that rules guard.
-    async fn shown(&self, night: &Night<'_>, files: &[OutputFile], born: &BTreeMap<String, u64>) -> Result<DataFrame> {
-        let bound_policy = &self.work.opened.bound_policy;
-        let guarded = bound_policy.sensitive.iter().filter(|column| bound_policy.policy.privacy.guards(&column.name));
-        let guarded: Vec<Expr> = guarded.map(|column| ident(&column.name)).collect();
-        let of = |rows: DataFrame, born: u64| -> Result<DataFrame> {
-            let mut columns = vec![
-                night.digest(Purpose::Cohort(born), &bound_policy.class_columns()).alias("__throng_cohort"),
-                night.digest(Purpose::Content, &night.content_columns()).alias("__throng_content"),
-            ];
-            columns.extend(guarded.iter().cloned());
-            Ok(rows.select(columns)?)
-        };
-        let nights: BTreeSet<u64> = files.iter().filter_map(|file| born.get(&file.path)).copied().collect();
-        let mut all: Option<DataFrame> = None;
-        for night_of in nights {
-            let of_night: Vec<OutputFile> =
-                files.iter().filter(|file| born.get(&file.path) == Some(&night_of)).cloned().collect();
-            let rows = of(self.open(night, &of_night).await?, night_of)?;
-            all = Some(match all {
-                None => rows,
-                Some(others) => others.union(rows)?,
-            });
-        }
-        match all {
-            Some(all) => Ok(all),
-            None => {
-                let nothing = RecordBatch::new_empty(Arc::clone(&bound_policy.output));
-                of(night.scratch.context().read_batch(nothing)?, 0)
-            }
-        }
     }
 
     fn manifest(

@@ -70,7 +70,11 @@ async fn everybody_leaves() {
     publish(&world, &nights).await;
     let releases = world.releases().await;
     assert_eq!(releases.iter().map(|release| release.rows).collect::<Vec<_>>(), [30, 0, 0, 30]);
-    assert_eq!(releases[2].series.as_ref().unwrap().counts.withheld, 30, "who has left with a class does not come back");
+    assert_eq!(
+        releases[2].series.as_ref().unwrap().counts.withheld,
+        30,
+        "who has left with a class does not come back"
+    );
 }
 
 #[tokio::test]
@@ -115,7 +119,9 @@ async fn subjects_must_be_told_apart() {
         ("town", Arc::new(StringArray::from_iter_values((0..20).map(|_| "town")))),
         ("ill", Arc::new(StringArray::from_iter_values((0..20).map(|id| format!("ill-{}", id % 3))))),
     ];
-    world.write(RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap()).await;
+    world
+        .write(RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap())
+        .await;
     let refused = world.run("monday").await.unwrap_err();
     assert!(refused.to_string().starts_with("4 rows of the source do not say whose they are"), "{refused}");
     assert!(world.releases().await.is_empty());
@@ -192,7 +198,9 @@ async fn rules_only_become_stricter() {
     let series = tuesday.series.unwrap();
     assert_eq!((tuesday.k, series.k, series.counts.new), (3, 9, 20), "old classes are as they were");
     let born: Vec<_> = world.rows(world.releases().await.last().unwrap()).await;
-    let classes = crate::support::counts(born.iter().filter(|row| row.born == 2).map(|row| format!("{:?}", row.class())).collect());
+    let classes = crate::support::counts(
+        born.iter().filter(|row| row.born == 2).map(|row| format!("{:?}", row.class())).collect(),
+    );
     assert!(classes.values().all(|size| *size >= 9), "{classes:?}");
 }
 

@@ -41,7 +41,8 @@ impl Random {
 
     fn churn(&mut self) -> Churn {
         let rng = &mut self.rng;
-        let mut churn = Churn { leave: rng.u32(0..25), change: rng.u32(0..15), back: rng.u32(0..40), come: rng.usize(0..15) };
+        let mut churn =
+            Churn { leave: rng.u32(0..25), change: rng.u32(0..15), back: rng.u32(0..40), come: rng.usize(0..15) };
         match rng.u32(0..16) {
             0 => churn.leave = 100,
             1 => churn.change = 100,
@@ -122,7 +123,9 @@ async fn series(seed: u64) -> [u64; 6] {
         let outcome = world.run(&run).await;
         let outcome = outcome.unwrap_or_else(|error| panic!("seed {seed}, night {number}: {error}\n{settings}"));
         let manifest = match outcome {
-            throng::release::Outcome::Released(manifest, _) | throng::release::Outcome::AlreadyDone(manifest) => manifest,
+            throng::release::Outcome::Released(manifest, _) | throng::release::Outcome::AlreadyDone(manifest) => {
+                manifest
+            }
         };
         let counts = manifest.series.as_ref().unwrap().counts;
         let happened = [1, counts.returned, counts.retired_classes, counts.waiting, counts.withheld];

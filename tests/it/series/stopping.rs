@@ -97,13 +97,8 @@ impl ObjectStore for Stopping {
 /// Runs a job in a process of its own, as it were, and kills it at a write; false when the run has ended before.
 pub fn killed(world: &World, run: &str, at: usize, stop: Stop) -> bool {
     let reached = Arc::new(Notify::new());
-    let store = Stopping {
-        inner: Arc::clone(&world.store),
-        at,
-        stop,
-        writes: Arc::default(),
-        reached: Arc::clone(&reached),
-    };
+    let store =
+        Stopping { inner: Arc::clone(&world.store), at, stop, writes: Arc::default(), reached: Arc::clone(&reached) };
     let (world, run) = (world.through(Arc::new(store)), run.to_owned());
     let process = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

@@ -196,12 +196,8 @@ pub fn released(outcome: Result<Outcome>) -> Manifest {
 
 /// People of whom every town and illness has some, numbered from `first`.
 pub fn people(first: i64, count: i64) -> Vec<Person> {
-    let person = |id: i64| Person {
-        id,
-        age: 20 + (id * 7 % 50) as i32,
-        town: (id * 5 % 4) as u8,
-        ill: (id * 3 % 5) as u8,
-    };
+    let person =
+        |id: i64| Person { id, age: 20 + (id * 7 % 50) as i32, town: (id * 5 % 4) as u8, ill: (id * 3 % 5) as u8 };
     (first..first + count).map(person).collect()
 }
 
