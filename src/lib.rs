@@ -70,6 +70,8 @@
 //! | `cli` | the `throng` command |
 //! | `otel` | OpenTelemetry export for the command |
 
+#[cfg(feature = "cli")]
+mod arguments;
 pub mod audit;
 pub mod binding;
 #[cfg(feature = "cli")]
@@ -82,6 +84,7 @@ pub mod error;
 pub mod explore;
 pub mod generate;
 pub mod guide;
+pub mod ledger;
 pub mod operator;
 mod plan;
 pub mod policy;
@@ -96,6 +99,8 @@ pub mod storage;
 pub mod survey;
 #[cfg(feature = "cli")]
 pub mod telemetry;
+#[cfg(feature = "cli")]
+mod terminal;
 pub mod verify;
 pub mod write;
 

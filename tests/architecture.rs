@@ -50,6 +50,7 @@ const ORDER: &[&str] = &[
     "verify",
     "audit",
     "series",
+    "ledger",
     "release",
     // Around releases.
     "explore",
@@ -57,6 +58,8 @@ const ORDER: &[&str] = &[
     "generate",
     "cluster",
     "telemetry",
+    "arguments",
+    "terminal",
     "cli",
     "guide",
     "lib",
@@ -85,7 +88,7 @@ const IMPURE: &[&str] =
 /// What makes a release shares nothing with what judges it.
 const JUDGED: &[&str] = &[
     "faults", "model", "grouping", "auto", "methods", "encode", "survey", "recode", "operator", "codec", "write",
-    "series", "release",
+    "series", "ledger", "release",
 ];
 
 /// What a room that judges may use all the same, and why.

@@ -355,11 +355,11 @@ impl BoundPolicy {
         if let Some(rule) = &privacy.presence {
             text += &format!(", presence={}..{}", rule.min, rule.max);
             text += &rule.people.map_or(String::new(), |people| format!(" among {people} people"));
-            rule.diversity.iter().for_each(|rule| text += &format!(", {}", rule.name()));
+            rule.diversity.iter().for_each(|rule| text += &format!(", {}", rule.record()));
         }
         for listed in privacy.rules() {
             if !["range-diversity", "l-diversity"].contains(&listed.name.as_str()) {
-                text += &format!(", {}", listed.title);
+                text += &format!(", {}", listed.record);
             }
         }
         if let Some(person) = &privacy.person {

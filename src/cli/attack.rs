@@ -4,13 +4,14 @@ use clap::Args;
 use comfy_table::Table;
 
 use super::attack_series::{self, SeriesArguments};
-use super::summary::{estimates, number, table};
-use super::{JobArguments, Limits, print, print_json};
+use crate::arguments::{JobArguments, Limits};
 use crate::attack::disclosure::LEVELS;
 use crate::attack::tally::STEPS;
 use crate::audit::{Attack, Population};
 use crate::error::Result;
 use crate::release::{Run, RunOptions};
+use crate::terminal::summary::{estimates, number, table};
+use crate::terminal::{print, print_json};
 
 /// Attack a release: who can be found in it, who can be ruled out, and what can be told of them
 ///

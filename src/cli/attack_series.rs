@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use super::summary::{number, table};
 use crate::audit::{ColumnExposure, SeriesAttack};
 use crate::release::SeriesKnowledge;
+use crate::terminal::summary::{number, table};
 
 /// What is known of several releases.
 #[derive(Debug, Args)]

@@ -5,9 +5,10 @@ use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::sweep::refuse;
-use super::{JobArguments, Limits, eprint_line, print};
+use crate::arguments::{JobArguments, Limits};
 use crate::error::{Error, Result};
 use crate::explore::{LossBound, Setting, Trials};
+use crate::terminal::{eprint_line, print};
 
 /// Most rows that a bound is proven for unless asked otherwise: beyond, the search takes long.
 const MAX_ROWS: u64 = 200_000;
@@ -93,7 +94,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
 }
 
 fn table(found: &[Compared], is_sample: bool) -> String {
-    let mut table = super::table::table(&["rows", "k", "no release loses less than", "method", "loses", "within"]);
+    let mut table = crate::terminal::table(&["rows", "k", "no release loses less than", "method", "loses", "within"]);
     for Compared { bound, method, lost, times } in found {
         let number = |number: &Option<f64>| number.map_or_else(|| "-".into(), |number| format!("{number:.4}"));
         table.add_row([

@@ -4,12 +4,13 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{JobArguments, print, print_json};
+use crate::arguments::JobArguments;
 use crate::error::{Error, Problem, Result};
 use crate::policy::{check, check_schema};
 use crate::release::{Run, RunOptions, SessionOptions};
 use crate::source::Source;
 use crate::storage::Stores;
+use crate::terminal::{print, print_json};
 
 /// Check a job file, its hierarchies and the columns of its source; reads no data unless asked to
 ///

@@ -1,34 +1,16 @@
-//! `throng scheduler` and `throng executor`: the roles of a cluster; and where a command finds one.
+//! `throng scheduler` and `throng executor`: the roles of a cluster.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytesize::ByteSize;
 use clap::Args;
 
-use super::size;
-use crate::cluster::{Cluster, Executor, Scheduler, scheduler};
+use crate::arguments::size;
+use crate::cluster::{Executor, Scheduler, scheduler};
 use crate::error::Result;
-use crate::release::Engine;
 use crate::storage::Timeout;
-
-/// Where the work is done.
-#[derive(Debug, Args)]
-pub(super) struct ClusterArguments {
-    /// Have the work done by a cluster, by the address of its scheduler: df://host:port. This process then opens, merges
-    /// what executors have found, judges it and commits; --partitions is the number of tasks, 16 when absent
-    #[arg(long, env = "THRONG_CLUSTER", value_name = "ADDRESS")]
-    cluster: Option<Cluster>,
-}
-
-impl ClusterArguments {
-    /// The cluster, if one is named.
-    pub(super) fn engine(&self) -> Option<Arc<dyn Engine>> {
-        self.cluster.clone().map(|cluster| Arc::new(cluster) as Arc<dyn Engine>)
-    }
-}
 
 /// Run the scheduler of a cluster
 ///

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Cli, eprint_line, print, usage_error};
+use super::{Cli, usage_error};
 use crate::error::{Result, unwritable};
+use crate::terminal::{eprint_line, print};
 
 /// Print a script that lets a shell complete commands and flags
 ///

@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use super::summary::number;
-use super::table::table;
-use super::{JobArguments, Limits, print, print_json};
+use crate::arguments::{JobArguments, Limits};
 use crate::error::Result;
 use crate::release::{Run, RunOptions};
+use crate::terminal::summary::number;
+use crate::terminal::{print, print_json, table};
 
 /// Keep subjects from being published again by a series: requests of erasure
 ///

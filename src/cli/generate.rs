@@ -12,9 +12,9 @@ use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 
-use super::eprint_line;
 use crate::error::{Error, Result, unwritable};
 use crate::generate::{Census, Nights, schema};
+use crate::terminal::eprint_line;
 
 /// Write a synthetic census as Parquet, for demonstrations, tests and benchmarks
 ///

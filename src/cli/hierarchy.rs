@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use datafusion::logical_expr::{LogicalPlanBuilder, ident};
 
-use super::{eprint_line, print};
 use crate::error::{Error, Result, reason, unwritable};
 use crate::explore::profile::{level_csv, profile};
 use crate::hierarchy::{InlineTree, LevelTree};
@@ -13,6 +12,7 @@ use crate::policy::{HierarchySpec, MAX_HIERARCHY_BYTES};
 use crate::release::SessionOptions;
 use crate::source::Source;
 use crate::storage::{Stores, read_text};
+use crate::terminal::{eprint_line, print};
 
 /// Make, check, draw and convert hierarchies
 ///

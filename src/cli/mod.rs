@@ -18,27 +18,18 @@ mod report;
 mod run;
 mod schema;
 mod sql;
-mod stores;
-mod summary;
 mod sweep;
-mod table;
 mod verify;
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use bytesize::ByteSize;
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind, Result, reason};
+use crate::error::{Error, ErrorKind, Result};
 use crate::faults;
-use crate::policy::Job;
-use crate::release::SessionOptions;
-use crate::storage::read_job_text;
 use crate::telemetry::logging::{LogFormat, Logging};
+use crate::terminal::{eprint_line, has_printed, print_json};
 
 /// Anonymises large Parquet datasets: every row leaves in a throng of at least k
 #[derive(Debug, Parser)]
@@ -162,101 +153,6 @@ impl Command {
     }
 }
 
-/// The job file and changes to it.
-#[derive(Debug, Args)]
-struct JobArguments {
-    /// The job file
-    job: PathBuf,
-    /// Change a key of the job file, for example --set privacy.k=20
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
-    settings: Vec<(String, String)>,
-    #[command(flatten)]
-    stores: stores::StoreArguments,
-}
-
-impl JobArguments {
-    /// The job, and the folder that its relative paths start at.
-    fn read(&self) -> Result<(Job, PathBuf)> {
-        let settings: Vec<(&str, &str)> =
-            self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let (mut job, base) = read_job(&self.job, &settings)?;
-        self.stores.lay_over(&mut job);
-        Ok((job, base))
-    }
-
-    /// Names the job file in front of every problem with it.
-    fn blame(&self, error: Error) -> Error {
-        blame(&self.job, error)
-    }
-}
-
-/// A job file with changes to it, and the folder that its relative paths start at.
-fn read_job(path: &Path, settings: &[(&str, &str)]) -> Result<(Job, PathBuf)> {
-    let text = read_job_text(path).map_err(|error| {
-        let draft = format!("`throng profile {} --write job.toml` drafts a job for the data in it", path.display());
-        Error::job(match error.kind() {
-            io::ErrorKind::IsADirectory => format!("{} is a folder, not a job file; {draft}", path.display()),
-            io::ErrorKind::InvalidData => format!("{} is not text, so no job file; {draft}", path.display()),
-            _ => format!("{} cannot be read: {}", path.display(), reason(&error)),
-        })
-    })?;
-    let job = Job::parse_with(&text, path, settings).map_err(|error| Error::job(error.to_string()))?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
-}
-
-/// Names a job file in front of every problem with it.
-fn blame(path: &Path, error: Error) -> Error {
-    if error.kind() != ErrorKind::Job {
-        return error;
-    }
-    let file = path.display();
-    let help = |line: &str| line.starts_with(' ');
-    let named = |line: &str| if help(line) { line.to_owned() } else { format!("{file}: {line}") };
-    error.map_message(|text| text.lines().map(named).collect::<Vec<_>>().join("\n"))
-}
-
-fn setting(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
-}
-
-fn size(text: &str) -> Result<ByteSize, String> {
-    text.parse().map_err(|_| "must be a size such as 512MB or 4GiB".to_owned())
-}
-
-/// Memory, spill and partitions.
-#[derive(Debug, Args)]
-struct Limits {
-    /// Most memory for the run, for example 4GB; it spills to disk beyond
-    #[arg(long, env = "THRONG_MEMORY_LIMIT", value_name = "SIZE", value_parser = size)]
-    memory_limit: Option<ByteSize>,
-    /// Folder for spill files, which hold raw data; the system's temporary folder when absent
-    #[arg(long, env = "THRONG_SPILL_DIR", value_name = "FOLDER")]
-    spill_dir: Option<PathBuf>,
-    /// Most disk space for spill files, for example 100GB
-    #[arg(long, env = "THRONG_SPILL_LIMIT", value_name = "SIZE", value_parser = size)]
-    spill_limit: Option<ByteSize>,
-    /// Partitions that work at the same time; one per core when absent. The release does not depend on it
-    #[arg(long, env = "THRONG_PARTITIONS", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=4096))]
-    partitions: Option<u64>,
-    /// Rows per batch inside the engine. The release does not depend on it
-    #[arg(long, env = "THRONG_BATCH_ROWS", value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
-    batch_rows: Option<u64>,
-}
-
-impl Limits {
-    fn options(&self) -> SessionOptions {
-        SessionOptions {
-            memory_limit: self.memory_limit.map(|size| size.0 as usize),
-            spill_dir: self.spill_dir.clone(),
-            spill_limit: self.spill_limit.map(|size| size.0),
-            partitions: self.partitions.map(|number| number as usize),
-            batch_rows: self.batch_rows.map(|number| number as usize),
-        }
-    }
-}
-
 /// Threads beside those of the cores, for cells and files. What a thread has freed stays with it, so a run has no more of
 /// them than keep the cores busy; but those of a cluster's roles wait for each other, and must not run out.
 fn blocking_threads(command: &Command) -> usize {
@@ -344,32 +240,9 @@ fn exit_code(error: &Error) -> u8 {
 fn fail(error: &Error, json: bool) -> ExitCode {
     let code = exit_code(error);
     eprint_line(&format!("error: {error}"));
-    if json && !PRINTED.load(Ordering::Relaxed) {
+    if json && !has_printed() {
         // The exit code tells of the failure if this one cannot be told.
         let _ = print_json(&Failure { error: error.kind().name(), exit_code: code, message: error.to_string() });
     }
     ExitCode::from(code)
-}
-
-/// Writes a line to standard error; nobody is left to tell when that fails.
-fn eprint_line(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// Whether a result has been written.
-static PRINTED: AtomicBool = AtomicBool::new(false);
-
-/// Writes a result to standard output as JSON.
-fn print_json(result: &impl Serialize) -> Result<()> {
-    print(&serde_json::to_string_pretty(result).map_err(|error| Error::internal(error.to_string()))?)
-}
-
-/// Writes a result to standard output.
-fn print(text: &str) -> Result<()> {
-    PRINTED.store(true, Ordering::Relaxed);
-    match writeln!(std::io::stdout(), "{}", text.trim_end()) {
-        // A reader that has seen enough (`| head`) is no failure.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => Ok(other?),
-    }
 }

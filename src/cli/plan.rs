@@ -2,9 +2,10 @@
 
 use clap::Args;
 
-use super::{JobArguments, Limits, print};
+use crate::arguments::{JobArguments, Limits};
 use crate::error::Result;
 use crate::release::{self, Run, RunOptions};
+use crate::terminal::print;
 
 /// Show the plan of a job; reads the schema of the source, but no data
 ///
@@ -15,7 +16,7 @@ pub struct Arguments {
     job: JobArguments,
     #[cfg(feature = "cluster")]
     #[command(flatten)]
-    cluster: super::cluster::ClusterArguments,
+    cluster: crate::arguments::ClusterArguments,
     #[command(flatten)]
     limits: Limits,
 }

@@ -8,15 +8,16 @@ use comfy_table::CellAlignment;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::summary::{estimates, number};
-use super::table::table;
-use super::{Limits, eprint_line, print};
+use crate::arguments::Limits;
 use crate::error::{Error, Result};
 use crate::explore::profile::{Draft, Profile, Scan, profile_watched};
 use crate::policy::Role;
 use crate::source::Source;
 use crate::storage::Stores;
 use crate::telemetry::progress::Progress;
+use crate::terminal::summary::{estimates, number};
+use crate::terminal::table;
+use crate::terminal::{eprint_line, print};
 
 /// Look at a dataset: every column with a guess of its role, and how exposed people are as it stands
 ///

@@ -5,11 +5,12 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use super::sweep::{method, refuse};
-use super::{JobArguments, Limits, eprint_line, print};
+use crate::arguments::{JobArguments, Limits};
 use crate::error::{Error, Result};
 use crate::explore::{Setting, Trials};
 use crate::measure::interval::{Interval, mean_interval};
 use crate::policy::{Job, MethodName};
+use crate::terminal::{eprint_line, print};
 
 /// Say which settings to take: the largest k within a loss, or the best method for a k
 ///
@@ -191,7 +192,7 @@ fn shell(word: &str) -> String {
 }
 
 fn table(tried: &[Tried]) -> Table {
-    let mut table = super::table::table(&["method", "k", "GCP", "95 % interval", "suppressed"]);
+    let mut table = crate::terminal::table(&["method", "k", "GCP", "95 % interval", "suppressed"]);
     for at in 1..5 {
         if let Some(column) = table.column_mut(at) {
             column.set_cell_alignment(CellAlignment::Right);

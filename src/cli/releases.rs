@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::stores::StoreArguments;
-use super::table::table;
-use super::{eprint_line, print, print_json};
+use crate::arguments::StoreArguments;
 use crate::error::{Error, Result};
 use crate::release::{self, collect_garbage, latest_run, releases};
 use crate::storage::local_path;
+use crate::terminal::table;
+use crate::terminal::{eprint_line, print, print_json};
 
 /// List the releases of a sink, oldest first; the one that readers see is marked
 ///

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::de::DeserializeOwned;
 
-use super::{Limits, eprint_line};
+use crate::arguments::Limits;
 use crate::error::{Error, Result, reason, unwritable};
 use crate::explore::Trial;
 use crate::policy::Job;
 use crate::report::{Options, Report};
 use crate::storage::read_text;
 use crate::telemetry::progress::waiting;
+use crate::terminal::eprint_line;
 use crate::verify::Finding;
 
 /// Write a page about a release: verdict, what was done to every column, classes, risk, provenance
@@ -60,12 +61,14 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let job = arguments.job.or(is_job.then(|| arguments.release.clone()));
     let report = match job {
         Some(path) => {
-            let (mut job, base) = super::read_job(&path, &[])?;
+            let (mut job, base) = crate::arguments::read_job(&path, &[])?;
             if !is_job {
                 job = with_sink(job, &arguments.release)?;
             }
             let reading = Report::of_job(&job, &base, options);
-            waiting("release and source", quiet, reading).await.map_err(|error| super::blame(&path, error))?
+            waiting("release and source", quiet, reading)
+                .await
+                .map_err(|error| crate::arguments::blame(&path, error))?
         }
         None => waiting("release", quiet, Report::of_sink(&arguments.release.to_string_lossy(), options)).await?,
     };

@@ -10,13 +10,15 @@ use serde::Serialize;
 use tracing::field::Empty;
 use tracing::{Instrument, info_span};
 
-use super::{JobArguments, Limits, eprint_line, exit_code, print, print_json, summary};
+use super::exit_code;
+use crate::arguments::{JobArguments, Limits};
 use crate::error::{Error, Result};
 use crate::release::{Manifest, Outcome, Phase, Run, RunOptions};
 use crate::storage::local_path;
 use crate::telemetry::metrics::Ended;
 use crate::telemetry::progress::Progress;
 use crate::telemetry::tally::{ResourceUsage, Tally};
+use crate::terminal::{eprint_line, print, print_json, summary};
 
 /// Anonymise a dataset and publish the verified result
 ///
@@ -40,7 +42,7 @@ pub struct Arguments {
     cell_rows: Option<u64>,
     #[cfg(feature = "cluster")]
     #[command(flatten)]
-    cluster: super::cluster::ClusterArguments,
+    cluster: crate::arguments::ClusterArguments,
     #[command(flatten)]
     limits: Limits,
 }

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use super::print_json;
 use crate::error::Result;
 use crate::policy::json_schema;
+use crate::terminal::print_json;
 
 /// Print the JSON schema of the job file, for editors that complete and check it
 ///

@@ -8,10 +8,11 @@ use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::DataFusionError;
 use datafusion::sql::parser::DFParser;
 
-use super::{Limits, print};
+use crate::arguments::Limits;
 use crate::error::{Error, ErrorKind, Result, reason};
 use crate::operator::{policies, register};
 use crate::storage::read_statements;
+use crate::terminal::print;
 
 /// Run SQL statements from a file, with `anonymize(...)` as a relation
 ///

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use comfy_table::{CellAlignment, Table};
 
-use super::{JobArguments, Limits, eprint_line, print};
+use crate::arguments::{JobArguments, Limits};
 use crate::error::{Error, Result, unwritable};
 use crate::explore::{Setting, Trial, Trials};
 use crate::measure::wilcoxon::signed_rank;
 use crate::policy::{Job, MethodName, check};
 use crate::release::Scores;
+use crate::terminal::{eprint_line, print};
 
 /// Try a job under several k and methods, and compare what they lose; publishes nothing
 ///
@@ -197,7 +198,7 @@ fn table(trials: &[Trial]) -> Table {
     let shown: Vec<&Column> = SHOWN.iter().filter(measured).collect();
     let names = shown.iter().map(|(name, _)| *name);
     let header: Vec<&str> = ["method", "k"].into_iter().chain(names).chain(["suppressed", "time", "memory"]).collect();
-    let mut table = super::table::table(&header);
+    let mut table = crate::terminal::table(&header);
     for at in 1..header.len() {
         if let Some(column) = table.column_mut(at) {
             column.set_cell_alignment(CellAlignment::Right);

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{JobArguments, Limits, print, print_json};
+use crate::arguments::{JobArguments, Limits};
 use crate::error::Result;
 use crate::release::{ReleaseCheck, Run, RunOptions, find_release, verify_release, verify_series};
 use crate::telemetry::progress::waiting;
+use crate::terminal::{print, print_json};
 use crate::verify::Finding;
 
 /// Check a release: class sizes and all rules from the published files, file by file against the manifest, and row by
@@ -33,7 +34,7 @@ pub struct Arguments {
     json: bool,
     #[cfg(feature = "cluster")]
     #[command(flatten)]
-    cluster: super::cluster::ClusterArguments,
+    cluster: crate::arguments::ClusterArguments,
     #[command(flatten)]
     limits: Limits,
 }
@@ -79,7 +80,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
             "k": classes.smallest().unwrap_or(0),
             "people": people,
             "attained": attained,
-            "rules": if is_job { manifest.verification.rules.clone() } else { vec![format!("k = {}", manifest.k)] },
+            "rules": if is_job { manifest.verification.rule_names() } else { vec![format!("k = {}", manifest.k)] },
             "against_source": is_job,
             "findings": broken,
         }))?;
@@ -88,7 +89,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     if quiet || arguments.json {
         return Ok(());
     }
-    let checked = if is_job { manifest.verification.rules.join(", ") } else { format!("k = {}", manifest.k) };
+    let checked = if is_job { manifest.verification.rule_names().join(", ") } else { format!("k = {}", manifest.k) };
     print(&format!(
         "run `{}` holds: {} rows in classes of {} or more ({} in all); checked {checked}, every file by its checksum{}",
         manifest.run,

@@ -202,7 +202,7 @@ impl AnonymizeParams {
                  suppression (how many is not told where `presence` is a secret)"
             )));
         }
-        let others = self.rules.others.iter().map(|rule| rule.name());
+        let others = self.rules.others.iter().map(|rule| rule.record().to_string());
         let people = if self.bound_policy.person.is_some() { " people" } else { "" };
         let rules: Vec<String> = others.chain([format!("k = {}{people}", self.rules.k)]).collect();
         let (dropped, homeless) = (self.survey.dropped, suppressed.saturating_sub(self.survey.dropped));

@@ -10,7 +10,6 @@ use super::dependencies::Inference;
 use super::forms::OneOrMany;
 use super::model::{DEFAULT_MAX_SUPPRESSION, LDiversity, RangeDiversity};
 use super::presence::Presence;
-use crate::privacy::SensitiveRule;
 use crate::privacy::alpha_k::AlphaK;
 use crate::privacy::beta_likeness::BetaLikeness;
 use crate::privacy::delta_disclosure::DeltaDisclosure;
@@ -18,6 +17,7 @@ use crate::privacy::guarding::Guarding;
 use crate::privacy::k_e::KE;
 use crate::privacy::p_sensitive::PSensitive;
 use crate::privacy::t_closeness::TCloseness;
+use crate::privacy::{RuleRecord, SensitiveRule};
 
 fn default_max_suppression() -> f64 {
     DEFAULT_MAX_SUPPRESSION
@@ -107,7 +107,7 @@ macro_rules! privacy {
                         let place = if self.$key.len() > 1 { format!("[{index}]") } else { String::new() };
                         let key = format!("privacy.{name}{place}");
                         let rule: Arc<dyn SensitiveRule> = Arc::new(rule.clone());
-                        rules.push(ConfiguredRule { name: name.clone(), key, title: rule.describe(), rule });
+                        rules.push(ConfiguredRule { name: name.clone(), key, record: rule.record(), rule });
                     }
                 )*
                 rules
@@ -146,7 +146,7 @@ pub struct ConfiguredRule {
     /// Its own key, such as `privacy.l-diversity[1]`.
     pub key: String,
     /// Name and parameters as the job has them.
-    pub title: String,
+    pub record: RuleRecord,
     /// The rule.
     pub rule: Arc<dyn SensitiveRule>,
 }

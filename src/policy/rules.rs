@@ -11,7 +11,7 @@ use crate::error::Problem;
 use crate::error::problem::nearest;
 use crate::hierarchy::LevelTree;
 use crate::model::Sensitive;
-use crate::privacy::{self, Histogram, SensitiveRule, Setting};
+use crate::privacy::{self, Histogram, RuleRecord, SensitiveRule, Setting};
 
 /// Below this k a group is small enough for a person to be picked out with a little outside knowledge.
 const SMALL_K: u32 = 5;
@@ -265,8 +265,8 @@ macro_rules! as_its_rule {
                 &self.column
             }
 
-            fn describe(&self) -> String {
-                self.rule().describe()
+            fn record(&self) -> RuleRecord {
+                self.rule().record()
             }
 
             fn breach(&self) -> String {

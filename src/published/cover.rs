@@ -11,7 +11,7 @@ use super::exact::{Keys, NULL, is_wide, ordered, wide_digits};
 use super::values::Unit;
 use crate::binding::QuasiColumn;
 use crate::error::{Error, Result};
-use crate::hierarchy::{End, Hierarchy, Period, TOP};
+use crate::hierarchy::{End, Hierarchy, IntervalLabel, Period, SetLabel, TOP};
 use crate::policy::Publish;
 
 /// The published values of one quasi-identifier.
@@ -234,7 +234,10 @@ fn plain_type(data_type: &DataType) -> &DataType {
 
 /// The ends of `[30, 40]`.
 fn inside(label: &str) -> Option<(&str, &str)> {
-    label.strip_prefix('[')?.strip_suffix(']')?.split_once(", ")
+    match IntervalLabel::parse(label) {
+        IntervalLabel::Closed(low, high) => Some((low, high)),
+        _ => None,
+    }
 }
 
 /// An interval of a ladder, or a unit of the calendar.
@@ -243,17 +246,16 @@ fn step(label: &str, hierarchy: Option<&Hierarchy>) -> Span {
         let day = |day: i64| Some(Bound { number: day as f64, exact: Some((i256::from_i128(day.into()), 0)) });
         return Period::parse(label).map_or(Span::Nothing, |period| Span::HalfOpen(day(period.start), day(period.end)));
     }
-    if let Some(upper) = label.strip_prefix("< ") {
-        return Span::HalfOpen(None, Bound::read(upper));
-    }
-    if let Some(lower) = label.strip_prefix(">= ") {
-        return Span::HalfOpen(Bound::read(lower), None);
-    }
-    let ends = label.trim_matches(['[', ')']).split_once(", ");
-    match ends.map(|(lower, upper)| (Bound::read(lower), Bound::read(upper))) {
-        Some((Some(lower), Some(upper))) => Span::HalfOpen(Some(lower), Some(upper)),
-        _ => Span::Nothing,
-    }
+    let span = match IntervalLabel::parse(label) {
+        IntervalLabel::Below(upper) => Bound::read(upper).map(|upper| Span::HalfOpen(None, Some(upper))),
+        IntervalLabel::AtLeast(lower) => Bound::read(lower).map(|lower| Span::HalfOpen(Some(lower), None)),
+        IntervalLabel::HalfOpen(lower, upper) => {
+            let ends = Bound::read(lower).zip(Bound::read(upper));
+            ends.map(|(lower, upper)| Span::HalfOpen(Some(lower), Some(upper)))
+        }
+        _ => None,
+    };
+    span.unwrap_or(Span::Nothing)
 }
 
 impl Bound {
@@ -336,21 +338,10 @@ fn label_holds(label: Option<&str>, value: Option<&str>, hierarchy: Option<&Hier
         (Some(_), None, _) => false,
         (Some(label), Some(value), Some(Hierarchy::Levels(levels))) => levels.covers(label, value),
         (Some(label), Some(value), Some(Hierarchy::Mask(mask))) => mask.covers(label, value),
-        (Some(label), Some(value), _) => label == value || members(label).is_some_and(|set| set_holds(set, value)),
+        (Some(label), Some(value), _) => {
+            SetLabel::parse(label).members().is_none_or(|members| members.iter().any(|member| member == value))
+        }
     }
-}
-
-/// What stands inside `{a, b}`.
-pub(crate) fn members(label: &str) -> Option<&str> {
-    label.strip_prefix('{')?.strip_suffix('}')
-}
-
-/// Whether a value is among those of `a, b`. Values may hold commas themselves.
-fn set_holds(set: &str, value: &str) -> bool {
-    set.match_indices(value).any(|(at, _)| {
-        let (before, after) = (&set[..at], &set[at + value.len()..]);
-        (before.is_empty() || before.ends_with(", ")) && (after.is_empty() || after.starts_with(", "))
-    })
 }
 
 /// Where a key of a line lies: null first, what is no number last.
@@ -395,11 +386,9 @@ fn label_extent(label: &str, hierarchy: Option<&Hierarchy>) -> Option<(f64, f64)
             Some((places[0].min(places[1]), bytes_place(kept.as_bytes(), u8::MAX).max(places[1])))
         }
         _ => {
-            let whole = bytes_place(label.as_bytes(), 0);
-            let Some(set) = members(label) else { return Some((whole, whole)) };
-            let places = || set.split(", ").map(|value| bytes_place(value.as_bytes(), 0)).chain([whole]);
-            // A value with a comma begins where one of these does.
-            Some((places().fold(f64::INFINITY, f64::min), places().fold(f64::NEG_INFINITY, f64::max)))
+            let set = SetLabel::parse(label);
+            let places = || Some(set.members()?.iter().map(|value| bytes_place(value.as_bytes(), 0)));
+            Some((places()?.fold(f64::INFINITY, f64::min), places()?.fold(f64::NEG_INFINITY, f64::max)))
         }
     }
 }
@@ -550,7 +539,7 @@ mod tests {
         let town = quasi(DataType::Utf8, "");
         let found = covered(
             &town,
-            vec![Some("{a, b c, d}"), Some("b"), Some("*"), None, Some("{b, c, d}")],
+            vec![Some("{a, b c, d}"), Some("b"), Some("*"), None, Some("{b, \"c, d\"}"), Some("{b, c, d}")],
             values(&[Some("b c"), Some("b"), None, Some("c, d")]),
         );
         let expected = [
@@ -559,6 +548,7 @@ mod tests {
             [true; 4],
             [false, false, true, false],
             [false, true, false, true],
+            [false, true, false, false],
         ];
         assert_eq!(found, expected);
         let zip = quasi(DataType::Utf8, ", hierarchy = { mask = \"right\" }");

@@ -3,7 +3,10 @@
 
 pub(crate) mod box_tree;
 pub(crate) mod cover;
+pub(crate) mod digest;
 pub(crate) mod exact;
+pub(crate) mod read;
+pub(crate) mod tally;
 pub(crate) mod values;
 
 pub(crate) use box_tree::BoxTree;

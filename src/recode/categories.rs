@@ -8,7 +8,7 @@ use super::{Groups, TOP, labels};
 use crate::encode::{ColumnEncoder, Words, text};
 use crate::error::{Error, Result};
 use crate::faults::Fault;
-use crate::hierarchy::{LevelTree, Mask};
+use crate::hierarchy::{LevelTree, Mask, SetLabel};
 use crate::model::{Code, MAX_SET_VALUES, Shape};
 
 /// The closest common ancestor of every group.
@@ -32,7 +32,7 @@ pub(super) fn nodes(
     Ok((vec![labels(names.into_iter())], losses))
 }
 
-/// The set of values of every group: `{a, b}`, or the value itself when there is one only.
+/// The set of values of every group: `{a, b}`, or the value itself when there is one only (see [`SetLabel`]).
 pub(super) fn sets(
     coder: &ColumnEncoder,
     axis: usize,
@@ -45,14 +45,11 @@ pub(super) fn sets(
     };
     each_set(coder, axis, original, groups, |values, mixed| {
         if mixed || values.len() > MAX_SET_VALUES as usize {
-            return (TOP.to_owned(), 1.0);
+            return (SetLabel::Top.to_string(), 1.0);
         }
         let values = if Fault::ShortSet.is_planted() && values.len() > 1 { &values[1..] } else { values };
         let loss = if domain > 1.0 { ((values.len() - 1) as f64 / (domain - 1.0)).min(1.0) } else { 0.0 };
-        match values {
-            [single] => ((*single).to_owned(), loss),
-            _ => (format!("{{{}}}", values.join(", ")), loss),
-        }
+        (SetLabel::of_members(values.iter().copied()).to_string(), loss)
     })
 }
 

@@ -15,6 +15,7 @@ use crate::binding::published_fields;
 use crate::encode::{ColumnEncoder, positions, stored_digits};
 use crate::error::Result;
 use crate::faults::Fault;
+use crate::hierarchy::IntervalLabel;
 use crate::policy::Publish;
 
 /// What the values of a group span.
@@ -126,7 +127,7 @@ fn range_labels(spans: &[Span], lows: &ArrayRef, highs: &ArrayRef) -> Result<Arr
             Span::Anything => Some(TOP.to_owned()),
             Span::Range(..) => {
                 let (low, high) = (low.of(group)?, high.of(group)?);
-                Some(if low == high { low } else { format!("[{low}, {high}]") })
+                Some(IntervalLabel::closed(&low, &high).to_string())
             }
         });
     }

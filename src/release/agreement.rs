@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use datafusion::parquet::arrow::ARROW_SCHEMA_META_KEY;
 use serde_json::Value;
 
-use super::manifest::{ClassCounts, Manifest, OutputFile, round_figures};
 use crate::binding::{BoundPolicy, MEMBER_COLUMN};
 use crate::error::{Error, Result};
+use crate::ledger::manifest::{ClassCounts, Manifest, OutputFile, round_figures};
 use crate::measure::Classes;
 use crate::permutation::Slices;
 use crate::policy::{GROUP, QIT, Role, ST, SeriesMode};
-use crate::privacy::{Figures, Rules};
+use crate::privacy::{Figures, RuleRecord, Rules};
 use crate::survey;
 use crate::verify::{Finding, Footer, PromisedType};
 
@@ -86,8 +86,13 @@ pub(crate) fn check_coherence(manifest: &Manifest) -> Vec<Finding> {
     let people = verification.people.as_ref();
     let first_rule = verification.rules.first();
     ensure(
-        first_rule.is_some_and(|rule| *rule == k_rule(manifest.k, people.is_some())),
+        first_rule.is_some_and(|rule| rule.asks_same_as(&RuleRecord::group_size(manifest.k, people.is_some()))),
         "its k is not that of the rules which were checked",
+    );
+    // Format 1 did not say what is attained of a rule.
+    ensure(
+        manifest.format < 2 || verification.rules.iter().all(|rule| rule.attained == manifest.attained_of(rule)),
+        "what it says is attained of a rule is not what it says of classes, columns and scores",
     );
     ensure(
         rows_add_up(manifest) && manifest.dropped <= manifest.suppressed,
@@ -157,8 +162,10 @@ pub(crate) fn check_job(manifest: &Manifest, bound_policy: &BoundPolicy, slices:
     compare("form", manifest.form() == bound_policy.form());
     compare("list of class columns", manifest.class_columns == bound_policy.class_columns());
     compare("list of roles", manifest.roles == roles(bound_policy));
-    let rules = rule_names(bound_policy, &survey::rules(bound_policy, slices));
-    compare("list of rules", manifest.series.is_some() || manifest.verification.rules == rules);
+    let (rules, said) =
+        (rule_records(bound_policy, &survey::rules(bound_policy, slices)), &manifest.verification.rules);
+    let same = said.len() == rules.len() && said.iter().zip(&rules).all(|(said, rule)| said.asks_same_as(rule));
+    compare("list of rules", manifest.series.is_some() || same);
     let written = |name: &str, found| manifest.schema.get(name).is_some_and(|text| promised(text).is_met(found));
     let fields = bound_policy.output.fields();
     let schema =
@@ -206,15 +213,10 @@ fn is_near(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// How the manifest names k.
-fn k_rule(k: u32, people: bool) -> String {
-    format!("k = {k}{}", if people { " people" } else { "" })
-}
-
-/// How the manifest names the rules of a policy.
-pub(crate) fn rule_names(bound_policy: &BoundPolicy, rules: &Rules) -> Vec<String> {
-    let k = k_rule(bound_policy.policy.privacy.k, bound_policy.person.is_some());
-    [k].into_iter().chain(rules.others.iter().map(|rule| rule.name())).collect()
+/// The rules of a policy as the manifest records them.
+pub(crate) fn rule_records(bound_policy: &BoundPolicy, rules: &Rules) -> Vec<RuleRecord> {
+    let k = RuleRecord::group_size(bound_policy.policy.privacy.k, bound_policy.person.is_some());
+    [k].into_iter().chain(rules.others.iter().map(|rule| rule.record())).collect()
 }
 
 /// The role of every column of the source, as the manifest has it.

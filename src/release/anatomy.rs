@@ -10,10 +10,10 @@ use datafusion::functions_nested::expr_fn::array_repeat;
 use datafusion::logical_expr::{ident, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::manifest::OutputFile;
-use super::published::open;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
+use crate::ledger::manifest::OutputFile;
+use crate::ledger::published::open;
 use crate::policy::{COUNT, Form, QIT, ST};
 use crate::storage::Location;
 use crate::verify::{Finding, PlanExecutor, check_links, check_tables};

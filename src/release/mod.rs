@@ -10,36 +10,27 @@
 //!
 //! Every attempt writes into a folder of its own, so a crashed or a racing one never mixes its files into a release.
 //! Between staging and commit the files are read back and checked against the policy by a code path that shares
-//! nothing with the grouping; a release that fails the check is removed and never seen.
+//! nothing with the grouping; a release that fails the check is removed and never seen. [`crate::ledger`] holds the step that
+//! makes it visible, and what a sink remembers of its releases.
 
 mod agreement;
 mod anatomy;
-mod commit;
-#[cfg(feature = "delta")]
-mod delta;
 pub(crate) mod engine;
 mod feasibility;
-mod guard;
-mod lease;
-mod ledger;
-pub(crate) mod manifest;
 mod neighbours;
 mod phase;
-mod published;
 mod queries;
 pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod verify;
 
+pub use crate::ledger::{
+    CellRows, ClassCounts, Latest, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts,
+    SeriesRelease, Verification, collect_garbage, latest_run, releases, rollback,
+};
 pub use crate::verify::Finding;
-pub use commit::Latest;
 pub use engine::{Engine, Local, StoreLocation, Watch};
 pub use feasibility::Report;
-pub use ledger::{collect_garbage, latest_run, releases, rollback};
-pub use manifest::{
-    CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts, SeriesRelease,
-    Verification,
-};
 pub use neighbours::verify_series;
 pub(crate) use phase::known_rows;
 pub use phase::{PHASES, Phase, rows_read, spilled_bytes};

@@ -11,10 +11,11 @@ use datafusion::functions_nested::range::range;
 use datafusion::logical_expr::{Expr, ident, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::manifest::{Manifest, OutputFile};
-use super::{ledger, verify};
+use super::verify;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
+use crate::ledger;
+use crate::ledger::manifest::{Manifest, OutputFile};
 use crate::storage::Location;
 use crate::verify::{Finding, InProcess, broken_rules, class_sizes, small_classes};
 

@@ -27,7 +27,7 @@ use datafusion::prelude::DataFrame;
 use crate::binding::published_fields;
 use crate::encode::ColumnEncoder;
 use crate::error::{Error, Result};
-use crate::hierarchy::{Hierarchy, TOP};
+use crate::hierarchy::{Hierarchy, SetLabel, TOP};
 use crate::measure::workload::{self, Query, QueryError};
 use crate::model::Code;
 use crate::operator::AnonymizeParams;
@@ -213,7 +213,10 @@ fn covered(coder: &ColumnEncoder, columns: &[ArrayRef]) -> Result<Vec<Runs>> {
                     let words = list.words.iter().enumerate().filter(|(_, word)| mask.covers(label, word));
                     joined(words.map(|(code, _)| code as Code).collect())
                 }
-                (_, Some(list)) => joined(members(label).map(|member| list.code(member, None)).collect()),
+                (_, Some(list)) => match SetLabel::parse(label).members() {
+                    Some(members) => joined(members.iter().map(|member| list.code(member, None)).collect()),
+                    None => all.clone(),
+                },
                 (_, None) => all.clone(),
             })
         }
@@ -228,11 +231,6 @@ fn each(labels: &StringViewArray, missing: &Runs, read: impl Fn(&str) -> Runs) -
         false => known.entry(labels.value(row)).or_insert_with(|| read(labels.value(row))).clone(),
     };
     (0..labels.len()).map(&mut of).collect()
-}
-
-/// The members of `{a, b}`; any other label is a single value.
-fn members(label: &str) -> impl Iterator<Item = &str> {
-    label.strip_prefix('{').and_then(|label| label.strip_suffix('}')).unwrap_or(label).split(", ")
 }
 
 /// Codes as runs.
@@ -307,7 +305,5 @@ mod tests {
     fn codes_join_to_runs() {
         assert_eq!(joined(vec![4, 2, 3, 9, 2]), [(2, 4), (9, 9)]);
         assert_eq!(joined(Vec::new()), []);
-        assert_eq!(members("{a, b c}").collect::<Vec<_>>(), ["a", "b c"]);
-        assert_eq!(members("a").collect::<Vec<_>>(), ["a"]);
     }
 }

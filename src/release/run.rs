@@ -30,13 +30,13 @@ pub(crate) use revisit::find_release;
 use staged::Folder;
 pub use together::SeriesKnowledge;
 
-use super::commit::{self, Commit};
 use super::engine::{Engine, Local, StoreLocation};
-use super::manifest::Manifest;
 use super::phase::{Begun, Phase};
 use super::session::{SessionOptions, SpillFolder};
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
+use crate::ledger::manifest::Manifest;
+use crate::ledger::{self, Commit};
 use crate::operator::cell_rows;
 use crate::policy::{Job, Policy, check, check_layout};
 use crate::recode::replace_identifiers;
@@ -168,7 +168,7 @@ impl Run {
         self.uploads.settle().await;
         let staged = self.staged.lock().ok().and_then(|mut staged| staged.take());
         if let Some((sink, folder)) = staged {
-            commit::discard(&sink, &folder).await;
+            ledger::discard(&sink, &folder).await;
         }
     }
 

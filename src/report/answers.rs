@@ -4,7 +4,7 @@ use super::Report;
 use super::chart::{Charts, Curve};
 use super::text::{count, escape, share};
 use crate::explore::Trial;
-use crate::release::Scores;
+use crate::ledger::Scores;
 
 /// The error of COUNT queries, where the run has measured it.
 pub(super) fn queries(report: &Report, charts: &mut Charts) -> String {

@@ -15,9 +15,9 @@ use super::{ColumnReport, Variety};
 use crate::binding::{BoundPolicy, QuasiColumn, is_number, is_time, published_fields};
 use crate::encode::{positions, text};
 use crate::error::{Error, Result};
+use crate::ledger::Manifest;
 use crate::published::content;
 use crate::published::cover::{Bound, Published, Span};
-use crate::release::Manifest;
 
 /// Distinct values of a text column beyond which it has no histogram.
 const MAX_VALUES: usize = 50_000;

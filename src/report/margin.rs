@@ -1,73 +1,82 @@
 //! How near a release comes to each of its rules.
 
-use super::Report;
 use super::text::{count, number, optional};
-use crate::privacy::Figures;
+use super::{Report, Variety};
+use crate::ledger::Manifest;
+use crate::privacy::RuleRecord;
 
-/// How near the release comes to a rule: the parameter with which it would just hold, where the manifest tells.
-pub(super) fn margin(rule: &str, report: &Report) -> String {
-    let manifest = &report.manifest;
-    let scores = &manifest.scores;
-    if rule.starts_with("k = ") {
-        let people = manifest.verification.people.as_ref().map(|people| people.classes.smallest);
-        return match people {
-            Some(people) => format!("smallest class: {} people", count(people)),
-            None => format!("smallest class: {} rows", count(manifest.verification.classes.smallest)),
-        };
-    }
-    if rule.starts_with("max-loss") {
-        return format!("worst group loses {}", optional(scores.wgu));
-    }
-    if rule.starts_with("range-diversity") {
-        return format!("worst group discloses a range with {}", optional(scores.wgp));
-    }
-    let figures = manifest.verification.attained.iter().find_map(|(column, figures)| {
-        let (kind, rest) = rule.split_once(" of ")?;
-        let about = rest.strip_prefix(column.as_str())?;
-        (about.is_empty() || about.starts_with([',', ' '])).then(|| of(kind, figures))?
-    });
-    let varied = report.varieties.iter().find(|variety| rule.contains(&format!(" of {},", variety.column)));
-    match (figures, varied) {
-        (Some(margin), _) => margin,
-        (None, Some(variety)) if rule.starts_with("distinct l-diversity") => {
-            format!("fewest values in a class: {}", count(variety.fewest))
-        }
-        _ => "counted class by class".into(),
-    }
+/// How near the release comes to a rule: the parameter with which it would just hold, where that is known.
+pub(super) fn margin(rule: &RuleRecord, report: &Report) -> String {
+    describe_margin(rule, &report.manifest, &report.varieties)
 }
 
-/// The worst of a release by one kind of rule.
-fn of(kind: &str, figures: &Figures) -> Option<String> {
-    let up_to =
-        |name: &str, value: Option<f64>| value.map(|value| format!("{name} = {} in the worst class", number(value)));
-    match kind {
-        "distinct l-diversity" | "p-sensitive" => Some(format!("fewest values in a class: {}", count(figures.l))),
-        "entropy l-diversity" => up_to("l", Some(figures.entropy_l)),
-        "recursive l-diversity" => Some(format!("c = {} with l = {}", number(figures.c), figures.l)),
-        "alpha-k" => up_to("alpha", Some(figures.alpha)),
-        "hierarchical t-closeness" => up_to("t", figures.t_hierarchical),
-        "t-closeness" => up_to("t", figures.t),
-        "enhanced beta-likeness" => up_to("beta", figures.beta_enhanced),
-        "basic beta-likeness" => up_to("beta", figures.beta),
-        "delta-disclosure" => up_to("delta", figures.delta),
+fn describe_margin(rule: &RuleRecord, manifest: &Manifest, varieties: &[Variety]) -> String {
+    // Format 1 does not say what is attained; what follows from the rest of such a manifest is the same.
+    let attained = if rule.attained.is_empty() { manifest.attained_of(rule) } else { rule.attained.clone() };
+    let figure = |name: &str| attained.get(name).copied();
+    let worst = |name: &str| figure(name).map(|value| format!("{name} = {} in the worst class", number(value)));
+    let fewest = |fewest: f64| format!("fewest values in a class: {}", count(fewest as u64));
+    let told = match (rule.rule.as_str(), rule.kind.as_deref()) {
+        ("k", kind) => {
+            let (sizes, _) = manifest.verification.sizes();
+            Some(format!("smallest class: {} {}", count(sizes.smallest), kind.unwrap_or("rows")))
+        }
+        ("max-loss", _) => Some(format!("worst group loses {}", optional(figure("max-loss")))),
+        ("range-diversity", _) => Some(format!("worst group discloses a range with {}", optional(figure("p")))),
+        ("l-diversity", Some("distinct")) => figure("l").map(fewest).or_else(|| {
+            let variety = varieties.iter().find(|variety| rule.column.as_ref() == Some(&variety.column))?;
+            Some(fewest(variety.fewest as f64))
+        }),
+        ("l-diversity", Some("entropy")) => worst("l"),
+        ("l-diversity", Some("recursive")) => {
+            figure("c").zip(figure("l")).map(|(c, l)| format!("c = {} with l = {}", number(c), count(l as u64)))
+        }
+        ("p-sensitive", _) => figure("p").map(fewest),
+        ("alpha-k", _) => worst("alpha"),
+        ("t-closeness", _) => worst("t"),
+        ("beta-likeness", _) => worst("beta"),
+        ("delta-disclosure", _) => worst("delta"),
         _ => None,
-    }
+    };
+    told.unwrap_or_else(|| "counted class by class".into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::manifest::tests::small_manifest;
+    use crate::privacy::Figures;
 
     #[test]
     fn every_kind_of_rule_is_told_by_its_own_figure() {
+        let mut manifest = small_manifest(99, 99);
         let figures = Figures { l: 3, entropy_l: 2.5, c: 1.25, alpha: 0.4, t: Some(0.3), ..Figures::default() };
-        let told = |kind: &str| of(kind, &figures);
-        assert_eq!(told("distinct l-diversity").as_deref(), Some("fewest values in a class: 3"));
-        assert_eq!(told("entropy l-diversity").as_deref(), Some("l = 2.5 in the worst class"));
-        assert_eq!(told("recursive l-diversity").as_deref(), Some("c = 1.25 with l = 3"));
-        assert_eq!(told("alpha-k").as_deref(), Some("alpha = 0.4 in the worst class"));
-        assert_eq!(told("t-closeness").as_deref(), Some("t = 0.3 in the worst class"));
-        assert_eq!(told("hierarchical t-closeness"), None, "was not measured");
-        assert_eq!(told("guarding"), None);
+        manifest.verification.attained.insert("ill".into(), figures);
+        manifest.verification.classes.smallest = 1234;
+        let told = |sentence: &str| describe_margin(&RuleRecord::parse_sentence(sentence), &manifest, &[]);
+        assert_eq!(told("k = 5"), "smallest class: 1,234 rows");
+        assert_eq!(told("max-loss = 0.4"), "worst group loses none");
+        assert_eq!(told("distinct l-diversity of ill, l = 2"), "fewest values in a class: 3");
+        assert_eq!(told("p-sensitive of ill, p = 2"), "fewest values in a class: 3");
+        assert_eq!(told("entropy l-diversity of ill, l = 2"), "l = 2.5 in the worst class");
+        assert_eq!(told("recursive l-diversity of ill, c = 2, l = 2"), "c = 1.25 with l = 3");
+        assert_eq!(told("alpha-k of ill, alpha = 0.5"), "alpha = 0.4 in the worst class");
+        assert_eq!(told("t-closeness of ill, t = 0.5"), "t = 0.3 in the worst class");
+        assert_eq!(told("hierarchical t-closeness of ill, t = 0.5"), "counted class by class", "was not measured");
+        assert_eq!(told("guarding of ill, 2 nodes, p = 0.5"), "counted class by class");
+        assert_eq!(told("t-closeness of pay, t = 0.5"), "counted class by class", "another column");
+    }
+
+    /// The record says what is attained; nothing is read from a sentence or looked up elsewhere.
+    #[test]
+    fn what_a_record_says_is_attained_is_told() {
+        let manifest = small_manifest(99, 99);
+        let mut rule = RuleRecord::on_column("alpha-k", "a, b of c, alpha = 1").with_parameter("alpha", 0.5);
+        rule.attained.insert("alpha".into(), 0.25);
+        assert_eq!(describe_margin(&rule, &manifest, &[]), "alpha = 0.25 in the worst class");
+        let column = "pay".to_owned();
+        let variety = Variety { column, fewest: 4, fewest_size: 9, largest_share: 0.5, largest_size: 9 };
+        let distinct = RuleRecord::on_column("l-diversity", "pay").with_kind("distinct");
+        assert_eq!(describe_margin(&distinct, &manifest, &[variety]), "fewest values in a class: 4");
     }
 }

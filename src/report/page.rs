@@ -7,7 +7,7 @@ use super::population::population;
 use super::series::series;
 use super::text::{count, escape, number, optional, share};
 use super::{ColumnReport, Report};
-use crate::release::Manifest;
+use crate::ledger::Manifest;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -141,7 +141,7 @@ fn rules(report: &Report) -> String {
         let margin = margin(rule, report);
         rows += &format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"yes\">✓ held</td></tr>",
-            escape(rule),
+            escape(&rule.to_string()),
             escape(&margin)
         );
     }

@@ -2,7 +2,7 @@
 
 use super::text::{count, escape, share};
 use crate::attack::population::Uniques;
-use crate::release::Manifest;
+use crate::ledger::Manifest;
 
 /// What somebody can do who does not know that a person is in the data; nothing when the manifest does not tell.
 pub(super) fn population(manifest: &Manifest) -> String {

@@ -37,9 +37,9 @@ use serde::{Deserialize, Serialize};
 use super::key::{DIGEST_BYTES, LedgerKey, SUBJECT_BYTES};
 use crate::error::{Error, Result};
 use crate::policy::{Job, Series};
+use crate::published::read::{PublishedFile, PublishedFiles, checksum, open};
 use crate::storage::upload::Uploads;
 use crate::storage::{Location, Stores};
-use crate::verify::{PublishedFile, PublishedFiles, checksum, open};
 use crate::write::unique_name;
 
 /// Version of the format of the state.

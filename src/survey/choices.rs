@@ -26,7 +26,7 @@ pub(crate) fn rules(bound_policy: &BoundPolicy, slices: &Slices) -> Rules {
     for listed in bound_policy.rules(true) {
         let column = bound_policy.sensitive.iter().find(|column| column.name == listed.rule.column());
         let axes = column.map(|column| bound_policy.beside(column.index, slices)).unwrap_or_default();
-        let rule: Arc<dyn Rule> = Arc::new(OnColumn { title: listed.title, rule: listed.rule });
+        let rule: Arc<dyn Rule> = Arc::new(OnColumn { record: listed.record, rule: listed.rule });
         others.push(if axes.is_empty() { rule } else { Arc::new(Beside { rule, axes }) });
     }
     others.extend(presence(bound_policy).map(|rule| Arc::new(rule) as Arc<dyn Rule>));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::tally::ResourceUsage;
 use crate::error::{Error, Result, reason};
-use crate::release::Manifest;
+use crate::ledger::Manifest;
 
 /// How a run ended.
 pub(crate) struct Ended<'a> {

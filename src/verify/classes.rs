@@ -14,10 +14,10 @@ use futures::TryStreamExt;
 use super::fold::{Fold, FoldExec, states};
 use super::plans::{PlanExecutor, collect};
 use super::questions::{Counted, Questions};
-use super::tally::{Histogram, read_tally, tally};
 use crate::error::{Error, Result};
 use crate::measure::Classes;
 use crate::published::exact::{Floats, alike, key_name};
+use crate::published::tally::{Histogram, read_tally, tally};
 
 /// Sizes of the classes of equal values in some columns.
 pub(crate) async fn class_sizes(plans: &dyn PlanExecutor, rows: &DataFrame, columns: &[String]) -> Result<Classes> {

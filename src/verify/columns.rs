@@ -15,7 +15,7 @@ use datafusion::parquet::arrow::{
 use datafusion::parquet::file::metadata::KeyValue;
 
 use super::finding::Finding;
-use super::read::{PublishedFile, folders};
+use crate::published::read::{PublishedFile, folders};
 
 /// The type that a column shall have.
 #[derive(Debug, Clone)]

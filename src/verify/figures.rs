@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::rules::{distance, entropy, factor, gains, largest_share, range, ranked, variance};
-use super::tally::rows_of;
 use crate::privacy::t_closeness::Distance;
 use crate::privacy::{Figures, within};
+use crate::published::tally::rows_of;
 use crate::published::values::{Shape, Values};
 
 /// The weakest class by every rule.

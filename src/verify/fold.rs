@@ -18,11 +18,11 @@ use futures::{TryStreamExt, stream};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::digest::add_to_digest;
 use super::questions::Questions;
 use crate::error::{Error, Result};
 use crate::measure::people::Digest;
 use crate::plan::{unary_plan, unary_properties};
+use crate::published::digest::add_to_digest;
 
 /// What is made of the rows of a partition.
 #[derive(Debug, Clone)]

@@ -32,9 +32,9 @@ use super::judge::ends_of;
 use super::plans::{PlanExecutor, collect, count_rows};
 use crate::binding::{BoundPolicy, QuasiColumn, published_fields};
 use crate::error::{Error, Result};
-use crate::hierarchy::{Hierarchy, TOP};
+use crate::hierarchy::{Hierarchy, SetLabel, TOP};
 use crate::policy::{Form, Publish};
-use crate::published::cover::{Published, Span, members};
+use crate::published::cover::{Published, Span};
 use crate::published::exact::{Keys, is_wide, wide_digits};
 use crate::published::values::Unit;
 
@@ -150,7 +150,7 @@ impl Domain {
                 }
                 (_, Some(_)) => 0.0,
                 (label, None) => {
-                    let listed = members(label).map_or(1, |set| set.split(", ").count());
+                    let listed = SetLabel::parse(label).members().map_or(1, <[_]>::len);
                     let others = self.values.map_or(0.0, |values| values.saturating_sub(1) as f64);
                     Self::share(listed.saturating_sub(1) as f64, others)
                 }

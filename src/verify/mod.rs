@@ -19,7 +19,6 @@
 
 mod classes;
 mod columns;
-mod digest;
 mod figures;
 pub(crate) mod finding;
 mod fold;
@@ -33,14 +32,13 @@ mod people;
 mod permuted;
 mod plans;
 mod questions;
-mod read;
 mod replaced;
 mod rules;
 mod source;
-mod tally;
 #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only clusters send plans"))]
 mod wire;
 
+pub(crate) use crate::published::read::{Footer, PublishedFile, PublishedFiles, checksum, file_schemas, footers, open};
 pub(crate) use classes::class_sizes;
 pub(crate) use columns::{ColumnCheck, PromisedType, check_columns};
 pub use finding::Finding;
@@ -54,9 +52,6 @@ pub(crate) use people::verify_people;
 pub(crate) use permuted::check_permuted;
 pub use plans::Watch;
 pub(crate) use plans::{InProcess, PlanExecutor};
-#[cfg(feature = "delta")]
-pub(crate) use read::folders;
-pub(crate) use read::{Footer, PublishedFile, PublishedFiles, checksum, file_schemas, footers, open};
 pub(crate) use replaced::{check_dropped, check_replaced};
 pub(crate) use source::{compare, verify_against_source};
 #[cfg(feature = "cluster")]

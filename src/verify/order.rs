@@ -34,8 +34,8 @@ use object_store::ObjectMeta;
 use super::finding::Finding;
 use super::order_exec::{CLASS, DISORDERED, OrderExec, PART, order_schema};
 use super::plans::{PlanExecutor, collect_numbers};
-use super::read::{PublishedFiles, find, schemas};
 use crate::error::Result;
+use crate::published::read::{PublishedFiles, find, schemas};
 
 /// The files of every part by number; a part by folder and name.
 type Parts<'a> = BTreeMap<(&'a str, &'a str), BTreeMap<u64, ObjectMeta>>;
@@ -195,8 +195,8 @@ mod tests {
     use object_store::local::LocalFileSystem;
 
     use super::super::plans::InProcess;
-    use super::super::read::PublishedFile;
     use super::*;
+    use crate::published::read::PublishedFile;
 
     fn write(folder: &Path, name: &str, columns: Vec<(&str, ArrayRef)>) -> String {
         let path = folder.join(name);

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::Weakest;
 use super::rules::{Asked, asked};
-use super::tally::{Histogram, read_tally, rows_of};
 use crate::binding::{BoundPolicy, SensitiveColumn};
 use crate::error::{Error, Result};
 use crate::measure::Classes;
 use crate::published::exact::{Keys, Ranks};
+use crate::published::tally::{Histogram, read_tally, rows_of};
 use crate::published::values::{Table, Values};
 
 /// A sensitive column that is looked at.

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use super::tally::rows_of;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::policy::Diversity;
 use crate::privacy::beta_likeness::Likeness;
 use crate::privacy::t_closeness::Distance;
 use crate::privacy::{SensitiveRule, within};
+use crate::published::tally::rows_of;
 use crate::published::values::{Forest, Shape, Table, Values};
 
 /// A rule of the job as classes are asked it.

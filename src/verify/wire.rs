@@ -13,10 +13,10 @@ use super::fold::{Fold, FoldExec};
 use super::loss::{Domain, PUBLISHED_LOSS, PublishedLoss};
 use super::order_exec::OrderExec;
 use super::questions::{AskedOf, Questions, rank_digits};
-use super::tally::{TALLY, function as tally_function};
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::published::exact::{ALIKE, Alike, CONTENT, Content, EXACT_KEY, Floats, Key, Keys, Leaves, Ranks};
+use crate::published::tally::{TALLY, function as tally_function};
 
 /// A part of a plan as it is sent.
 #[derive(Debug)]

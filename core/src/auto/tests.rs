@@ -9,15 +9,15 @@ use super::grow::Grower;
 use super::space::{LaneShape, Ruler, Space};
 use super::*;
 use crate::model::{Axis, Code, NULL_ON_LINE, Sensitive, SensitiveShape, Shape, Tree};
-use crate::privacy::Rule;
+use crate::privacy::{Rule, RuleRecord};
 
 /// At least two different values of the sensitive column.
 #[derive(Debug)]
 struct Diverse;
 
 impl Rule for Diverse {
-    fn name(&self) -> String {
-        "diverse".into()
+    fn record(&self) -> RuleRecord {
+        RuleRecord::new("diverse")
     }
 
     fn holds(&self, group: &GroupView<'_>) -> bool {

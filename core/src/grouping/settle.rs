@@ -459,7 +459,7 @@ pub(crate) mod tests {
         let nodes = vec![["0", "low", "high", "4"][node].to_owned()];
         let setting = Setting { levels: Some(&levels), reserve: false };
         let rule = Guarding { column: "s".to_string(), nodes, p }.ready(&setting);
-        Arc::new(OnColumn { title: rule.describe(), rule })
+        Arc::new(OnColumn { record: rule.record(), rule })
     }
 
     pub(crate) fn policies() -> impl Strategy<Value = Rules> {

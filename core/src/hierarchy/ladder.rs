@@ -9,7 +9,7 @@
 use std::fmt;
 
 use super::buckets::{self, Domain};
-use super::{Decimal, HierarchyError};
+use super::{Decimal, HierarchyError, IntervalLabel};
 use crate::model::{Code, Tree};
 
 /// Nested intervals of numbers.
@@ -44,25 +44,26 @@ impl Bucket {
 
     /// Reads a label back.
     pub fn parse(label: &str) -> Option<Self> {
-        if let Some(upper) = label.strip_prefix("< ") {
-            return Some(Self { lower: f64::NEG_INFINITY, upper: upper.parse().ok()? });
-        }
-        if let Some(lower) = label.strip_prefix(">= ") {
-            return Some(Self { lower: lower.parse().ok()?, upper: f64::INFINITY });
-        }
-        let (lower, upper) = label.strip_prefix('[')?.strip_suffix(')')?.split_once(", ")?;
-        Some(Self { lower: lower.parse().ok()?, upper: upper.parse().ok()? })
+        let (lower, upper) = match IntervalLabel::parse(label) {
+            IntervalLabel::HalfOpen(lower, upper) => (lower.parse().ok()?, upper.parse().ok()?),
+            IntervalLabel::AtLeast(lower) => (lower.parse().ok()?, f64::INFINITY),
+            IntervalLabel::Below(upper) => (f64::NEG_INFINITY, upper.parse().ok()?),
+            _ => return None,
+        };
+        Some(Self { lower, upper })
     }
 }
 
 impl fmt::Display for Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (lower, upper) = (self.lower.to_string(), self.upper.to_string());
         match (self.lower.is_finite(), self.upper.is_finite()) {
-            (true, true) => write!(f, "[{}, {})", self.lower, self.upper),
-            (true, false) => write!(f, ">= {}", self.lower),
-            (false, true) => write!(f, "< {}", self.upper),
-            (false, false) => f.write_str(super::TOP),
+            (true, true) => IntervalLabel::HalfOpen(&lower, &upper),
+            (true, false) => IntervalLabel::AtLeast(&lower),
+            (false, true) => IntervalLabel::Below(&upper),
+            (false, false) => IntervalLabel::Top,
         }
+        .fmt(f)
     }
 }
 
@@ -181,12 +182,14 @@ impl Ladder {
             if !(holds(min) && holds(max)) {
                 continue;
             }
-            let label = match (lower, upper) {
-                (Some(lower), Some(upper)) => format!("[{lower}, {upper})"),
-                (Some(lower), None) => format!(">= {lower}"),
-                (None, Some(upper)) => format!("< {upper}"),
+            let text = |end: Option<Decimal>| end.map(|end| end.to_string());
+            let label = match (text(lower).as_deref(), text(upper).as_deref()) {
+                (Some(lower), Some(upper)) => IntervalLabel::HalfOpen(lower, upper),
+                (Some(lower), None) => IntervalLabel::AtLeast(lower),
+                (None, Some(upper)) => IntervalLabel::Below(upper),
                 (None, None) => return Ok(None),
-            };
+            }
+            .to_string();
             let lower = lower.map_or(f64::NEG_INFINITY, Decimal::to_f64);
             let upper = upper.map_or(f64::INFINITY, Decimal::to_f64);
             return Ok(Some((label, Bucket { lower, upper })));

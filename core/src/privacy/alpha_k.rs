@@ -8,7 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flaw, Histogram, SensitiveRule, Setting, within};
+use super::{Flaw, Histogram, RuleRecord, SensitiveRule, Setting, within};
 use crate::model::Sensitive;
 
 /// (alpha, k)-anonymity: no value of a sensitive column is common in any group.
@@ -33,8 +33,8 @@ impl SensitiveRule for AlphaK {
         &self.column
     }
 
-    fn describe(&self) -> String {
-        format!("alpha-k of {}, alpha = {}", self.column, self.alpha)
+    fn record(&self) -> RuleRecord {
+        RuleRecord::on_column("alpha-k", &self.column).with_parameter("alpha", self.alpha)
     }
 
     fn breach(&self) -> String {

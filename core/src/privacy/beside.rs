@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{GroupView, Rule};
+use super::{GroupView, Rule, RuleRecord};
 
 /// A rule for every part of a group with equal values on some axes.
 #[derive(Debug, Clone)]
@@ -19,8 +19,8 @@ pub struct Beside {
 }
 
 impl Rule for Beside {
-    fn name(&self) -> String {
-        self.rule.name()
+    fn record(&self) -> RuleRecord {
+        self.rule.record()
     }
 
     fn holds(&self, group: &GroupView<'_>) -> bool {

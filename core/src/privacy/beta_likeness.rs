@@ -11,7 +11,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flaw, Histogram, Needs, RESERVE, SensitiveRule, Setting, within};
+use super::{Flaw, Histogram, Needs, RESERVE, RuleRecord, SensitiveRule, Setting, within};
 use crate::hierarchy::LevelTree;
 use crate::model::{Sensitive, Shares};
 
@@ -54,12 +54,12 @@ impl SensitiveRule for BetaLikeness {
         &self.column
     }
 
-    fn describe(&self) -> String {
+    fn record(&self) -> RuleRecord {
         let kind = match self.kind {
             Likeness::Basic => "basic",
             Likeness::Enhanced => "enhanced",
         };
-        format!("{kind} beta-likeness of {}, beta = {}", self.column, self.beta)
+        RuleRecord::on_column("beta-likeness", &self.column).with_kind(kind).with_parameter("beta", self.beta)
     }
 
     fn breach(&self) -> String {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flaw, Histogram, Needs, RESERVE, SensitiveRule, Setting};
+use super::{Flaw, Histogram, Needs, RESERVE, RuleRecord, SensitiveRule, Setting};
 use crate::hierarchy::LevelTree;
 use crate::model::{Sensitive, Shares};
 
@@ -36,8 +36,8 @@ impl SensitiveRule for DeltaDisclosure {
         &self.column
     }
 
-    fn describe(&self) -> String {
-        format!("delta-disclosure of {}, delta = {}", self.column, self.delta)
+    fn record(&self) -> RuleRecord {
+        RuleRecord::on_column("delta-disclosure", &self.column).with_parameter("delta", self.delta)
     }
 
     fn breach(&self) -> String {

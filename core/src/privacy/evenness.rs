@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Histogram, SensitiveRule, Setting};
+use super::{Histogram, RuleRecord, SensitiveRule, Setting};
 use crate::model::Sensitive;
 
 /// Evenness: every group holds an even number of different values of a sensitive column.
@@ -21,8 +21,8 @@ impl SensitiveRule for Evenness {
         &self.column
     }
 
-    fn describe(&self) -> String {
-        format!("evenness of {}", self.column)
+    fn record(&self) -> RuleRecord {
+        RuleRecord::on_column("evenness", &self.column)
     }
 
     fn breach(&self) -> String {

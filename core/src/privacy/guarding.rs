@@ -11,7 +11,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flaw, Histogram, Needs, SensitiveRule, Setting, within};
+use super::{Flaw, Histogram, Needs, RuleRecord, SensitiveRule, Setting, within};
 use crate::hierarchy::LevelTree;
 use crate::model::Sensitive;
 
@@ -55,8 +55,8 @@ impl SensitiveRule for Guarded {
         &self.rule.column
     }
 
-    fn describe(&self) -> String {
-        self.rule.describe()
+    fn record(&self) -> RuleRecord {
+        self.rule.record()
     }
 
     fn breach(&self) -> String {
@@ -86,8 +86,9 @@ impl SensitiveRule for Guarding {
         &self.column
     }
 
-    fn describe(&self) -> String {
-        format!("guarding of {}, {} nodes, p = {}", self.column, self.nodes.len(), self.p)
+    fn record(&self) -> RuleRecord {
+        let record = RuleRecord::on_column("guarding", &self.column);
+        record.with_parameter("nodes", self.nodes.len() as f64).with_parameter("p", self.p)
     }
 
     fn breach(&self) -> String {

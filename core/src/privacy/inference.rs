@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{GroupView, Rule, Rules};
+use super::{GroupView, Rule, RuleRecord, Rules};
 use crate::attack::chase::BitSet;
 use crate::model::{Attribute, Dependency, Region, Table};
 
@@ -165,8 +165,8 @@ fn commonest(
 }
 
 impl Rule for HiddenFromReaders {
-    fn name(&self) -> String {
-        "inference".to_owned()
+    fn record(&self) -> RuleRecord {
+        RuleRecord::new("inference")
     }
 
     fn holds(&self, group: &GroupView<'_>) -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flaw, Histogram, Needs, SensitiveRule, Setting};
+use super::{Flaw, Histogram, Needs, RuleRecord, SensitiveRule, Setting};
 use crate::model::{Sensitive, SensitiveShape};
 
 /// (k, e)-anonymity: the numbers of every group are different and far apart.
@@ -43,8 +43,9 @@ impl SensitiveRule for KE {
         &self.column
     }
 
-    fn describe(&self) -> String {
-        format!("k-e of {}, k = {}, e = {}", self.column, self.k, self.e)
+    fn record(&self) -> RuleRecord {
+        let record = RuleRecord::on_column("k-e", &self.column);
+        record.with_parameter("k", f64::from(self.k)).with_parameter("e", self.e)
     }
 
     fn breach(&self) -> String {

@@ -1,7 +1,7 @@
 //! k-map, or weak k-anonymity: every published group covers enough people of a public table, whether they are in the
 //! private one or not (Sweeney; Atzori).
 
-use super::{GroupView, Rule};
+use super::{GroupView, Rule, RuleRecord};
 
 /// Fewest public rows in every group that is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,8 +11,8 @@ pub struct KMap {
 }
 
 impl Rule for KMap {
-    fn name(&self) -> String {
-        format!("{} people of the public table", self.people)
+    fn record(&self) -> RuleRecord {
+        RuleRecord::new("k-map").with_parameter("people", self.people as f64)
     }
 
     /// Without public rows nobody is there to be mistaken for.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{SensitiveRule, Setting};
+use super::{RuleRecord, SensitiveRule, Setting};
 use crate::faults::Fault;
 use crate::model::Sensitive;
 
@@ -96,11 +96,14 @@ impl SensitiveRule for LDiversity {
         &self.column
     }
 
-    fn describe(&self) -> String {
+    fn record(&self) -> RuleRecord {
+        let record = RuleRecord::on_column("l-diversity", &self.column);
         match self.kind {
-            Diversity::Distinct { l } => format!("distinct l-diversity of {}, l = {l}", self.column),
-            Diversity::Entropy { l } => format!("entropy l-diversity of {}, l = {l}", self.column),
-            Diversity::Recursive { c, l } => format!("recursive l-diversity of {}, c = {c}, l = {l}", self.column),
+            Diversity::Distinct { l } => record.with_kind("distinct").with_parameter("l", l as f64),
+            Diversity::Entropy { l } => record.with_kind("entropy").with_parameter("l", l),
+            Diversity::Recursive { c, l } => {
+                record.with_kind("recursive").with_parameter("c", c).with_parameter("l", l as f64)
+            }
         }
     }
 

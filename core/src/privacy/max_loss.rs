@@ -1,6 +1,6 @@
 //! The bound U: no group may lose more than this share of its information (Loukides, def. 5.2.2: WGU <= U).
 
-use super::{GroupView, Rule, within};
+use super::{GroupView, Rule, RuleRecord, within};
 use crate::faults::Fault;
 use crate::model::Axis;
 
@@ -24,8 +24,8 @@ impl MaxLoss {
 }
 
 impl Rule for MaxLoss {
-    fn name(&self) -> String {
-        format!("max-loss = {}", self.bound)
+    fn record(&self) -> RuleRecord {
+        RuleRecord::new("max-loss").with_parameter("max-loss", self.bound)
     }
 
     fn holds(&self, group: &GroupView<'_>) -> bool {

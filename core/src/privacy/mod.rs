@@ -23,6 +23,7 @@ pub mod max_loss;
 pub mod p_sensitive;
 pub mod presence;
 pub mod range_diversity;
+mod record;
 mod sensitive_rule;
 pub mod t_closeness;
 pub mod weak_diversity;
@@ -31,6 +32,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use figures::Figures;
+pub use record::RuleRecord;
 pub use sensitive_rule::{Flaw, Histogram, Needs, OnColumn, RESERVE, SensitiveRule, Setting};
 
 use crate::attack::Bounds;
@@ -109,7 +111,7 @@ pub fn commonest(histogram: Histogram<'_>) -> Option<u32> {
 /// A rule that every published group meets.
 pub trait Rule: fmt::Debug + Send + Sync {
     /// Name and parameters as they stand in the job file, for plans, errors and the manifest.
-    fn name(&self) -> String;
+    fn record(&self) -> RuleRecord;
 
     /// Whether the group meets the rule.
     fn holds(&self, group: &GroupView<'_>) -> bool;

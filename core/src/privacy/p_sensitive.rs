@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flaw, Histogram, SensitiveRule, Setting};
+use super::{Flaw, Histogram, RuleRecord, SensitiveRule, Setting};
 use crate::model::Sensitive;
 
 /// p-sensitive k-anonymity: every group holds at least p different values of a sensitive column.
@@ -25,8 +25,8 @@ impl SensitiveRule for PSensitive {
         &self.column
     }
 
-    fn describe(&self) -> String {
-        format!("p-sensitive of {}, p = {}", self.column, self.p)
+    fn record(&self) -> RuleRecord {
+        RuleRecord::on_column("p-sensitive", &self.column).with_parameter("p", f64::from(self.p))
     }
 
     fn breach(&self) -> String {

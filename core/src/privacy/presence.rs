@@ -6,7 +6,7 @@
 //! fails can be mended by growing. This is exact as long as no published value of another group covers the same people;
 //! [`apart`](crate::grouping::apart) sees to that.
 
-use super::{GroupView, Rule};
+use super::{GroupView, Rule, RuleRecord};
 use crate::attack::Bounds;
 
 /// Bounds the share of members in every group of public rows.
@@ -24,8 +24,9 @@ impl Presence {
 }
 
 impl Rule for Presence {
-    fn name(&self) -> String {
-        format!("presence between {} and {}", self.bounds.min().to_f64(), self.bounds.max().to_f64())
+    fn record(&self) -> RuleRecord {
+        let (min, max) = (self.bounds.min().to_f64(), self.bounds.max().to_f64());
+        RuleRecord::new("presence").with_parameter("min", min).with_parameter("max", max)
     }
 
     /// Without public rows to hide among, everybody published is known to be there.

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use super::{SensitiveRule, Setting, within};
+use super::{RuleRecord, SensitiveRule, Setting, within};
 use crate::model::Sensitive;
 
 /// Bounds the range diversity of every group on one sensitive column. Without ranges it bounds value disclosure.
@@ -38,8 +38,8 @@ impl SensitiveRule for RangeDiversity {
         &self.column
     }
 
-    fn describe(&self) -> String {
-        format!("range-diversity of {} = {}", self.column, self.bound)
+    fn record(&self) -> RuleRecord {
+        RuleRecord::on_column("range-diversity", &self.column).with_parameter("p", self.bound)
     }
 
     fn breach(&self) -> String {

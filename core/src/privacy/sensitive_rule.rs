@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{GroupView, Rule};
+use super::{GroupView, Rule, RuleRecord};
 use crate::hierarchy::LevelTree;
 use crate::model::Sensitive;
 
@@ -19,7 +19,7 @@ pub trait SensitiveRule: fmt::Debug + Send + Sync {
     fn column(&self) -> &str;
 
     /// Name and parameters as they stand in the job file, for plans, errors and the manifest.
-    fn describe(&self) -> String;
+    fn record(&self) -> RuleRecord;
 
     /// What classes that break the rule do; it goes on after "3 classes".
     fn breach(&self) -> String;
@@ -110,8 +110,8 @@ impl Flaw {
 }
 
 impl<R: SensitiveRule> Rule for R {
-    fn name(&self) -> String {
-        self.describe()
+    fn record(&self) -> RuleRecord {
+        SensitiveRule::record(self)
     }
 
     fn holds(&self, group: &GroupView<'_>) -> bool {
@@ -135,14 +135,14 @@ impl<R: SensitiveRule> Rule for R {
 #[derive(Debug, Clone)]
 pub struct OnColumn {
     /// Name and parameters as they stand in the job file.
-    pub title: String,
+    pub record: RuleRecord,
     /// The rule.
     pub rule: Arc<dyn SensitiveRule>,
 }
 
 impl Rule for OnColumn {
-    fn name(&self) -> String {
-        self.title.clone()
+    fn record(&self) -> RuleRecord {
+        self.record.clone()
     }
 
     fn holds(&self, group: &GroupView<'_>) -> bool {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flaw, Histogram, Needs, RESERVE, SensitiveRule, Setting, within};
+use super::{Flaw, Histogram, Needs, RESERVE, RuleRecord, SensitiveRule, Setting, within};
 use crate::faults::Fault;
 use crate::hierarchy::LevelTree;
 use crate::model::{Code, Sensitive, SensitiveShape, Shares, Tree};
@@ -143,14 +143,14 @@ impl SensitiveRule for TCloseness {
         &self.column
     }
 
-    fn describe(&self) -> String {
-        let distance = match self.distance {
-            None => "",
-            Some(Distance::Equal) => "equal ",
-            Some(Distance::Ordered) => "ordered ",
-            Some(Distance::Hierarchical) => "hierarchical ",
-        };
-        format!("{distance}t-closeness of {}, t = {}", self.column, self.t)
+    fn record(&self) -> RuleRecord {
+        let record = RuleRecord::on_column("t-closeness", &self.column).with_parameter("t", self.t);
+        match self.distance {
+            None => record,
+            Some(Distance::Equal) => record.with_kind("equal"),
+            Some(Distance::Ordered) => record.with_kind("ordered"),
+            Some(Distance::Hierarchical) => record.with_kind("hierarchical"),
+        }
     }
 
     fn breach(&self) -> String {

@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{GroupView, Rule};
+use super::{GroupView, Rule, RuleRecord};
 
 /// Weak l-diversity of a sensitive column: no value is published for more than one in l of the public people who fit a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,8 +28,9 @@ impl WeakDiversity {
 }
 
 impl Rule for WeakDiversity {
-    fn name(&self) -> String {
-        format!("weak l-diversity of {}, l = {}", self.column, self.l)
+    fn record(&self) -> RuleRecord {
+        let record = RuleRecord::on_column("l-diversity", &self.column);
+        record.with_kind("weak").with_parameter("l", f64::from(self.l))
     }
 
     /// Without public rows nobody is there to share a value with.

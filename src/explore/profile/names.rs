@@ -42,7 +42,7 @@ const FAMILIES: &[Family] = &[
     (
         Role::Sensitive,
         "health",
-        "diagnosis diagnoses disease illness disorder icd symptom symptoms bound_policy medication drug prescription \
+        "diagnosis diagnoses disease illness disorder icd symptom symptoms treatment medication drug prescription \
          procedure surgery hiv blood lab outcome disability genetic genotype smoker smoking alcohol pregnant therapy \
          cancer vaccine",
     ),

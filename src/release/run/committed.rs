@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::prepared::Work;
 use crate::error::Result;
-use crate::release::commit::Commit;
-use crate::release::guard;
-use crate::release::manifest::Manifest;
+use crate::ledger::Commit;
+use crate::ledger::guard;
+use crate::ledger::manifest::Manifest;
 use crate::release::phase::Phase;
 
 /// A run whose files were read back and keep every promise.

@@ -25,12 +25,12 @@ use super::{Outcome, Run};
 use crate::audit::histories::{Histories, check_histories};
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
+use crate::ledger::commit::{self, Commit};
+use crate::ledger::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
 use crate::measure::Groups;
 use crate::policy::{Policy, Series, SeriesMode};
-use crate::release::agreement::{REENACTABLE, check_coherence, check_files, roles, rule_names};
-use crate::release::commit::{self, Commit};
+use crate::release::agreement::{REENACTABLE, check_coherence, check_files, roles, rule_records};
 use crate::release::engine::Verifier;
-use crate::release::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
 use crate::release::phase::{Begun, Phase};
 use crate::release::verify;
 use crate::series::counts::{SeriesCounts, SeriesRelease};
@@ -455,7 +455,7 @@ impl Dawn<'_> {
             born: files.born,
             losses: files.losses,
         };
-        let manifest = self.manifest(listed, rows, series, &found)?;
+        let manifest = self.manifest(listed, rows, series, &found)?.released()?;
         let mut disagreements = check_coherence(&manifest);
         let footers = footers(&verify::published_files(&work.sink, &manifest.files)).await?;
         disagreements.extend(check_files(&manifest, &manifest.files, &footers));
@@ -550,7 +550,7 @@ impl Dawn<'_> {
             dependencies: Vec::new(),
             population: None,
             verification: Verification {
-                rules: rule_names(floor, &rules),
+                rules: rule_records(floor, &rules),
                 classes: (&found.classes).into(),
                 inference: None,
                 people: None,
@@ -571,7 +571,6 @@ impl Dawn<'_> {
         }
         (work.observer)(Phase::Commit, None, 0);
         run.stage(None);
-        let manifest = manifest.released()?;
         let (sink, state) = (&work.sink, &continued.state);
         match commit::put_manifest(sink, &manifest).await {
             Ok(None) => {}

@@ -13,6 +13,8 @@ use crate::audit::buckets::{self, Buckets, Shown};
 use crate::audit::{Attack, Membership, Risks, attack, inference, presence};
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
+use crate::ledger;
+use crate::ledger::manifest::{Manifest, OutputFile};
 use crate::measure::Classes;
 use crate::permutation::Slices;
 use crate::policy::{Form, Role};
@@ -20,8 +22,7 @@ use crate::privacy::Figures;
 use crate::release::agreement::{check_attained, check_job};
 use crate::release::anatomy::Tables;
 use crate::release::engine::Verifier;
-use crate::release::manifest::{Manifest, OutputFile};
-use crate::release::{commit, ledger, verify};
+use crate::release::verify;
 use crate::source::Source;
 use crate::storage::Location;
 use crate::verify::{
@@ -213,7 +214,7 @@ pub(crate) async fn find_release(sink: &Location, run: Option<&str>) -> Result<M
         },
     };
     let found = ledger::committed(sink, &run).await?;
-    found.ok_or_else(|| commit::no_such_run(sink, &run))
+    found.ok_or_else(|| ledger::no_such_run(sink, &run))
 }
 
 async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFile>> {

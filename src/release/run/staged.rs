@@ -9,11 +9,12 @@ use crate::audit::Inferred;
 use crate::audit::dependencies::DependencyScore;
 use crate::audit::inference::{self, Verdict};
 use crate::error::Result;
+use crate::ledger;
+use crate::ledger::lease::Lease;
 use crate::measure::Groups;
 use crate::operator::AnonymizeParams;
-use crate::release::lease::Lease;
 use crate::release::phase::Phase;
-use crate::release::{commit, verify};
+use crate::release::verify;
 use crate::storage::Location;
 use crate::write::{WrittenFile, unique_name};
 
@@ -56,7 +57,7 @@ impl Folder {
     pub(super) async fn discard(self) {
         let (sink, path) = (self.sink.clone(), self.path());
         self.lease.release().await;
-        commit::discard(&sink, &path).await;
+        ledger::discard(&sink, &path).await;
     }
 }
 
@@ -79,13 +80,13 @@ impl<'a> Surveyed<'a> {
             match inference::weigh(&written, &work.frame(&work.opened.rows), bound_policy).await? {
                 Verdict::Publish(inferred) => break (files, measures, inferred),
                 Verdict::Withhold(bound_policy) => {
-                    commit::delete_unreported(&work.sink, &path, &[]).await?;
+                    ledger::delete_unreported(&work.sink, &path, &[]).await?;
                     params = Arc::new(AnonymizeParams::new(Arc::new(*bound_policy), params.survey.clone())?);
                 }
             }
         };
         if run.engine.is_remote() {
-            commit::delete_unreported(&work.sink, &path, &files).await?;
+            ledger::delete_unreported(&work.sink, &path, &files).await?;
         }
         work.times.push(phase.done());
         Ok(Staged { work, params, held, folder, files, measures, inferred })

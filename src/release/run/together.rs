@@ -10,8 +10,9 @@ use crate::audit::SeriesAttack;
 use crate::audit::series::{self, Night};
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
+use crate::ledger;
 use crate::policy::Form;
-use crate::release::{ledger, verify};
+use crate::release::verify;
 use crate::source::Source;
 use crate::source::public::Public;
 

@@ -12,13 +12,13 @@ use crate::audit::judge::classification;
 use crate::audit::{PopulationRisk, dependencies, presence};
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
-use crate::operator::AnonymizeParams;
-use crate::release::agreement::{REENACTABLE, check_coherence, check_files, roles, rule_names};
-use crate::release::anatomy::Tables;
-use crate::release::engine::Verifier;
-use crate::release::manifest::{
+use crate::ledger::manifest::{
     CellRows, FORMAT, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification,
 };
+use crate::operator::AnonymizeParams;
+use crate::release::agreement::{REENACTABLE, check_coherence, check_files, roles, rule_records};
+use crate::release::anatomy::Tables;
+use crate::release::engine::Verifier;
 use crate::release::phase::Phase;
 use crate::release::queries;
 use crate::release::verify;
@@ -205,7 +205,7 @@ impl<'a> Staged<'a> {
             dependencies: Vec::new(),
             population: None,
             verification: Verification {
-                rules: rule_names(bound_policy, &params.rules),
+                rules: rule_records(bound_policy, &params.rules),
                 classes: classes.into(),
                 inference: None,
                 people: measures.people.as_ref().map(PeopleCounts::from),

@@ -17,31 +17,31 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, Expr, GroupsAccumulator, Signature, Volatility,
 };
 
-use crate::published::exact::KEY;
+use super::exact::KEY;
 
 /// How often each key of an expression occurs in a group.
-pub(super) fn tally(key: Expr) -> Expr {
+pub(crate) fn tally(key: Expr) -> Expr {
     function().call(vec![key])
 }
 
 /// The name of the aggregate function.
-pub(super) const TALLY: &str = "tally";
+pub(crate) const TALLY: &str = "tally";
 
 /// The aggregate function itself.
-pub(super) fn function() -> AggregateUDF {
+pub(crate) fn function() -> AggregateUDF {
     AggregateUDF::from(Tally { signature: Signature::exact(vec![KEY], Volatility::Immutable) })
 }
 
 /// How often each value of a sensitive column occurs in a class, ascending by key.
-pub(super) type Histogram = Vec<(i128, u64)>;
+pub(crate) type Histogram = Vec<(i128, u64)>;
 
 /// Rows of a histogram.
-pub(super) fn rows_of(histogram: &[(i128, u64)]) -> u64 {
+pub(crate) fn rows_of(histogram: &[(i128, u64)]) -> u64 {
     histogram.iter().map(|(_, rows)| rows).sum()
 }
 
 /// The tally of a row of the aggregate's output, ascending by key.
-pub(super) fn read_tally(column: &ArrayRef, row: usize, into: &mut Histogram) {
+pub(crate) fn read_tally(column: &ArrayRef, row: usize, into: &mut Histogram) {
     into.clear();
     let lists = column.as_list::<i32>();
     let (from, to) = (lists.value_offsets()[row] as usize, lists.value_offsets()[row + 1] as usize);

@@ -18,8 +18,8 @@ use serde_json::json;
 use super::commit::Commit;
 use super::guard::second_release;
 use super::manifest::Manifest;
-use super::verify::folders;
 use crate::error::{Error, Result};
+use crate::published::read::folders;
 use crate::source::delta::{contended, failed, log_store, open};
 use crate::storage::{Location, Partitions};
 

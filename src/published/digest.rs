@@ -20,7 +20,7 @@ const SEEDS: [u64; 2] = [0x7472_7565, 0x6661_6c73];
 const NULL: u64 = 0x6E75_6C6C_6E75_6C6C;
 
 /// Adds the classes of some rows.
-pub(super) fn add_to_digest(classes: &RecordBatch, digest: &mut Digest) -> DataFusionResult<()> {
+pub(crate) fn add_to_digest(classes: &RecordBatch, digest: &mut Digest) -> DataFusionResult<()> {
     let [a, b] = [SEEDS[0], SEEDS[1]].map(|seed| hashes(classes.columns(), classes.num_rows(), seed));
     a?.into_iter().zip(b?).for_each(|class| digest.add(class));
     Ok(())

@@ -4,7 +4,7 @@
 //! Each release may keep k and every rule; together they do not. A person who is one of ten in each of two releases may be
 //! the only one who fits both.
 
-use super::ledger::Ledger;
+use super::Ledger;
 use super::manifest::Manifest;
 use crate::error::{Error, Result};
 use crate::policy::Sink;

@@ -9,7 +9,7 @@ use crate::storage::{Location, StoreOptions, Stores, Timeout};
 
 /// Patience with object stores.
 #[derive(Debug, Args)]
-pub(super) struct StoreArguments {
+pub(crate) struct StoreArguments {
     /// How often a request to an object store is tried again; 10 when absent
     #[arg(long, env = "THRONG_STORE_RETRIES", value_name = "N", help_heading = "Object stores")]
     store_retries: Option<u32>,
@@ -36,14 +36,14 @@ impl StoreArguments {
     }
 
     /// Lays the flags over the options of a job.
-    pub(super) fn lay_over(&self, job: &mut Job) {
+    pub(crate) fn lay_over(&self, job: &mut Job) {
         let options = self.options();
         job.source.options = job.source.options.overridden_by(&options);
         job.sink.options = job.sink.options.overridden_by(&options);
     }
 
     /// Opens a sink that is named without a job.
-    pub(super) fn open(&self, sink: &std::path::Path) -> Result<Location> {
+    pub(crate) fn open(&self, sink: &std::path::Path) -> Result<Location> {
         Stores::default().open(std::path::Path::new("."), &sink.to_string_lossy(), &self.options())
     }
 }

@@ -46,7 +46,7 @@
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::audit::PopulationRisk;
@@ -56,12 +56,12 @@ use crate::error::{Error, Result};
 use crate::measure::workload::QueryError;
 use crate::measure::{Cells, Classes, Generalisation, Groups, Information, People, Protection, Workload, risk};
 use crate::policy::{Form, Role};
-use crate::privacy::Figures;
+use crate::privacy::{Figures, RuleRecord};
 pub use crate::series::counts::{SeriesCounts, SeriesRelease};
 pub use crate::source::InputTable;
 
-/// Version of the manifest's format.
-pub const FORMAT: u32 = 1;
+/// Version of the manifest's format. Format 1 named rules by sentences; since format 2 they are records.
+pub const FORMAT: u32 = 2;
 
 /// What a release is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -201,13 +201,68 @@ impl Manifest {
                 *dependency = DependencyScore { name: std::mem::take(&mut dependency.name), ..Default::default() };
             }
         }
-        round_figures(&self)
+        // What the policy asks for stays as it was written, and counts are not rounded.
+        let rules = std::mem::take(&mut self.verification.rules);
+        let mut released = round_figures(&self)?;
+        released.verification.rules = rules;
+        released.record_attained();
+        Ok(released)
+    }
+
+    /// Records of every rule what the rest of the manifest says is attained.
+    fn record_attained(&mut self) {
+        let mut rules = std::mem::take(&mut self.verification.rules);
+        rules.iter_mut().for_each(|rule| rule.attained = self.attained_of(rule));
+        self.verification.rules = rules;
+    }
+
+    /// The parameters with which a rule would just hold, as far as the manifest tells elsewhere.
+    pub(crate) fn attained_of(&self, rule: &RuleRecord) -> BTreeMap<String, f64> {
+        let figures = rule.column.as_ref().and_then(|column| self.verification.attained.get(column));
+        let of_column = |pick: fn(&Figures) -> Vec<(&'static str, Option<f64>)>| figures.map(pick).unwrap_or_default();
+        let attained = match (rule.rule.as_str(), rule.kind.as_deref()) {
+            ("k", _) => vec![("k", Some(self.verification.sizes().0.smallest as f64))],
+            ("max-loss", _) => vec![("max-loss", self.scores.wgu)],
+            ("range-diversity", _) => vec![("p", self.scores.wgp)],
+            ("l-diversity", Some("distinct")) => of_column(|figures| vec![("l", Some(figures.l as f64))]),
+            ("l-diversity", Some("entropy")) => of_column(|figures| vec![("l", Some(figures.entropy_l))]),
+            ("l-diversity", Some("recursive")) => {
+                of_column(|figures| vec![("c", Some(figures.c)), ("l", Some(figures.l as f64))])
+            }
+            ("p-sensitive", _) => of_column(|figures| vec![("p", Some(figures.l as f64))]),
+            ("alpha-k", _) => of_column(|figures| vec![("alpha", Some(figures.alpha))]),
+            ("t-closeness", Some("hierarchical")) => of_column(|figures| vec![("t", figures.t_hierarchical)]),
+            ("t-closeness", None) => of_column(|figures| vec![("t", figures.t)]),
+            ("beta-likeness", Some("enhanced")) => of_column(|figures| vec![("beta", figures.beta_enhanced)]),
+            ("beta-likeness", _) => of_column(|figures| vec![("beta", figures.beta)]),
+            ("delta-disclosure", _) => of_column(|figures| vec![("delta", figures.delta)]),
+            _ => Vec::new(),
+        };
+        let known = attained.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        known.filter(|(_, value)| value.is_finite()).collect()
     }
 
     /// How groups are published.
     pub fn form(&self) -> Form {
         self.form.unwrap_or(Form::Generalise)
     }
+}
+
+/// Reads rules as records, or as the sentences of format 1.
+fn read_rules<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<RuleRecord>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Record(RuleRecord),
+        Sentence(String),
+    }
+    let rules = Vec::<Written>::deserialize(from)?.into_iter();
+    Ok(rules
+        .map(|rule| match rule {
+            Written::Record(record) => record,
+            Written::Sentence(sentence) => RuleRecord::parse_sentence(&sentence),
+        })
+        .collect())
 }
 
 /// Significant digits of every figure that leaves: enough to compare releases by, too few to solve for a value.
@@ -367,8 +422,9 @@ impl From<QueryError> for QueryScores {
 /// What the verification counted in the written files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verification {
-    /// Rules that were checked and hold.
-    pub rules: Vec<String>,
+    /// Rules that were checked and hold, `k` the first of them, and what is attained of each.
+    #[serde(deserialize_with = "read_rules")]
+    pub rules: Vec<RuleRecord>,
     /// Published classes, counted in rows.
     pub classes: ClassCounts,
     /// The same to a reader who knows the dependencies of the policy, when it has any.
@@ -383,6 +439,11 @@ pub struct Verification {
 }
 
 impl Verification {
+    /// The rules by name and parameters.
+    pub fn rule_names(&self) -> Vec<String> {
+        self.rules.iter().map(ToString::to_string).collect()
+    }
+
     /// The sizes of the classes in what k counts, and what that is: people where the policy says whose rows are, else rows.
     pub fn sizes(&self) -> (&ClassCounts, &'static str) {
         self.people.as_ref().map_or((&self.classes, "rows"), |people| (&people.classes, "people"))
@@ -477,10 +538,11 @@ impl Scores {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn manifest(rows_read: u64, rows: u64) -> Manifest {
+    /// A manifest with so many rows and nothing else in particular, as format 1 had it.
+    pub(crate) fn small_manifest(rows_read: u64, rows: u64) -> Manifest {
         let manifest = serde_json::json!({
             "format": 1, "version": "0", "run": "r", "committed": "1", "policy": "p", "k": 2, "method": "toc", "input": [],
             "data": "d", "files": [], "schema": {}, "class_columns": [], "rows_read": rows_read, "rows": rows,
@@ -496,11 +558,11 @@ mod tests {
     /// Parameters and cells are found in a sample of all rows.
     #[test]
     fn what_follows_a_sample_of_the_source_is_left_out_with_its_rows() {
-        let whole = manifest(99, 99).released().unwrap();
+        let whole = small_manifest(99, 99).released().unwrap();
         assert_eq!((whole.tuned.len(), whole.cell_rows.map(|rows| rows.smallest)), (2, Some(30)));
-        let partial = manifest(99, 98).released().unwrap();
+        let partial = small_manifest(99, 98).released().unwrap();
         assert_eq!((partial.tuned.len(), partial.cell_rows), (0, None));
-        let mut hidden = manifest(99, 99);
+        let mut hidden = small_manifest(99, 99);
         hidden.public.push(InputTable { path: "public.parquet".into(), version: None });
         let hidden = hidden.released().unwrap();
         assert_eq!((hidden.tuned.len(), hidden.cell_rows), (0, None));

@@ -5,11 +5,12 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table};
 
 use crate::attack::population::Uniques;
-use crate::release::{Manifest, Phase};
-pub(super) use crate::report::count as number;
+use crate::ledger::Manifest;
+use crate::release::Phase;
+pub(crate) use crate::report::count as number;
 
 /// What was published, how good it is, and where it lies.
-pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -> String {
+pub(crate) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -> String {
     let scores = &manifest.scores;
     let classes = &manifest.verification.classes;
     let nulls = match manifest.dropped {
@@ -76,7 +77,7 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     }
     text += &earlier_releases(manifest);
     text += &series(manifest);
-    text += &format!("verified: {}\n", manifest.verification.rules.join(", "));
+    text += &format!("verified: {}\n", manifest.verification.rule_names().join(", "));
     text += &format!("release:  run {} in {}/{}\n", manifest.run, sink.trim_end_matches('/'), manifest.data);
     if !times.is_empty() {
         let laps: Vec<String> =
@@ -87,7 +88,7 @@ pub(super) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
 }
 
 /// Estimates of how many people of a population are unique.
-pub(super) fn estimates(people: u64, source: Option<&Uniques>, release: Option<&Uniques>) -> String {
+pub(crate) fn estimates(people: u64, source: Option<&Uniques>, release: Option<&Uniques>) -> String {
     let told: Vec<(&str, &Uniques)> = [("source as it is", source), ("release", release)]
         .into_iter()
         .filter_map(|(of, it)| Some((of, it?)))
@@ -216,8 +217,8 @@ fn class_sizes(manifest: &Manifest) -> Table {
     sizes
 }
 
-pub(super) fn table(header: &[&str]) -> Table {
-    let mut table = super::table::table(header);
+pub(crate) fn table(header: &[&str]) -> Table {
+    let mut table = super::table(header);
     if let Some(values) = table.column_mut(1) {
         values.set_cell_alignment(CellAlignment::Right);
     }

@@ -1,15 +1,30 @@
 //! What a sink remembers of its releases: manifests and a pointer beside the files, or the log of a Delta table. Commands
 //! look at the sink to know which.
+//!
+//! A release is committed by one atomic step (`commit`, or `delta` for a Delta table), once its [`Manifest`] says what it is.
+//! While a run is at work a `lease` keeps its files from the collection of garbage, and `guard` refuses a second release of
+//! the same people.
+
+pub(crate) mod commit;
+#[cfg(feature = "delta")]
+mod delta;
+pub(crate) mod guard;
+pub(crate) mod lease;
+pub(crate) mod manifest;
+pub(crate) mod published;
 
 use std::time::Duration;
 
 use futures::TryStreamExt;
 use object_store::ObjectStore;
 
-use super::commit::{self, Commit};
-#[cfg(feature = "delta")]
-use super::delta;
-use super::manifest::Manifest;
+pub use commit::Latest;
+pub(crate) use commit::{Commit, delete_unreported, discard, no_such_run};
+pub use manifest::{
+    CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts, SeriesRelease,
+    Verification,
+};
+
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::policy::Job;

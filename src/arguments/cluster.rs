@@ -1,0 +1,24 @@
+//! Where a command finds the cluster that does its work.
+
+use std::sync::Arc;
+
+use clap::Args;
+
+use crate::cluster::Cluster;
+use crate::release::Engine;
+
+/// Where the work is done.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArguments {
+    /// Have the work done by a cluster, by the address of its scheduler: df://host:port. This process then opens, merges
+    /// what executors have found, judges it and commits; --partitions is the number of tasks, 16 when absent
+    #[arg(long, env = "THRONG_CLUSTER", value_name = "ADDRESS")]
+    cluster: Option<Cluster>,
+}
+
+impl ClusterArguments {
+    /// The cluster, if one is named.
+    pub(crate) fn engine(&self) -> Option<Arc<dyn Engine>> {
+        self.cluster.clone().map(|cluster| Arc::new(cluster) as Arc<dyn Engine>)
+    }
+}
