@@ -7,6 +7,7 @@ mod passes;
 mod prepared;
 mod reckoning;
 mod revisit;
+mod shown;
 mod staged;
 mod together;
 mod verified;

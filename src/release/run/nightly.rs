@@ -15,11 +15,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::logical_expr::{Expr, ident};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::DataFrame;
 
 use super::prepared::Work;
+use super::shown::{open_files, shown};
 use super::staged::Folder;
 use super::{Outcome, Run};
 use crate::audit::histories::{Histories, check_histories};
@@ -34,7 +34,6 @@ use crate::release::engine::Verifier;
 use crate::release::phase::{Begun, Phase};
 use crate::release::verify;
 use crate::series::counts::{SeriesCounts, SeriesRelease};
-use crate::series::key::Purpose;
 use crate::series::night::{Night, Setting};
 use crate::series::retirement::{Leaving, OldFile};
 use crate::series::state::{Published, State, Stored, Version, ledger_schema};
@@ -210,63 +209,6 @@ impl Run {
             bound_policy: Arc::clone(bound_policy),
             memory_limit: self.options.session.memory_limit,
             cell_rows: self.cell_rows(bound_policy),
-        }
-    }
-}
-
-/// Files as rows in the session of a night.
-async fn open_files(night: &Night<'_>, sink: &Location, files: &[OutputFile]) -> Result<DataFrame> {
-    let output = &night.setting.bound_policy.output;
-    let rows = verify::open(night.scratch.context(), sink, files, Some(output)).await?;
-    night.as_published(rows)
-}
-
-/// What files show of every row: its cohort, its content, and the columns that rules guard.
-pub(super) async fn shown(
-    night: &Night<'_>,
-    sink: &Location,
-    files: &[OutputFile],
-    born: &BTreeMap<String, u64>,
-) -> Result<DataFrame> {
-    let bound_policy = &night.setting.bound_policy;
-    let guarded = bound_policy.sensitive.iter().filter(|column| bound_policy.policy.privacy.guards(&column.name));
-    let guarded: Vec<String> = guarded.map(|column| column.name.clone()).collect();
-    with_cohorts(night, sink, files, born, &guarded).await
-}
-
-/// Some columns of published rows, with the digests of their cohort and of their content.
-pub(super) async fn with_cohorts(
-    night: &Night<'_>,
-    sink: &Location,
-    files: &[OutputFile],
-    born: &BTreeMap<String, u64>,
-    names: &[String],
-) -> Result<DataFrame> {
-    let bound_policy = &night.setting.bound_policy;
-    let of = |rows: DataFrame, born: u64| -> Result<DataFrame> {
-        let mut columns = vec![
-            night.digest(Purpose::Cohort(born), &bound_policy.class_columns()).alias("__throng_cohort"),
-            night.digest(Purpose::Content, &night.content_columns()).alias("__throng_content"),
-        ];
-        columns.extend(names.iter().map(ident));
-        Ok(rows.select(columns)?)
-    };
-    let nights: BTreeSet<u64> = files.iter().filter_map(|file| born.get(&file.path)).copied().collect();
-    let mut all: Option<DataFrame> = None;
-    for night_of in nights {
-        let of_night: Vec<OutputFile> =
-            files.iter().filter(|file| born.get(&file.path) == Some(&night_of)).cloned().collect();
-        let rows = of(open_files(night, sink, &of_night).await?, night_of)?;
-        all = Some(match all {
-            None => rows,
-            Some(others) => others.union(rows)?,
-        });
-    }
-    match all {
-        Some(all) => Ok(all),
-        None => {
-            let nothing = RecordBatch::new_empty(Arc::clone(&bound_policy.output));
-            of(night.scratch.context().read_batch(nothing)?, 0)
         }
     }
 }

@@ -8,7 +8,8 @@ use datafusion::logical_expr::{Expr, ident};
 use datafusion::prelude::DataFrame;
 use serde::Serialize;
 
-use super::nightly::{Continued, shown, with_cohorts};
+use super::nightly::Continued;
+use super::shown::{shown, with_cohorts};
 use super::{Opened, Run};
 use crate::audit::histories::{Histories, check_histories};
 use crate::binding::BoundPolicy;
