@@ -99,12 +99,12 @@ pub(crate) async fn check_histories(
 
 /// Checks that histories say what has happened.
 async fn check_moves(context: &SessionContext) -> Result<Option<Finding>> {
-    let moves = "SELECT DISTINCT a.history AS next, b.history AS last, a.cohort AS place FROM audit_after a LEFT JOIN \
+    let moves = "SELECT DISTINCT a.history AS became, b.history AS was, a.cohort AS placed FROM audit_after a LEFT JOIN \
                  audit_before b ON a.subject = b.subject WHERE a.history IS NOT NULL";
     let all = number(context, &format!("SELECT COUNT(*) FROM ({moves})")).await?;
-    let by_name = number(context, &format!("SELECT COUNT(*) FROM (SELECT DISTINCT next FROM ({moves}))")).await?;
+    let by_name = number(context, &format!("SELECT COUNT(*) FROM (SELECT DISTINCT became FROM ({moves}))")).await?;
     let by_move =
-        number(context, &format!("SELECT COUNT(*) FROM (SELECT DISTINCT last, place FROM ({moves}))")).await?;
+        number(context, &format!("SELECT COUNT(*) FROM (SELECT DISTINCT was, placed FROM ({moves}))")).await?;
     let off = all.abs_diff(by_name) + all.abs_diff(by_move);
     Ok(Finding::some("series", off, |count| format!("{count} histories of the ledger do not say what has happened")))
 }
@@ -112,7 +112,7 @@ async fn check_moves(context: &SessionContext) -> Result<Option<Finding>> {
 /// Checks that the rows of every cohort are those that the ledger knows of.
 async fn check_rows(context: &SessionContext) -> Result<Option<Finding>> {
     let off = format!(
-        "SELECT SUM(ABS(off)) FROM (SELECT cohort, content, SUM(side) AS off FROM (\
+        "SELECT SUM(ABS(surplus)) FROM (SELECT cohort, content, SUM(side) AS surplus FROM (\
          SELECT cohort, content, 1 AS side FROM audit_after WHERE state IN {PUBLISHED} UNION ALL \
          SELECT \"__throng_cohort\" AS cohort, \"__throng_content\" AS content, -1 AS side FROM audit_shown_after) \
          GROUP BY cohort, content)"

@@ -38,10 +38,13 @@ pub struct Row {
 
 impl Row {
     /// The class that a reader sees it in.
-    pub fn class(&self) -> (u64, (i32, i32), &str) {
+    pub fn class(&self) -> Class<'_> {
         (self.born, self.age, &self.town)
     }
 }
+
+/// A class as a reader sees it: the release in which it was first published, and its quasi-identifiers.
+type Class<'a> = (u64, (i32, i32), &'a str);
 
 /// What the releases of the tests must meet.
 pub const K: usize = 3;
@@ -227,7 +230,7 @@ fn check_histories(shown: &[BTreeMap<i64, Row>]) {
     let mut everybody: Vec<i64> = shown.iter().flat_map(|rows| rows.keys().copied()).collect();
     everybody.sort_unstable();
     everybody.dedup();
-    let mut groups: BTreeMap<Vec<Option<(u64, (i32, i32), &str)>>, Vec<i64>> = BTreeMap::new();
+    let mut groups: BTreeMap<Vec<Option<Class<'_>>>, Vec<i64>> = BTreeMap::new();
     for id in everybody {
         groups.entry(shown.iter().map(|rows| rows.get(&id).map(Row::class)).collect()).or_default().push(id);
     }
