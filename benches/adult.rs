@@ -10,8 +10,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use support::timed;
-use throng::policy::Job;
-use throng::release::{Manifest, Outcome, Run, RunOptions};
+use throng::{Job, Manifest, Outcome, Run, RunOptions};
 
 /// Keys of the job file and their values.
 type Settings = &'static [(&'static str, &'static str)];
@@ -25,19 +24,19 @@ const ANY_RANGE: (&str, &str) = ("privacy.range-diversity", "{ column = \"salary
 
 /// Name, settings, and the GCP that the method must not exceed at k = 2, 5, 10, 25, 50, where one was set.
 const METHODS: [(&str, Settings, Option<[f64; 5]>); 19] = [
-    ("auto best", &[("method.effort", "best")], None),
-    ("auto thorough", &[("method.effort", "thorough")], Some([0.0145, 0.0410, 0.0655, 0.104, 0.141])),
-    ("auto balanced", &[("method.effort", "balanced")], Some([0.0151, 0.0435, 0.0724, 0.109, 0.142])),
-    ("auto fast", &[("method.effort", "fast")], None),
+    ("auto best", &[("method.auto.effort", "best")], None),
+    ("auto thorough", &[("method.auto.effort", "thorough")], Some([0.0145, 0.0410, 0.0655, 0.104, 0.141])),
+    ("auto balanced", &[("method.auto.effort", "balanced")], Some([0.0151, 0.0435, 0.0724, 0.109, 0.142])),
+    ("auto fast", &[("method.auto.effort", "fast")], None),
     ("k-members", &[("method.name", "k-members")], None),
     ("mondrian strict", &[("method.name", "mondrian")], None),
-    ("mondrian relaxed", &[("method.name", "mondrian"), ("method.variant", "relaxed")], None),
+    ("mondrian relaxed", &[("method.name", "mondrian"), ("method.mondrian.variant", "relaxed")], None),
     ("l-mondrian", &[("method.name", "l-mondrian")], None),
     ("top-down", &[("method.name", "top-down")], None),
     ("density", &[("method.name", "density")], None),
     ("density-cm", &[("method.name", "density-cm")], None),
     ("kl-redinfo", &[("method.name", "kl-redinfo")], None),
-    ("kl-redinfo near", &[("method.name", "kl-redinfo"), ("method.nearest", "true")], None),
+    ("kl-redinfo near", &[("method.name", "kl-redinfo"), ("method.kl-redinfo.nearest", "true")], None),
     ("g-anatomy", &[("method.name", "g-anatomy")], None),
     ("k-members-p", &[("method.name", "k-members-p")], None),
     ("k-assemble", &[("method.name", "k-assemble"), DEPENDENCY], None),

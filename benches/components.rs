@@ -4,56 +4,38 @@
 //! columns, splits with sorting the codes, recoding with taking the original columns in the same order. Each figure is
 //! the best of three.
 
-#![allow(
-    missing_docs,
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a bench"
-)]
+#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "a bench")]
 
 mod support;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch};
-use datafusion::arrow::compute::{concat_batches, take};
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use support::{census, timed};
-use throng::encode::row_hashes;
-use throng::operator::{Anonymize, AnonymizeExt, AnonymizeParams, register};
-use throng::policy::Policy;
-use throng::recode::{Groups, publish};
+use throng::internals::SecondPass;
+use throng::{Policy, register};
 use throng_core::auto::{Auto, Effort};
 use throng_core::grouping::split::{Gain, Split, Widest, subspaces};
 use throng_core::grouping::{Method, settle};
-use throng_core::model::{Code, Grouping, Table};
+use throng_core::model::{Grouping, Table};
 use throng_core::privacy::Rules;
 
 /// Rows of a subspace.
 const SUBSPACE: usize = 1000;
 
 fn main() {
-    throng::telemetry::allocator::set_up();
+    throng::internals::set_up();
     let rows = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let (params, batch) = runtime.block_on(open(rows));
-    let quasi: Vec<ArrayRef> =
-        params.coders.iter().map(|coder| Arc::clone(batch.column(coder.column().index))).collect();
-    println!("{rows} rows, {} quasi-identifiers, {} cells", quasi.len(), params.survey.tree.cells());
+    let pass = runtime.block_on(open(rows));
+    println!("{rows} rows, {} quasi-identifiers, {} cells", pass.quasi().len(), pass.cells());
     println!("{:<34} {:>10} {:>7}", "", "rows/us", "x");
 
-    let hashing = line("hash the quasi-identifiers", rows, None, || row_hashes(&quasi, batch.num_rows(), 1).unwrap());
-    line("encode them", rows, Some(hashing), || encode(&params, &quasi));
-    let table = encode(&params, &quasi);
-    line("assign cells", rows, Some(hashing), || {
-        let tree = &params.survey.tree;
-        (0..table.rows() as u32).map(|row| u64::from(tree.assign(table.row(row)))).sum::<u64>()
-    });
+    let hashing = line("hash the quasi-identifiers", rows, None, || pass.hash().unwrap());
+    line("encode them", rows, Some(hashing), || pass.encode().unwrap());
+    let table = pass.encode().unwrap();
+    line("assign cells", rows, Some(hashing), || pass.assign(&table));
 
     let sorting = line("sort the codes", rows, None, || {
         let mut order: Vec<u32> = (0..table.rows() as u32).collect();
@@ -67,15 +49,9 @@ fn main() {
     }
 
     let grouping = groups(&table);
-    let order: Vec<u32> = (0..table.rows() as u32).collect();
-    let groups = Groups::new(&table, &grouping, &order);
-    let taken = groups.rows();
-    let taking = line("take the quasi-identifiers", rows, None, || {
-        quasi.iter().map(|column| take(column, &taken, None).unwrap()).collect::<Vec<_>>()
-    });
-    line("recode them", rows, Some(taking), || {
-        let columns = params.coders.iter().zip(&quasi).enumerate();
-        columns.map(|(axis, (coder, column))| publish(coder, axis, column, &groups).unwrap()).collect::<Vec<_>>()
+    pass.take_and_recode(&table, &grouping, |taken, recoded| {
+        let taking = line("take the quasi-identifiers", rows, None, || taken().unwrap());
+        line("recode them", rows, Some(taking), || recoded().unwrap());
     });
 }
 
@@ -89,28 +65,13 @@ fn line<T>(name: &str, rows: u64, baseline: Option<Duration>, mut work: impl FnM
 }
 
 /// The census and what a run would decide before its second pass.
-async fn open(rows: u64) -> (Arc<AnonymizeParams>, RecordBatch) {
+async fn open(rows: u64) -> SecondPass {
     let data = census::data(rows);
     let context = SessionContext::new();
     register(&context).unwrap();
     let frame = context.read_parquet(data.to_string_lossy().into_owned(), ParquetReadOptions::default()).await.unwrap();
     let job = census::job(&data, Path::new("unused"), 10, &census::QUASI, "");
-    let policy = Policy::of(&job, Path::new(".")).unwrap();
-    let surveyed = frame.clone().anonymize_surveyed(&policy).await.unwrap();
-    let LogicalPlan::Extension(node) = surveyed.logical_plan() else { panic!("the node is on top") };
-    let node = node.node.as_any().downcast_ref::<Anonymize>().expect("an anonymising node");
-    let batches = frame.collect().await.unwrap();
-    let batch = concat_batches(&batches[0].schema(), &batches).unwrap();
-    (Arc::clone(node.params().expect("a surveyed node")), batch)
-}
-
-fn encode(params: &AnonymizeParams, quasi: &[ArrayRef]) -> Table {
-    let width = quasi.len();
-    let mut codes: Vec<Code> = vec![0; quasi[0].len() * width];
-    for (axis, (coder, array)) in params.coders.iter().zip(quasi).enumerate() {
-        coder.encode(array, |row, code| codes[row * width + axis] = code).unwrap();
-    }
-    Table::new(Arc::clone(&params.axes), codes)
+    SecondPass::open(frame, &Policy::of(&job, Path::new(".")).unwrap()).await.unwrap()
 }
 
 fn groups(table: &Table) -> Grouping {

@@ -15,13 +15,13 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use datafusion::prelude::ParquetReadOptions;
 use support::{census, peak_memory, timed};
-use throng::release::{RunOptions, SessionOptions};
+use throng::{RunOptions, SessionOptions};
 
 /// How often everything is measured.
 const ROUNDS: usize = 3;
 
 fn main() {
-    throng::telemetry::allocator::set_up();
+    throng::internals::set_up();
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let rows: u64 = arguments.first().map_or(1_000_000, |rows| rows.parse().expect("ROWS is a number"));
     let memory: ByteSize = arguments.get(1).map_or(ByteSize::gib(4), |size| size.parse().expect("MEMORY is a size"));
@@ -31,7 +31,7 @@ fn main() {
     }
     let folder = census::folder();
     let data = census::data(rows);
-    let session = SessionOptions { memory_limit: Some(memory.0 as usize), ..SessionOptions::default() };
+    let session = SessionOptions::default().with_memory_limit(memory.0 as usize);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
 
     println!(
@@ -94,10 +94,10 @@ async fn sorted_copy(session: &SessionOptions, data: &Path, copy: &Path) {
 
 async fn anonymise(session: &SessionOptions, data: &Path, sink: &Path, method: &str) -> Option<f64> {
     let method = match method {
-        "fast" | "balanced" | "thorough" | "best" => format!("method.effort = \"{method}\"\n"),
+        "fast" | "balanced" | "thorough" | "best" => format!("method.auto.effort = \"{method}\"\n"),
         name => format!("method.name = \"{name}\"\n"),
     };
-    let options = RunOptions { session: session.clone(), ..RunOptions::default() };
+    let options = RunOptions::default().with_session(session.clone());
     let (manifest, times) = census::run(options, data, sink, 10, &census::QUASI, &method).await;
     let laps: Vec<String> = times.iter().map(|(phase, time)| format!("{phase:?} {:.1}", time.as_secs_f64())).collect();
     println!("    {} cells; {}", manifest.cells, laps.join(", "));

@@ -14,16 +14,16 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use datafusion::prelude::ParquetReadOptions;
 use support::{census, peak_memory, timed};
-use throng::release::{Run, RunOptions, SessionOptions};
+use throng::{Run, RunOptions, SessionOptions};
 
 fn main() {
-    throng::telemetry::allocator::set_up();
+    throng::internals::set_up();
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let number = |at: usize, default: u64| arguments.get(at).map_or(default, |rows| rows.parse().expect("a number"));
     let (people, members) = (number(0, 1_000_000), number(1, 100_000));
     let memory: ByteSize = arguments.get(2).map_or(ByteSize::gib(2), |size| size.parse().expect("MEMORY is a size"));
-    let session = SessionOptions { memory_limit: Some(memory.0 as usize), ..SessionOptions::default() };
-    let options = || RunOptions { session: session.clone(), ..RunOptions::default() };
+    let session = SessionOptions::default().with_memory_limit(memory.0 as usize);
+    let options = || RunOptions::default().with_session(session.clone());
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let public = census::data(people);
     let source = runtime.block_on(part(&public, people, members));
@@ -61,9 +61,9 @@ fn main() {
 
     let job = census::job(&source, &mpalm, 10, &census::QUASI, &more);
     let attacker = Run::new(job, Path::new("."), options()).expect("a run");
-    let (found, cpu, wall) = timed(|| runtime.block_on(attacker.attack(None, None, None)).expect("an attack"));
+    let (found, cpu, wall) = timed(|| runtime.block_on(throng::internals::attack(&attacker)).expect("an attack"));
     line("attack on the release", (cpu, wall), yardstick, None);
-    println!("    {} rows in {} classes", found.rows, found.classes);
+    println!("    {} rows in {} classes", found.0, found.1);
     std::fs::remove_dir_all(&mpalm).ok();
 }
 

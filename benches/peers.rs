@@ -35,8 +35,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use support::{forget_peak, peak_memory, timed};
-use throng::policy::Job;
-use throng::release::{Manifest, Outcome, Run, RunOptions};
+use throng::{Job, Manifest, Outcome, Run, RunOptions};
 
 /// The quasi-identifiers of Adult; the first is a number.
 const QUASI: [&str; 8] =
@@ -64,7 +63,7 @@ const ON_SCALED: [(usize, &str, &str, &str, &str); 4] = [
 const EFFORTS: [&str; 4] = ["fast", "balanced", "thorough", "best"];
 
 fn main() {
-    throng::telemetry::allocator::set_up();
+    throng::internals::set_up();
     let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let sizes: Vec<usize> = arguments.map(|rows| rows.parse().expect("ROWS are numbers")).collect();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -87,7 +86,7 @@ fn main() {
             std::fs::remove_dir_all(&sink).ok();
             forget_peak();
             let (manifest, cpu, wall) =
-                timed(|| runtime.block_on(release(text, &pipelines, source, &sink, &[("method.effort", effort)])));
+                timed(|| runtime.block_on(release(text, &pipelines, source, &sink, &[("method.auto.effort", effort)])));
             let peak = peak_memory();
             let files: Vec<PathBuf> = manifest.files.iter().map(|file| sink.join(&file.path)).collect();
             let found = Losses::of(rows, &read(&files));
@@ -147,7 +146,7 @@ async fn release(text: &str, base: &Path, source: &Path, sink: &Path, settings: 
     let run = Run::new(job, base, RunOptions::default()).expect("a run");
     match run.execute(&|_, _, _| {}).await.expect("a release") {
         Outcome::Released(manifest, _) => *manifest,
-        Outcome::AlreadyDone(_) => panic!("the sink is new"),
+        _ => panic!("the sink is new"),
     }
 }
 

@@ -12,13 +12,11 @@ use std::process::Command;
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use support::timed;
-use throng::explore::profile::profile;
-use throng::release::SessionOptions;
-use throng::source::Source;
-use throng::storage::Stores;
+use throng::SessionOptions;
+use throng::internals::{profile, scan as source_scan};
 
 fn main() {
-    throng::telemetry::allocator::set_up();
+    throng::internals::set_up();
     let rows = std::env::args().skip(1).find(|argument| argument != "--bench").unwrap_or("1000000".into());
     let folder = std::env::temp_dir().join("throng-bench");
     let data = folder.join(format!("census-{rows}"));
@@ -30,8 +28,7 @@ fn main() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (context, _spill) = SessionOptions::default().open().unwrap();
-    let source = runtime.block_on(Source::at(&Stores::default(), &folder, data.to_str().unwrap())).unwrap();
-    let (input, _) = runtime.block_on(source.scan(&context)).unwrap();
+    let input = runtime.block_on(source_scan(&context, &folder, data.to_str().unwrap())).unwrap();
     let plain = SessionContext::new();
     // Every row of every partition, decoded and dropped.
     let scan = |context: &SessionContext| {
@@ -65,7 +62,7 @@ fn main() {
         println!(
             "{} rows: two scans {:.2} s (CPU {:.2}), profile {:.2} s (CPU {:.2}): {:.2} of the time, {:.2} of the CPU \
              (scans that share their work: {:.2}, {:.2})",
-            found.rows,
+            found,
             scan_wall.as_secs_f64(),
             scan_cpu.as_secs_f64(),
             wall.as_secs_f64(),

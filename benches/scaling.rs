@@ -14,8 +14,7 @@ use std::path::Path;
 use bytesize::ByteSize;
 use support::skew::{self, Skew};
 use support::{census, timed};
-use throng::policy::Job;
-use throng::release::{RunOptions, SessionOptions};
+use throng::{Job, RunOptions, SessionOptions};
 
 /// Skewed rows, by the name of their table.
 const SKEWED: [(&str, Skew); 4] =
@@ -35,7 +34,7 @@ struct Case {
 }
 
 fn main() {
-    throng::telemetry::allocator::set_up();
+    throng::internals::set_up();
     let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let mut rows: Vec<u64> = arguments.map(|rows| rows.parse().expect("ROWS are numbers")).collect();
     if rows.is_empty() {
@@ -63,14 +62,15 @@ fn table(what: &str, cases: &[(String, Case)]) {
         let sink = census::folder().join("sink-scaling");
         std::fs::remove_dir_all(&sink).ok();
         let job = job(case, &sink);
-        let options = RunOptions {
-            session: SessionOptions {
-                memory_limit: Some(ByteSize::gib(4).0 as usize),
-                partitions: case.partitions,
-                ..SessionOptions::default()
-            },
-            cell_rows: case.cells.map(|cells| case.rows.div_ceil(cells) as usize),
-            ..RunOptions::default()
+        let session = SessionOptions::default().with_memory_limit(ByteSize::gib(4).0 as usize);
+        let session = match case.partitions {
+            Some(partitions) => session.with_partitions(partitions),
+            None => session,
+        };
+        let options = RunOptions::default().with_session(session);
+        let options = match case.cells {
+            Some(cells) => options.with_cell_rows(case.rows.div_ceil(cells) as usize),
+            None => options,
         };
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let ((manifest, _), cpu, wall) = timed(|| runtime.block_on(census::release(job, options)));

@@ -254,7 +254,7 @@ def aslist(value):
 
 
 def airflow() -> None:
-    """Airflow imports the DAG, and the operator gives up where it should."""
+    """Airflow imports the DAG, and the operator fails for good where it should."""
     home = tempfile.TemporaryDirectory()
     os.environ |= {
         "AIRFLOW_HOME": home.name,
@@ -296,7 +296,7 @@ def airflow() -> None:
 
     for code in exit_codes():
         permanent = isinstance(ended(code), AirflowFailException)
-        expect(permanent == (code not in (75, 130)), f"airflow: exit code {code} is {'not ' * permanent}tried again")
+        expect(permanent == (code not in (75, 130)), f"airflow: exit code {code} is {'not ' * permanent}retried")
     home.cleanup()
 
 

@@ -8,8 +8,7 @@ use std::path::Path;
 
 use datafusion::error::Result;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use throng::operator::{AnonymizeExt, register};
-use throng::policy::{Column, Policy, Role};
+use throng::{AnonymizeExt, Column, Policy, Role, register};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
@@ -40,7 +39,7 @@ async fn main() -> Result<()> {
         .columns(["age", "region"], Column::quasi())
         .column("income", Column::sensitive())
         .build()
-        .map_err(throng::error::Error::into_datafusion)?;
+        .map_err(throng::Error::into_datafusion)?;
     let released = context.table("census").await?.anonymize(&policy)?;
     println!("{}", released.clone().explain(false, false)?.to_string().await?);
     released.limit(0, Some(5))?.show().await

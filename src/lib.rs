@@ -1,46 +1,24 @@
-//! Throng anonymises large tables: every row leaves in a throng of at least k.
+//! Throng anonymises large tables of people: every row leaves in a throng of at least k.
 //!
-//! It splits a dataset by medians into cells, groups the rows of every cell so that each group holds at least k of them
-//! (or k people, where a row is not a person) and meets its other privacy rules, generalises the quasi-identifiers of each
-//! group, and writes verified Parquet.
-//! It runs as a batch job around a DataFusion operator ([`release`], the `throng` command) or as that operator inside
-//! somebody else's plan ([`operator`]).
+//! It groups rows that are alike, generalises the columns that could point at a person (age, postcode, occupation) as far
+//! as the rules require and no further, and leaves the values worth studying unchanged. Tables may be larger than memory:
+//! the work is a DataFusion operator that sorts and spills, on all cores or on a cluster.
 //!
-//! The rooms; each uses those before it only:
+//! There are two ways to use it as a library:
 //!
-//! | module | what it does |
-//! |---|---|
-//! | [`error`] | failures by who can mend them, and problems of a policy |
-//! | [`secret`] | the key of a run, all randomness that comes from it, pseudonyms |
-//! | [`storage`] | object stores, locations, uploads, credentials |
-//! | [`policy`] | the job file: source, sink, columns, rules, method; [`policy::Policy`] is the part an embedder needs |
-//! | [`binding`] | a policy laid over the columns of a table |
-//! | [`source`] | what is read: Parquet, CSV, SQL, Delta, public tables |
-//! | [`encode`] | Arrow columns to codes |
-//! | [`survey`] | pass 1: domains, a sample, tuned parameters, the tree of cells |
-//! | [`recode`] | groups to published columns, identifiers to pseudonyms |
-//! | [`operator`] | the DataFusion node, its planner, DataFrame and SQL |
-//! | [`codec`] | plans as bytes, for other processes |
-//! | [`mod@write`] | published order, Parquet files |
-//! | [`published`] | published values, read back exactly |
-//! | [`verify`] | what was published, read back and judged by a way of its own |
-//! | [`audit`] | attacks on published files |
-//! | [`series`] | releases over time: the private ledger, cohorts that stay, come and leave |
-//! | [`release`] | a run from start to end: stage, verify, commit |
-//! | [`explore`] | what an unknown dataset looks like, a job for it, trials of settings |
-//! | [`report`] | a release as one page |
-//! | [`generate`] | a synthetic census |
+//! 1. **The operator** in a DataFusion session: [`AnonymizeExt::anonymize`] on a DataFrame, `anonymize(...)` in SQL, or an
+//!    [`AnonymizedTable`] in a catalog. What comes out are anonymised rows, inside a plan of your own.
+//! 2. **A whole [`Run`]** from a source to a sink: files on local disks or object stores that are written, read back,
+//!    verified by code that shares nothing with the grouping, and made visible in one atomic step.
 //!
-//! The mathematics, free of DataFusion, is in [`throng_core`].
-//!
-//! Guides, from the first job to the threat model, are in [`guide`].
+//! Both take a [`Policy`]: what each column is, what every published class must satisfy, and how rows are grouped. The
+//! `throng` command (feature `cli`) does the second from a job file, with attacks, reports and trials around it.
 //!
 //! # Example
 //!
 //! ```
 //! use datafusion::prelude::SessionContext;
-//! use throng::operator::{AnonymizeExt, register};
-//! use throng::policy::{Column, HierarchySpec, LDiversity, Policy};
+//! use throng::{AnonymizeExt, Column, HierarchySpec, LDiversity, Policy, register};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -59,6 +37,21 @@
 //! # }
 //! ```
 //!
+//! # What is where
+//!
+//! | | |
+//! |---|---|
+//! | [`Policy`], [`PolicyBuilder`], [`Column`], [`HierarchySpec`], [`MethodSpec`] | a policy from typed parts |
+//! | [`columns`], [`rules`] | what else can be said of columns and classes |
+//! | [`register`], [`AnonymizeExt`], [`AnonymizeSessionExt`], [`AnonymizedTable`] | the operator in a session |
+//! | [`planning`] | sessions that bring a planner of their own, plans that travel |
+//! | [`Job`], [`Run`], [`RunOptions`], [`Outcome`], [`Manifest`] | whole runs |
+//! | [`releases`] | what lies in a sink: listing, verifying, rolling back, and object stores of your own |
+//! | [`Error`], [`ErrorKind`] | failures by who can mend them |
+//! | [`guide`] | a page each about job files, hierarchies, rules, methods, operations, embedding, the threat model |
+//!
+//! The mathematics (methods, measures, rules, attacks), free of DataFusion, is the crate [`throng_core`].
+//!
 //! # Features
 //!
 //! | feature | adds |
@@ -69,42 +62,152 @@
 //! | `cluster` | Ballista: the same job on many machines |
 //! | `cli` | the `throng` command |
 //! | `otel` | OpenTelemetry export for the command |
+//!
+//! # Where next
+//!
+//! [`guide::embedding`] for programs, [`guide::first_job`] for the command, [`guide::choosing`] for k and the rules, and
+//! [`guide::threats`] before anything is published.
+
+#![warn(unreachable_pub)]
+#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports, reason = "the command line alone uses it"))]
 
 #[cfg(feature = "cli")]
 mod arguments;
-pub mod audit;
-pub mod binding;
+mod audit;
+mod binding;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cluster")]
-pub mod cluster;
-pub mod codec;
-pub mod encode;
-pub mod error;
-pub mod explore;
-pub mod generate;
-pub mod guide;
-pub mod ledger;
-pub mod operator;
-mod plan;
-pub mod policy;
-pub mod published;
-pub mod recode;
-pub mod release;
-pub mod report;
-pub mod secret;
-pub mod series;
-pub mod source;
-pub mod storage;
-pub mod survey;
+mod cluster;
+mod codec;
+mod encode;
+mod error;
 #[cfg(feature = "cli")]
-pub mod telemetry;
+mod explore;
+#[cfg(feature = "cli")]
+mod generate;
+pub mod guide;
+mod ledger;
+mod operator;
+mod plan;
+mod policy;
+mod published;
+mod recode;
+mod release;
+#[cfg(feature = "cli")]
+mod report;
+mod secret;
+mod series;
+mod source;
+mod storage;
+mod survey;
+#[cfg(feature = "cli")]
+mod telemetry;
 #[cfg(feature = "cli")]
 mod terminal;
-pub mod verify;
-pub mod write;
+mod verify;
+mod write;
 
-pub use error::{Error, ErrorKind, Result};
+#[cfg(feature = "cluster")]
+pub use cluster::Cluster;
+pub use error::{Error, ErrorKind, Problem, Result, Severity};
+pub use operator::{AnonymizeExt, AnonymizeSessionExt, AnonymizedTable, register, register_policy};
+pub use policy::{
+    Column, Form, HierarchySpec, Job, JobError, LDiversity, MethodOption, MethodSpec, Policy, PolicyBuilder, Role,
+    check,
+};
+pub use release::{Manifest, Outcome, Run, RunOptions, SessionOptions};
+pub use throng_core::auto::Effort;
+
+/// What can be said of a column beside its role.
+pub mod columns {
+    pub use crate::policy::{
+        CalendarUnit, Constant, Encoding, IdentifierAction, Nulls, Pseudonym, Publish, Side, SliceSpec, Unknown,
+    };
+    pub use throng_core::hierarchy::InlineTree;
+}
+
+/// What every published class must satisfy beside k, and what is measured of it.
+///
+/// ```
+/// use throng::rules::{Distance, TCloseness};
+/// use throng::{Column, LDiversity, Policy};
+///
+/// let closeness = TCloseness { column: "income".into(), t: 0.2, distance: Distance::Ordered };
+/// let policy = Policy::builder(10)
+///     .column("age", Column::quasi())
+///     .columns(["diagnosis", "income"], Column::sensitive())
+///     .rule(LDiversity::distinct("diagnosis", 3))
+///     .rule(closeness)
+///     .build()?;
+/// assert_eq!(policy.rules().len(), 2);
+/// # Ok::<(), throng::Error>(())
+/// ```
+pub mod rules {
+    pub use crate::policy::{
+        Dependency, Diversity, Inference, ListedRange, MeasureSpec, Presence, PrivacyRule, Queries, RangeDiversity,
+        RangeOf, Ranges, Values,
+    };
+    pub use throng_core::privacy::alpha_k::AlphaK;
+    pub use throng_core::privacy::beta_likeness::{BetaLikeness, Likeness};
+    pub use throng_core::privacy::delta_disclosure::DeltaDisclosure;
+    pub use throng_core::privacy::guarding::Guarding;
+    pub use throng_core::privacy::k_e::KE;
+    pub use throng_core::privacy::p_sensitive::PSensitive;
+    pub use throng_core::privacy::t_closeness::{Distance, TCloseness};
+}
+
+/// For programs that compose sessions by hand, or send plans to other processes.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use datafusion::execution::SessionStateBuilder;
+/// use datafusion::physical_planner::DefaultPhysicalPlanner;
+/// use throng::planning::{AnonymizePlanner, AnonymizeQueryPlanner};
+///
+/// // A host that owns its planner adds one more extension; others take the planner as a whole.
+/// let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(AnonymizePlanner)]);
+/// let state = SessionStateBuilder::new().with_default_features();
+/// let state = state.with_query_planner(Arc::new(AnonymizeQueryPlanner::wrapping(None))).build();
+/// # drop((planner, state));
+/// ```
+pub mod planning {
+    pub use crate::codec::AnonymizeCodec;
+    pub use crate::operator::{AnonymizePlanner, AnonymizeQueryPlanner, PolicyRegistry, policies};
+}
+
+/// What lies in a sink, and how it is reached.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use throng::releases::{Location, latest_run, releases};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), throng::Error> {
+/// # let folder = tempfile::tempdir()?;
+/// let sink = Location::open(folder.path(), "published")?;
+/// assert_eq!(releases(&sink).await?.len(), 0);
+/// assert_eq!(latest_run(&sink).await?, None);
+/// # Ok(())
+/// # }
+/// ```
+pub mod releases {
+    pub use crate::audit::PopulationRisk;
+    pub use crate::ledger::manifest::{DependencyScore, Inferred, InputTable};
+    pub use crate::release::{
+        CellRows, ClassCounts, Finding, Forgotten, Observer, OutputFile, PeopleCounts, Phase, QueryScores, ReleaseCheck,
+        Scores, SeriesCounts, SeriesRelease, SpillFolder, Verification, collect_garbage, latest_run, releases, rollback,
+        verify_release, verify_series,
+    };
+    pub use crate::policy::SeriesMode;
+    pub use crate::storage::{Location, StoreOptions, Stores, Timeout};
+}
+
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod internals;
 
 use throng_core::{
     attack, auto, bound, dependency, faults, grouping, hierarchy, measure, methods, model, permutation, privacy, simd,

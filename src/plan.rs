@@ -1,4 +1,4 @@
-//! What nodes with one input have in common, so that each says only what it does.
+//! Boilerplate shared by plan nodes with one input.
 //!
 //! DataFusion's trait cannot be implemented for all of them at once, so a macro writes the methods out.
 
@@ -9,7 +9,7 @@ use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
 
-/// The properties of a node that makes rows of its own of every partition of its input.
+/// The plan properties of a node that emits new rows for every partition of its input.
 pub(crate) fn unary_properties(
     input: &Arc<dyn ExecutionPlan>,
     schema: SchemaRef,

@@ -61,6 +61,7 @@ const ORDER: &[&str] = &[
     "arguments",
     "terminal",
     "cli",
+    "internals",
     "guide",
     "lib",
     "main",
@@ -413,4 +414,60 @@ fn uses_are_found_in_production_code_alone() {
     assert!(
         names("use std::fs::read;", "std::fs") && !names("use std::fsx;", "std::fs") && !names("asynchronous", "async")
     );
+}
+
+/// The most items that a program can name from outside: types, traits, functions, constants and modules.
+const MAX_PUBLIC_ITEMS: usize = 120;
+
+/// The names of the `pub` items of a file, and how many of its functions belong to a type.
+fn public_items(code: &str) -> (Vec<String>, usize) {
+    let (mut items, mut associated, mut depth) = (Vec::new(), 0, 0_usize);
+    for line in code.lines() {
+        let nested = depth > 0;
+        depth = (depth + line.matches('{').count()).saturating_sub(line.matches('}').count());
+        let Some(declared) = line.trim_start().strip_prefix("pub ") else { continue };
+        let words = declared.split_whitespace().skip_while(|word| ["async", "unsafe"].contains(word));
+        let words: Vec<&str> = words.collect();
+        match words.as_slice() {
+            ["const", "fn", ..] | ["fn", ..] if nested => associated += 1,
+            ["const", "fn", name, ..] => items.extend(word(name)),
+            ["struct" | "enum" | "trait" | "fn" | "const" | "static" | "type" | "mod" | "union", name, ..] => {
+                items.extend(word(name));
+            }
+            // What comes from the crate of the mathematics is named here alone.
+            ["use", path, ..] if path.starts_with("throng_core::") => {
+                let names = declared.rsplit("::").next().unwrap_or_default();
+                items.extend(names.split([',', '{', '}', ';', ' ']).filter(|name| !name.is_empty()).map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+    (items, associated)
+}
+
+/// The compiler refuses a `pub` that cannot be reached from the root of the crate (`unreachable_pub`), so every one that
+/// is written can be.
+#[test]
+fn the_front_door_is_narrow() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs");
+    assert!(fs::read_to_string(root).unwrap().contains("#![warn(unreachable_pub)]"));
+    let mut items = Vec::new();
+    let mut associated = 0;
+    for file in files_of("src") {
+        let (found, functions) = public_items(&file.code);
+        items.extend(found.into_iter().map(|item| format!("{}: {item}", file.path)));
+        associated += functions;
+    }
+    let listed = items.join("\n");
+    assert!(items.len() > 80, "the items are found: {listed}");
+    assert!(items.len() <= MAX_PUBLIC_ITEMS, "{} items and {associated} functions of types:\n{listed}", items.len());
+}
+
+#[test]
+fn public_items_are_told_from_those_inside() {
+    let code = "pub mod a;\npub(crate) struct B;\npub struct C {\n    pub d: u8,\n}\nimpl C {\n    pub fn e() {}\n}\n\
+                pub use throng_core::privacy::k::{F, G};\npub use crate::h::I;\npub async fn j() {}\npub const K: u8 = 1;\n";
+    let (items, associated) = public_items(code);
+    assert_eq!(items, ["a", "C", "F", "G", "j", "K"]);
+    assert_eq!(associated, 1);
 }

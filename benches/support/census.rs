@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use throng::policy::Job;
-use throng::release::{Manifest, Outcome, Phase, Run, RunOptions};
+use throng::releases::Phase;
+use throng::{Job, Manifest, Outcome, Run, RunOptions};
 
 /// The quasi-identifiers, and how each is written in a job.
 pub const QUASI: [&str; 8] = [
@@ -68,6 +68,6 @@ pub async fn release(job: Job, options: RunOptions) -> Released {
     let run = Run::new(job, Path::new("."), options).expect("a run");
     match run.execute(&|_, _, _| {}).await.expect("a release") {
         Outcome::Released(manifest, times) => (manifest, times),
-        Outcome::AlreadyDone(_) => panic!("the sink is new"),
+        _ => panic!("the sink is new"),
     }
 }

@@ -1,4 +1,4 @@
-//! Faults that the project's own tests plant, to see that verification catches them.
+//! Faults that the project's own tests plant to check that verification catches them.
 //!
 //! Every fault stands at one place in the code that makes a release, as a mistake might. The one that the environment
 //! variable `THRONG_TEST_FAULT` names is active in the whole process. Only builds with the feature `fault-injection` and
@@ -43,7 +43,7 @@ faults! {
     LeftOverGroup = "left-over-group",
     /// Encode: the domain of a column is that of an earlier table, four times as wide.
     StaleDomain = "stale-domain",
-    /// Encode: sensitive numbers that floating point cannot tell apart are one value.
+    /// Encode: sensitive numbers that floating point cannot distinguish are one value.
     SensitiveAsFloat = "sensitive-as-float",
     /// Encode: the hash of a row leaves out its last column.
     RowHashColumn = "row-hash-column",
@@ -107,7 +107,7 @@ faults! {
 pub const ENABLED: bool = cfg!(all(feature = "fault-injection", debug_assertions));
 
 impl Fault {
-    /// Whether this process was started with the fault.
+    /// Whether this process runs with the fault.
     #[inline]
     pub fn is_planted(self) -> bool {
         ENABLED && planted() == Some(self.name())

@@ -1,7 +1,7 @@
-//! The mathematics of Throng: everything that can be said of a table without reading a file.
+//! The algorithms of Throng: everything that needs codes but no files.
 //!
-//! A researcher can read these rooms beside the papers. They know nothing of DataFusion, Arrow, threads or files, and
-//! cannot: this crate does not depend on any of them. Each uses those before it only.
+//! A researcher can read these modules beside the papers. They know nothing of DataFusion, Arrow, threads or files, and
+//! cannot: this crate depends on none of them. Each module uses only those before it.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -9,16 +9,16 @@
 //! | [`hierarchy`] | how values generalise: trees, ladders, calendars, masks |
 //! | [`attack`] | what an adversary can conclude |
 //! | [`privacy`] | rules, behind one trait |
-//! | [`dependency`] | what columns tell of each other, and what is left of it |
+//! | [`dependency`] | what columns reveal about each other, and how much of it is preserved |
 //! | [`measure`] | information loss, protection, risk |
 //! | [`grouping`] | median splits, the trait of methods, enforcement of rules |
 //! | [`permutation`] | published forms that permute instead of generalising |
 //! | [`auto`] | the default method: covers by the cheapest boxes, growth, local search |
-//! | [`bound`] | how little any grouping can lose, proven |
+//! | [`bound`] | a proven lower bound on the loss of any grouping |
 //! | [`methods`] | the list of methods, and those of research works |
 //! | [`series`] | what releases over time may show together |
 //!
-//! The `throng` crate runs them on Parquet; its interface is the one that stays.
+//! The `throng` crate runs them on Parquet; only its API is stable.
 
 pub mod attack;
 pub mod auto;

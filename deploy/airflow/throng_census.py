@@ -1,7 +1,7 @@
 """One anonymised release of the census per day.
 
 The run id is the day of the data interval, so clearing a task and backfilling are safe: a day that has been released is
-not done again, and a day whose policy or input has changed since is refused (exit code 7) instead of overwritten.
+not repeated, and a day whose policy or input has changed since is rejected (exit code 7) instead of overwritten.
 """
 
 from __future__ import annotations

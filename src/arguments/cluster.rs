@@ -10,8 +10,8 @@ use crate::release::Engine;
 /// Where the work is done.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterArguments {
-    /// Have the work done by a cluster, by the address of its scheduler: df://host:port. This process then opens, merges
-    /// what executors have found, judges it and commits; --partitions is the number of tasks, 16 when absent
+    /// Run on a cluster, given the address of its scheduler: df://host:port. This process then opens the source, merges
+    /// the results of the executors, judges them and commits; --partitions is the number of tasks and defaults to 16
     #[arg(long, env = "THRONG_CLUSTER", value_name = "ADDRESS")]
     cluster: Option<Cluster>,
 }

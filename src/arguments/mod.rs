@@ -18,12 +18,12 @@ use crate::policy::Job;
 use crate::release::SessionOptions;
 use crate::storage::read_job_text;
 
-/// The job file and changes to it.
+/// The job file and its overrides.
 #[derive(Debug, Args)]
 pub(crate) struct JobArguments {
     /// The job file
     pub(crate) job: PathBuf,
-    /// Change a key of the job file, for example --set privacy.k=20
+    /// Override a key of the job file, for example --set privacy.k=20
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     pub(crate) settings: Vec<(String, String)>,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) struct JobArguments {
 }
 
 impl JobArguments {
-    /// The job, and the folder that its relative paths start at.
+    /// The job, and the folder to which its paths are relative.
     pub(crate) fn read(&self) -> Result<(Job, PathBuf)> {
         let settings: Vec<(&str, &str)> =
             self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
@@ -46,13 +46,13 @@ impl JobArguments {
     }
 }
 
-/// A job file with changes to it, and the folder that its relative paths start at.
+/// A job file with overrides, and the folder to which its paths are relative.
 pub(crate) fn read_job(path: &Path, settings: &[(&str, &str)]) -> Result<(Job, PathBuf)> {
     let text = read_job_text(path).map_err(|error| {
         let draft = format!("`throng profile {} --write job.toml` drafts a job for the data in it", path.display());
         Error::job(match error.kind() {
             io::ErrorKind::IsADirectory => format!("{} is a folder, not a job file; {draft}", path.display()),
-            io::ErrorKind::InvalidData => format!("{} is not text, so no job file; {draft}", path.display()),
+            io::ErrorKind::InvalidData => format!("{} is not text, so it is not a job file; {draft}", path.display()),
             _ => format!("{} cannot be read: {}", path.display(), reason(&error)),
         })
     })?;
@@ -73,7 +73,7 @@ pub(crate) fn blame(path: &Path, error: Error) -> Error {
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
+    let (key, value) = text.split_once('=').ok_or("must have the form KEY=VALUE")?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
@@ -84,19 +84,19 @@ pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
 /// Memory, spill and partitions.
 #[derive(Debug, Args)]
 pub(crate) struct Limits {
-    /// Most memory for the run, for example 4GB; it spills to disk beyond
+    /// Memory limit of the run, for example 4GB; beyond it, the run spills to disk
     #[arg(long, env = "THRONG_MEMORY_LIMIT", value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<ByteSize>,
-    /// Folder for spill files, which hold raw data; the system's temporary folder when absent
+    /// Folder for spill files, which hold raw data. Defaults to the system's temporary folder
     #[arg(long, env = "THRONG_SPILL_DIR", value_name = "FOLDER")]
     pub(crate) spill_dir: Option<PathBuf>,
-    /// Most disk space for spill files, for example 100GB
+    /// Limit of disk space for spill files, for example 100GB
     #[arg(long, env = "THRONG_SPILL_LIMIT", value_name = "SIZE", value_parser = size)]
     pub(crate) spill_limit: Option<ByteSize>,
-    /// Partitions that work at the same time; one per core when absent. The release does not depend on it
+    /// Number of concurrent partitions, which does not affect the release. Defaults to one per core
     #[arg(long, env = "THRONG_PARTITIONS", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub(crate) partitions: Option<u64>,
-    /// Rows per batch inside the engine. The release does not depend on it
+    /// Rows per batch inside the engine, which does not affect the release
     #[arg(long, env = "THRONG_BATCH_ROWS", value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch_rows: Option<u64>,
 }

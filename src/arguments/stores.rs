@@ -1,4 +1,4 @@
-//! Flags for object stores: how long to be patient with them. Addresses and credentials come from the variables of
+//! Flags for object stores: retries and timeouts. Addresses and credentials come from the variables of
 //! each cloud.
 
 use clap::Args;
@@ -7,19 +7,19 @@ use crate::error::Result;
 use crate::policy::Job;
 use crate::storage::{Location, StoreOptions, Stores, Timeout};
 
-/// Patience with object stores.
+/// Retries and timeouts of object stores.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArguments {
-    /// How often a request to an object store is tried again; 10 when absent
+    /// How often a failed request to an object store is retried. Defaults to 10
     #[arg(long, env = "THRONG_STORE_RETRIES", value_name = "N", help_heading = "Object stores")]
     store_retries: Option<u32>,
-    /// How long a request is tried again, for example 3m, which is the default
+    /// How long a failed request is retried, for example 5m. Defaults to 3m
     #[arg(long, env = "THRONG_STORE_RETRY_TIMEOUT", value_name = "TIME", help_heading = "Object stores")]
     store_retry_timeout: Option<Timeout>,
-    /// How long one request may take, for example 30s, which is the default
+    /// Timeout of a single request, for example 1m. Defaults to 30s
     #[arg(long, env = "THRONG_STORE_REQUEST_TIMEOUT", value_name = "TIME", help_heading = "Object stores")]
     store_request_timeout: Option<Timeout>,
-    /// How long a connection may take to come about, for example 5s, which is the default
+    /// Timeout of opening a connection, for example 10s. Defaults to 5s
     #[arg(long, env = "THRONG_STORE_CONNECT_TIMEOUT", value_name = "TIME", help_heading = "Object stores")]
     store_connect_timeout: Option<Timeout>,
 }
@@ -35,14 +35,14 @@ impl StoreArguments {
         }
     }
 
-    /// Lays the flags over the options of a job.
+    /// Applies the flags over the options of a job.
     pub(crate) fn lay_over(&self, job: &mut Job) {
         let options = self.options();
         job.source.options = job.source.options.overridden_by(&options);
         job.sink.options = job.sink.options.overridden_by(&options);
     }
 
-    /// Opens a sink that is named without a job.
+    /// Opens a sink that is given without a job.
     pub(crate) fn open(&self, sink: &std::path::Path) -> Result<Location> {
         Stores::default().open(std::path::Path::new("."), &sink.to_string_lossy(), &self.options())
     }

@@ -18,7 +18,7 @@ use crate::verify::{InProcess, class_sizes, fold_histograms};
 
 /// The figures of an attack.
 #[derive(Debug, Clone, Serialize)]
-pub struct Attack {
+pub(crate) struct Attack {
     /// The release.
     pub run: String,
     /// How its groups are published, when it is not by generalising.
@@ -45,7 +45,7 @@ pub struct Attack {
 
 /// Membership of public people.
 #[derive(Debug, Clone, Serialize)]
-pub struct Membership {
+pub(crate) struct Membership {
     /// People by confidence.
     #[serde(flatten)]
     pub tally: Tally,
@@ -57,7 +57,7 @@ pub struct Membership {
 
 /// Linkage risks.
 #[derive(Debug, Clone, Serialize)]
-pub struct Risks {
+pub(crate) struct Risks {
     /// The most exposed person's, from somebody who knows that they are in.
     pub prosecutor: f64,
     /// The mean of that.
@@ -65,7 +65,7 @@ pub struct Risks {
     /// The most exposed person's, from somebody who holds the public table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journalist: Option<f64>,
-    /// Share of right links that can be expected with the public table.
+    /// Expected share of correct links to the public table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marketer: Option<f64>,
     /// Fewest public people who fit a class.
@@ -75,7 +75,7 @@ pub struct Risks {
 
 /// Unique people of a population.
 #[derive(Debug, Clone, Serialize)]
-pub struct Population {
+pub(crate) struct Population {
     /// People.
     pub people: u64,
     /// Estimated uniques if the source were published as it is.

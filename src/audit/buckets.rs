@@ -1,4 +1,4 @@
-//! Releases whose values have changed places inside their group: who fits which bucket, told from the published files alone.
+//! Releases whose values have changed places inside their group: who fits which bucket, by the published files alone.
 //!
 //! 1. Of every slice (columns that stayed together) the combinations of values in every bucket are read, with their counts.
 //! 2. A person fits a bucket when each slice of it holds a combination that covers theirs. A tree of boxes finds the few
@@ -136,8 +136,26 @@ pub(crate) struct Fits {
     pub(crate) crowds: Vec<Crowd>,
     /// People who fit none.
     pub(crate) outside: u64,
-    /// Buckets in which some people fit more than one value of a column, so that counts tell nothing.
+    /// Buckets in which some people fit more than one value of a column, so that counts are inconclusive.
     muddled: HashSet<u32>,
+}
+
+/// Rows of every bucket, from entries that name their bucket and count their rows.
+fn bucket_sizes(numbers: &[u64], buckets: &[u64], counts: &[i64]) -> Vec<u64> {
+    let mut sizes = vec![0; numbers.len()];
+    for (number, count) in buckets.iter().zip(counts) {
+        sizes[numbers.partition_point(|known| known < number)] += *count as u64;
+    }
+    sizes
+}
+
+/// Sorts the keys of every bucket, and their counts with them. Buckets lie between two neighbours of `starts`.
+fn sort_in_buckets(keys: Vec<i128>, counts: &mut Vec<u64>, starts: &[usize]) -> Vec<i128> {
+    let mut sorted: Vec<(i128, u64)> = keys.into_iter().zip(counts.drain(..)).collect();
+    starts.windows(2).for_each(|ends| sorted[ends[0]..ends[1]].sort_unstable());
+    let (keys, sorted_counts): (Vec<i128>, Vec<u64>) = sorted.into_iter().unzip();
+    *counts = sorted_counts;
+    keys
 }
 
 impl Buckets {
@@ -167,11 +185,7 @@ impl Buckets {
             if numbers.is_empty() {
                 numbers = groups.values().to_vec();
                 numbers.dedup();
-                found.sizes = vec![0; numbers.len()];
-                (0..entries.num_rows()).for_each(|row| {
-                    let bucket = numbers.partition_point(|&number| number < groups.value(row));
-                    found.sizes[bucket] += sizes.value(row) as u64;
-                });
+                found.sizes = bucket_sizes(&numbers, groups.values(), sizes.values());
             }
             let starts: Vec<usize> = numbers
                 .iter()
@@ -201,11 +215,7 @@ impl Buckets {
                 Some(quasi) => Shows::Raised(Box::new(Column::read(quasi, values)?)),
                 None => {
                     let keys = content_keys(values, entries.num_rows())?;
-                    let mut sorted: Vec<(i128, u64)> = keys.into_iter().zip(counts).collect();
-                    starts.windows(2).for_each(|ends| sorted[ends[0]..ends[1]].sort_unstable());
-                    let keys: Vec<i128>;
-                    (keys, counts) = sorted.into_iter().unzip();
-                    Shows::Exact(keys)
+                    Shows::Exact(sort_in_buckets(keys, &mut counts, &starts))
                 }
             };
             let columns = (first..first + columns.len()).collect();
@@ -321,7 +331,7 @@ impl Buckets {
         self.slices.iter().map(of).collect()
     }
 
-    /// What a reader believes of everybody, and published rows that fit nobody.
+    /// What a reader believes about everybody, and published rows that fit nobody.
     pub(crate) fn beliefs(&self, fits: &Fits, effort: Budget) -> (Vec<Belief>, u64) {
         let clear = |crowd: &&Crowd| !fits.is_muddled(crowd);
         let crowds: Vec<Crowd> = fits.crowds.iter().filter(clear).cloned().collect();
@@ -361,7 +371,7 @@ impl Buckets {
         fitting
     }
 
-    /// What tells every bucket from the others: the key of its number.
+    /// The identity of every bucket: the key of its number.
     pub(crate) fn names(&self) -> Result<Vec<i128>> {
         let numbers: ArrayRef = Arc::new(UInt64Array::from(self.numbers.clone()));
         Ok(content_keys(&[numbers], self.numbers.len())?)
@@ -381,7 +391,7 @@ impl Buckets {
         let (_, strangers) = self.beliefs(fits, nothing);
         let mut findings = Vec::new();
         if strangers > 0 {
-            let message = format!("{strangers} published rows are not in the source as they stand");
+            let message = format!("{strangers} published rows do not occur in the source");
             findings.push(Finding::new("truthful", strangers, message));
         }
         // Rows that fit one bucket alone must be in it.
@@ -405,7 +415,7 @@ impl Fits {
         !self.muddled.is_empty() && crowd.fits.iter().any(|(bucket, _)| self.muddled.contains(&(*bucket as u32)))
     }
 
-    /// What hangs together with a bucket that counts tell nothing of is no clearer.
+    /// Buckets connected with an inconclusive one are inconclusive, too.
     fn spread_muddle(&mut self) {
         let mut known = usize::MAX;
         while !self.muddled.is_empty() && known != self.muddled.len() {

@@ -13,12 +13,12 @@ use crate::error::{Error, Result};
 use crate::policy::Dependency;
 use crate::published::content;
 
-/// How a functional dependency fares.
+/// How well a functional dependency holds and is preserved.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DependencyScore {
     /// `from -> to`.
     pub name: String,
-    /// Share of the source's rows that must go for it to hold; left out, like what follows, when rows were suppressed.
+    /// Share of the source's rows that violate it; omitted, like the fields below, if rows were suppressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub violations: Option<f64>,
     /// Distinct combinations of its values in the source.
@@ -33,7 +33,7 @@ pub struct DependencyScore {
     pub sampled: Option<u64>,
 }
 
-/// Looks at every dependency; stops when one is violated by more rows than it tolerates.
+/// Checks every dependency; fails if one is violated by more rows than it tolerates.
 pub(crate) async fn check(source: &DataFrame, bound_policy: &BoundPolicy) -> Result<Vec<DependencyScore>> {
     let mut scores = Vec::new();
     let mut broken = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) async fn check(source: &DataFrame, bound_policy: &BoundPolicy) -> Res
         let share = violating as f64 / rows.max(1) as f64;
         if share > dependency.tolerance {
             broken.push(format!(
-                "dependencies[{index}] `{}`: does not hold in {violating} of {rows} rows ({:.4} %); mend the source, \
+                "dependencies[{index}] `{}`: does not hold in {violating} of {rows} rows ({:.4} %); fix the source, \
                  remove the dependency, or set its tolerance to {share:.6} or more",
                 dependency.name(),
                 share * 100.0
@@ -58,7 +58,7 @@ pub(crate) async fn check(source: &DataFrame, bound_policy: &BoundPolicy) -> Res
     if broken.is_empty() { Ok(scores) } else { Err(Error::input(broken.join("\n"))) }
 }
 
-/// Rows, rows that must go for the dependency to hold (g3), and instances.
+/// Rows, rows to remove for the dependency to hold (g3), and instances.
 async fn look(source: &DataFrame, dependency: &Dependency) -> Result<(u64, u64, u64)> {
     let sides = vec![content(&dependency.from).alias("from"), content(&dependency.to).alias("to")];
     let size = ident("size");

@@ -1,4 +1,4 @@
-//! What a reader who knows the dependencies makes of a release: the chase over the published files, and what follows.
+//! What a reader who knows the dependencies infers from a release: the chase over the published files, and its results.
 //!
 //! The register that the reader is assumed to hold is the source itself: which combinations of quasi-identifiers occur.
 //! Everything is aggregated by DataFusion, which spills; in memory are the combinations that dependencies speak of, and a
@@ -35,11 +35,11 @@ use crate::verify::{Finding, InProcess, broken_rules};
 pub(crate) struct Chased {
     /// What the manifest says of it.
     pub found: Inferred,
-    /// Quasi-identifiers whose withholding leaves nothing to conclude, by their place in the bound policy.
+    /// Quasi-identifiers that must be withheld to prevent all conclusions, by their index in the bound policy.
     telling: Vec<usize>,
 }
 
-/// The dependencies that can tell rows of a class apart: those with quasi-identifiers and plain columns.
+/// The dependencies that can distinguish rows of a class: those with quasi-identifiers and plain columns.
 struct MixedDependencies {
     dependencies: Vec<(Dependency, f64)>,
     /// Their quasi-identifiers, by place in the bound policy.
@@ -159,10 +159,10 @@ fn key(batch: &RecordBatch, column: usize, row: usize) -> i128 {
 /// The place of a label by its key.
 fn place(places: &HashMap<i128, usize>, batch: &RecordBatch, column: usize, row: usize) -> Result<usize> {
     let found = places.get(&key(batch, column, row));
-    found.copied().ok_or_else(|| Error::retry("the published files have changed while they were read"))
+    found.copied().ok_or_else(|| Error::retry("the published files changed while they were read"))
 }
 
-/// Chases the published rows; none when no dependency can tell rows of a class apart.
+/// Chases the published rows; `None` if no dependency can distinguish rows of a class.
 pub(crate) async fn chase(
     published: &DataFrame,
     source: &DataFrame,
@@ -177,19 +177,7 @@ pub(crate) async fn chase(
     let (labels, label_places) = read_labels(published, &quasi, &register, &memory).await?;
     let label_columns = published_columns(&quasi);
 
-    let mut keys = vec![content(&label_columns).alias(LABEL)];
-    keys.extend(mixed.plain_keys());
-    let counted = published.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
-    let mut kinds = Vec::new();
-    let mut stream = counted.execute_stream().await?;
-    while let Some(batch) = stream.try_next().await? {
-        memory.try_grow(batch.num_rows() * size_of::<Kind>())?;
-        let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
-        for row in 0..batch.num_rows() {
-            let label = place(&label_places, &batch, 0, row)?;
-            kinds.push(Kind { label, plain: plains.read(&batch, 1, row), rows: sizes.value(row) as u64 });
-        }
-    }
+    let kinds = read_kinds(published, &label_columns, &mixed, &label_places, &mut plains, &memory).await?;
     memory.try_grow(plains.list.len() * register.profiles.len().div_ceil(8))?;
     let view = View {
         dependencies: mixed.dependencies.clone(),
@@ -198,34 +186,16 @@ pub(crate) async fn chase(
         labels,
         kinds,
     };
-    // Sums over rows and profiles take their time: other tasks go on meanwhile.
+    // Sums over rows and profiles take a while; do not block other tasks.
     let (view, knowledge) = tokio::task::spawn_blocking(move || {
         let knowledge = crate::attack::chase::chase(&view);
         (view, knowledge)
     })
     .await
     .map_err(|error| Error::internal(format!("the chase failed: {error}")))?;
-    let mut keys = vec![content(&bound_policy.class_columns()).alias(CLASS), content(&label_columns).alias(LABEL)];
-    keys.extend(mixed.plain_keys());
-    let classes = published
-        .clone()
-        .aggregate(keys, vec![count(lit(1)).alias("size")])?
-        .sort(vec![ident(CLASS).sort(true, true)])?;
-    let mut alike: Vec<Alike> = Vec::new();
-    let mut stream = classes.execute_stream().await?;
-    while let Some(batch) = stream.try_next().await? {
-        memory.try_grow(batch.num_rows() * (size_of::<Alike>() + size_of::<i128>() * batch.num_columns()))?;
-        let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
-        for row in 0..batch.num_rows() {
-            alike.push(Alike {
-                class: key(&batch, 0, row),
-                label: place(&label_places, &batch, 1, row)?,
-                plain: plains.read(&batch, 2, row),
-                rows: sizes.value(row) as u64,
-                plain_keys: (2..batch.num_columns() - 1).map(|column| key(&batch, column, row)).collect(),
-            });
-        }
-    }
+    let class_keys = vec![content(&bound_policy.class_columns()).alias(CLASS), content(&label_columns).alias(LABEL)];
+    let classes = count_kinds(published, class_keys, &mixed)?.sort(vec![ident(CLASS).sort(true, true)])?;
+    let alike = read_alike(classes, &label_places, &mut plains, &memory).await?;
     let seated = MemoryConsumer::new("Seating").register(context.memory_pool());
     let width = bound_policy.quasi.len();
     let told = |batch: &RecordBatch| -> Result<Vec<(usize, usize)>> {
@@ -234,7 +204,7 @@ pub(crate) async fn chase(
     };
     let fits = |one: &Alike, profile: usize| knowledge.fitting(&view.labels[one.label], one.plain).contains(profile);
     let seating =
-        Seating::read(published, source, bound_policy, mixed.plain_keys(), &alike, &seated, told, fits).await?;
+        Seating::read((published, bound_policy), source, mixed.plain_keys(), &alike, &seated, told, fits).await?;
     let (view, knowledge, seating, places) = tokio::task::spawn_blocking(move || {
         let places =
             seating.as_ref().map(|seating| seats::seats(&view, &seating.people, &seating.seats, seats::MAX_STEPS));
@@ -269,6 +239,60 @@ pub(crate) async fn chase(
         withheld: withheld.map(|quasi| quasi.name.clone()).collect(),
     };
     Ok(Some(Chased { found, telling: mixed.telling() }))
+}
+
+/// How many published rows have the same keys and plain columns.
+fn count_kinds(published: &DataFrame, mut keys: Vec<Expr>, mixed: &MixedDependencies) -> Result<DataFrame> {
+    keys.extend(mixed.plain_keys());
+    Ok(published.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?)
+}
+
+/// Reads how often each label is published with the same plain columns.
+async fn read_kinds(
+    published: &DataFrame,
+    label_columns: &[String],
+    mixed: &MixedDependencies,
+    label_places: &HashMap<i128, usize>,
+    plains: &mut Plains,
+    memory: &MemoryReservation,
+) -> Result<Vec<Kind>> {
+    let counted = count_kinds(published, vec![content(label_columns).alias(LABEL)], mixed)?;
+    let mut kinds = Vec::new();
+    let mut stream = counted.execute_stream().await?;
+    while let Some(batch) = stream.try_next().await? {
+        memory.try_grow(batch.num_rows() * size_of::<Kind>())?;
+        let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            let label = place(label_places, &batch, 0, row)?;
+            kinds.push(Kind { label, plain: plains.read(&batch, 1, row), rows: sizes.value(row) as u64 });
+        }
+    }
+    Ok(kinds)
+}
+
+/// Reads the rows of every class that look alike, class by class.
+async fn read_alike(
+    classes: DataFrame,
+    label_places: &HashMap<i128, usize>,
+    plains: &mut Plains,
+    memory: &MemoryReservation,
+) -> Result<Vec<Alike>> {
+    let mut alike: Vec<Alike> = Vec::new();
+    let mut stream = classes.execute_stream().await?;
+    while let Some(batch) = stream.try_next().await? {
+        memory.try_grow(batch.num_rows() * (size_of::<Alike>() + size_of::<i128>() * batch.num_columns()))?;
+        let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            alike.push(Alike {
+                class: key(&batch, 0, row),
+                label: place(label_places, &batch, 1, row)?,
+                plain: plains.read(&batch, 2, row),
+                rows: sizes.value(row) as u64,
+                plain_keys: (2..batch.num_columns() - 1).map(|column| key(&batch, column, row)).collect(),
+            });
+        }
+    }
+    Ok(alike)
 }
 
 /// Names of the published columns of some quasi-identifiers.
@@ -341,7 +365,7 @@ impl Register {
             let profile: Option<Vec<u32>> =
                 values.map(|(rows, values)| values.0.get(rows.row(row).as_ref()).map(|value| *value as u32)).collect();
             let found = profile.and_then(|profile| self.numbers.0.get(&profile).copied());
-            found.ok_or_else(|| Error::retry("the source has changed while it was read"))
+            found.ok_or_else(|| Error::retry("the source changed while it was read"))
         };
         (0..columns.first().map_or(0, |column| column.len())).map(profile).collect()
     }
@@ -411,7 +435,7 @@ struct CrowdCounts {
     smallest: u64,
     exposed: u64,
     undecided: u64,
-    /// Rows that are left of classes that fall apart, for rules to be asked of: class, plain columns, crowd. None when
+    /// Rows that are left of classes that fall apart, on which rules are checked: class, plain columns, crowd. `None` if
     /// there is no rule.
     parted: Option<Vec<Vec<i128>>>,
 }
@@ -477,19 +501,19 @@ impl CrowdCounts {
     }
 }
 
-/// What becomes of files that have been written.
+/// The verdict on written files.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// They may be published, as far as the dependencies are concerned.
+    /// They may be published as far as the dependencies are concerned.
     Publish(Option<Inferred>),
-    /// They may not; those that this bound policy makes instead are to be looked at.
+    /// They may not; rows under this bound policy are to be tried instead.
     Withhold(Box<BoundPolicy>),
 }
 
 /// Chases rows that are about to be published.
 ///
-/// Repair is first of all an affair of the grouping, which keeps enough people together who fit each other's rows. What
-/// it could not see (other cells know more of a left side) is mended here: the columns on the right of dependencies are
+/// Repair is mainly done by the grouping, which keeps enough people together who fit each other's rows. What
+/// it could not see (other cells know more of a left side) is repaired here: the columns on the right of dependencies are
 /// withheld, or those on the left where the right are published as they are. Nothing can be learnt of them then.
 pub(crate) async fn weigh(rows: &DataFrame, source: &DataFrame, bound_policy: &BoundPolicy) -> Result<Verdict> {
     let Some(Chased { found, telling }) = chase(rows, source, bound_policy).await? else {

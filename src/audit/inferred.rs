@@ -21,30 +21,30 @@ pub struct Inferred {
     pub small_classes: u64,
     /// Rows whose person may have to hide in one of them.
     pub exposed_rows: u64,
-    /// Rows of which it was not found out whether they are among those: counting who can be where took too long.
+    /// Rows for which this is undecided, because counting who can be where took too long.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub undecided_rows: u64,
     /// Rules that do not hold in some of the sets, and in how many.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub breaches: BTreeMap<String, u64>,
-    /// Quasi-identifiers that were withheld so that there are none.
+    /// Quasi-identifiers that were withheld to prevent this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withheld: Vec<String>,
 }
 
 impl Inferred {
-    /// Whether anybody is worse hidden than the policy asks for.
+    /// Whether anybody is hidden less well than the policy requires.
     pub fn is_exposed(&self) -> bool {
         self.exposed_rows > 0 || !self.breaches.is_empty()
     }
 
-    /// What was not examined; none when everything was.
+    /// What was not examined; `None` if everything was.
     pub fn undecided(&self) -> Option<String> {
         let rows = self.undecided_rows;
-        (rows > 0).then(|| format!("of {rows} rows it was not found out whether the dependencies expose them"))
+        (rows > 0).then(|| format!("it is undecided for {rows} rows whether the dependencies expose them"))
     }
 
-    /// What does not hold under a k; none when everything does.
+    /// What does not hold under a k; `None` if everything does.
     pub fn finding(&self, k: u32) -> Option<Finding> {
         let mut messages = Vec::new();
         if self.exposed_rows > 0 {

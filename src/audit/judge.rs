@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::measure::classification::Minority;
 use crate::published::content;
 
-/// How often each label occurs in each published class: the classification metric, with so many rows suppressed.
+/// How often each label occurs in each published class: the classification metric, given the number of suppressed rows.
 pub(crate) async fn classification(
     rows: &DataFrame,
     bound_policy: &BoundPolicy,

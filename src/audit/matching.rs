@@ -2,7 +2,7 @@
 //! values alone.
 //!
 //! 1. The distinct classes are read, and what each of them covers on every quasi-identifier becomes an interval.
-//! 2. A tree of boxes over the intervals finds the classes that cover a row; where an interval does not tell all, the
+//! 2. A tree of boxes over the intervals finds the classes that cover a row; where an interval is not exact, the
 //!    published values decide.
 //! 3. The partitions of the public table are matched side by side. Most people fit one class, and are counted there; those
 //!    who fit the same several classes are alike to the reader, and counted together.
@@ -29,8 +29,8 @@ use crate::published::{BoxTree, content_keys};
 
 /// People of a public table by the classes that they fit.
 #[derive(Debug, Default)]
-pub struct Matching {
-    /// What tells every class from the others: the key of its published values.
+pub(crate) struct Matching {
+    /// The identity of every class: the key of its published values.
     pub names: Vec<i128>,
     /// Published rows of every class.
     pub rows: Vec<u64>,
@@ -44,7 +44,7 @@ pub struct Matching {
 
 /// The classes of a release, and how to find those that cover a row.
 pub(crate) struct ClassIndex {
-    /// What tells every class from the others: the key of its published values.
+    /// The identity of every class: the key of its published values.
     pub(crate) names: Vec<i128>,
     /// Published rows of every class.
     pub(crate) rows: Vec<u64>,
@@ -54,7 +54,7 @@ pub(crate) struct ClassIndex {
 
 impl Matching {
     /// Matches a public table, given its quasi-identifiers as the source has them, with the classes of a release.
-    pub async fn new(
+    pub(crate) async fn new(
         published: &DataFrame,
         public: &DataFrame,
         quasi: &[Expr],
@@ -101,7 +101,7 @@ impl Matching {
     }
 
     /// People who fit each class, whatever else they fit.
-    pub fn people_of_class(&self) -> Vec<u64> {
+    pub(crate) fn people_of_class(&self) -> Vec<u64> {
         let mut fitting = self.alone.clone();
         for (classes, people) in &self.several {
             classes.iter().for_each(|&class| fitting[class as usize] += people);
@@ -112,7 +112,7 @@ impl Matching {
     /// What a reader believes of the people who fit the same classes: exact where these classes cover nobody else in
     /// common with others; bounds otherwise, from how often members must and can be among them. Those who fit none are
     /// left out.
-    pub fn beliefs(&self) -> Vec<(u64, Belief)> {
+    pub(crate) fn beliefs(&self) -> Vec<(u64, Belief)> {
         let fitting = self.people_of_class();
         let alone = self.alone.iter().enumerate().filter(|(_, people)| **people > 0);
         let alone = alone.map(|(class, &people)| match fitting[class] == people {
@@ -131,7 +131,7 @@ impl Matching {
     }
 
     /// People by how surely they are known to be in the source.
-    pub fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         let mut tally = Tally { released: self.rows.iter().sum(), buckets: self.rows.len() as u64, ..Tally::default() };
         tally.add_outside(self.outside);
         for (people, belief) in self.beliefs() {
@@ -144,7 +144,7 @@ impl Matching {
     }
 
     /// Risks of linking published rows with public people.
-    pub fn linkage(&self) -> Linkage {
+    pub(crate) fn linkage(&self) -> Linkage {
         let mut linkage = Linkage::default();
         self.rows.iter().zip(self.people_of_class()).for_each(|(&rows, people)| linkage.add(rows, people));
         linkage

@@ -1,5 +1,5 @@
-//! What an adversary makes of published files: the reasoning of [`crate::attack`], run over whole releases by
-//! DataFusion. [`crate::verify`] says whether a release keeps its rules; here is told what can be learned from it.
+//! What an adversary learns from published files: the reasoning of [`crate::attack`], run over whole releases by
+//! DataFusion. [`crate::verify`] checks whether a release keeps its rules; this measures what can be learned from it.
 
 pub(crate) mod attack;
 pub(crate) mod buckets;
@@ -15,9 +15,8 @@ pub(crate) mod presence;
 mod seating;
 pub(crate) mod series;
 
-pub use attack::{Attack, Membership, Population, Risks};
+pub(crate) use attack::{Attack, Membership, Population, Risks};
 pub use dependencies::DependencyScore;
 pub use inferred::Inferred;
-pub use matching::Matching;
 pub use population::PopulationRisk;
-pub use series::{ColumnExposure, ColumnRelease, ComparedRelease, SeriesAttack};
+pub(crate) use series::{ColumnExposure, ColumnRelease, SeriesAttack};

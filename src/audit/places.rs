@@ -13,7 +13,7 @@ pub(crate) struct Column {
     quasi: QuasiColumn,
     /// Where everything lies that a published value covers.
     pub(crate) extents: Vec<Extent>,
-    /// What is published; none when values are published as they were, and compared elsewhere.
+    /// What is published; `None` if values are published unchanged, and compared elsewhere.
     published: Option<Published>,
 }
 

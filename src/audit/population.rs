@@ -12,13 +12,13 @@ pub struct PopulationRisk {
     /// Chance to pick the right record of the most exposed person, found by the public table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journalist: Option<f64>,
-    /// Share of right links to the public table that can be expected.
+    /// Expected share of correct links to the public table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marketer: Option<f64>,
     /// Fewest public people who fit a class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k_map: Option<u64>,
-    /// People in the population, when the policy tells.
+    /// People in the population, if the policy says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub people: Option<u64>,
     /// Estimated unique people of it, were the source published as it is.
@@ -39,7 +39,7 @@ impl PopulationRisk {
         }
     }
 
-    /// Adds the estimates for a population of so many people.
+    /// Adds the estimates for a population of the given size.
     pub(crate) fn estimate(&mut self, people: u64, source: &Classes, release: &Classes) {
         let uniques = |classes: &Classes| SampleClasses::new(classes.histogram(), people).uniques();
         self.people = Some(people);

@@ -24,7 +24,7 @@ use crate::verify::Finding;
 /// How much work the proof of one release may be.
 const BUDGET_OF_ATTACK: Budget = Budget { bucket: 1 << 18, whole: usize::MAX, joint: 1 << 20 };
 
-/// Public people whose chance is outside the bounds, or cannot be told to be inside; and the risks of being linked.
+/// Public people whose chance is outside the bounds, or cannot be shown to be inside; and the risks of being linked.
 pub(crate) async fn verify(
     published: &DataFrame,
     public: &Public,
@@ -95,9 +95,9 @@ impl Tested {
             finding(self.high, format!("public people are in the source with a chance above max = {}", rule.max)),
             finding(
                 self.unsure,
-                "public people fit several classes, so their chances cannot be told to be within".into(),
+                "public people fit several classes, so their chances cannot be shown to be within the bounds".into(),
             ),
-            finding(self.more, "published rows fit nobody of the public table".into()),
+            finding(self.more, "published rows fit nobody in the public table".into()),
             finding(
                 self.few,
                 format!("classes fit fewer people of the public table than people = {}", rule.people.unwrap_or(0)),
@@ -105,7 +105,7 @@ impl Tested {
         ];
         let alike = rule.diversity.iter().zip(&self.alike).map(|(rule, &count)| {
             let message = format!(
-                "classes tell one value of `{}` of more than 1 in l = {} people of the public table who fit them",
+                "classes publish one value of `{}` for more than 1 in l = {} people of the public table who fit them",
                 rule.column, rule.l
             );
             finding(count, message)
@@ -140,7 +140,7 @@ async fn alike(
             let sizes = batch.column(1).as_primitive::<Int64Type>();
             (0..batch.num_rows()).for_each(|row| _ = most.insert(keys.value(row), sizes.value(row) as u64));
         }
-        // A class that cannot be found again is none that can be told to be diverse.
+        // A class that cannot be found again cannot be shown to be diverse.
         let too_many =
             |(name, people): &(&i128, &u64)| most.get(*name).is_none_or(|&commonest| !rule.allows(commonest, **people));
         found.push(names.iter().zip(people).filter(too_many).count() as u64);

@@ -22,7 +22,7 @@ use crate::binding::{BoundPolicy, published_fields};
 use crate::error::Result;
 use crate::published::{BoxTree, content};
 
-/// Most places, pairs of people who are alike and rows that look alike, that are looked at.
+/// Maximum number of places (pairs of equal people and equal rows) that are examined.
 const MAX_PLACES: usize = 1 << 22;
 /// Bytes of a place while it is looked at, about.
 const PLACE_BYTES: usize = 96;
@@ -51,14 +51,12 @@ pub(super) struct Seating {
 type Key = (usize, Vec<u32>);
 
 impl Seating {
-    /// Seats the people of the source; none when there are too many places. `told` reads profile and plain columns of a row
-    /// of a batch, the columns of which are all quasi-identifiers and `plain`; `fits` tells whether somebody with a profile
+    /// Seats the people of the source; `None` if there are too many places. `told` reads profile and plain columns of a row
+    /// of a batch, the columns of which are all quasi-identifiers and `plain`; `fits` says whether somebody with a profile
     /// can be on rows that look alike.
-    #[expect(clippy::too_many_arguments, reason = "the release, the source, and how both are read")]
     pub(super) async fn read(
-        published: &DataFrame,
+        (published, bound_policy): (&DataFrame, &BoundPolicy),
         source: &DataFrame,
-        bound_policy: &BoundPolicy,
         plain: Vec<Expr>,
         alike: &[Alike],
         memory: &MemoryReservation,
@@ -68,11 +66,7 @@ impl Seating {
         if bound_policy.form().is_numbered() {
             return Ok(None);
         }
-        let mut keys = vec![content(&bound_policy.class_columns()).alias("__class")];
-        keys.extend(bound_policy.class_columns().iter().map(ident));
-        let classes = published.clone().aggregate(keys, vec![])?;
-        let schema = Arc::new(classes.schema().as_arrow().clone());
-        let classes = concat_batches(&schema, &classes.collect().await?)?;
+        let classes = read_classes(published, bound_policy).await?;
         let numbers: HashMap<i128, u32> =
             classes.column(0).as_primitive::<Decimal128Type>().values().iter().copied().zip(0..).collect();
         let mut columns = Vec::new();
@@ -120,6 +114,16 @@ impl Seating {
                 return Ok(None);
             }
         }
+        Ok(Some(Self::seat_people(found, alike, &of_class, fits)))
+    }
+
+    /// Seats people: `found` counts those who fit the same classes, `of_class` are the rows of every class that look alike.
+    fn seat_people(
+        found: HashMap<Key, (u32, BTreeSet<usize>)>,
+        alike: &[Alike],
+        of_class: &[Vec<usize>],
+        fits: impl Fn(&Alike, usize) -> bool,
+    ) -> Self {
         let seat = |one: &Alike| Seat { plain: one.plain, rows: one.rows as u32, candidates: Vec::new() };
         let mut seating = Self { people: Vec::with_capacity(found.len()), seats: alike.iter().map(seat).collect() };
         let mut found: Vec<(Key, (u32, BTreeSet<usize>))> = found.into_iter().collect();
@@ -133,6 +137,37 @@ impl Seating {
                 }
             }
         }
-        Ok(Some(seating))
+        seating
+    }
+}
+
+/// Every class of a release, its key and then its published columns.
+async fn read_classes(published: &DataFrame, bound_policy: &BoundPolicy) -> Result<RecordBatch> {
+    let mut keys = vec![content(&bound_policy.class_columns()).alias("__class")];
+    keys.extend(bound_policy.class_columns().iter().map(ident));
+    let classes = published.clone().aggregate(keys, vec![])?;
+    let schema = Arc::new(classes.schema().as_arrow().clone());
+    Ok(concat_batches(&schema, &classes.collect().await?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of two classes, somebody who fits both may sit in either, but only where profile and row go together.
+    #[test]
+    fn people_sit_where_class_and_profile_allow() {
+        let alike = |class, plain, rows| Alike { class, label: 0, plain, rows, plain_keys: Vec::new() };
+        let rows = [alike(7, 0, 2), alike(7, 1, 1), alike(9, 0, 3)];
+        let of_class = vec![vec![0, 1], vec![2]];
+        let one = ((5, vec![0, 1]), (2, BTreeSet::from([1])));
+        let other = ((6, vec![1]), (4, BTreeSet::from([0])));
+        let found = HashMap::from([one, other]);
+        let seating = Seating::seat_people(found, &rows, &of_class, |row, profile| profile == 6 || row.plain == 1);
+        let people: Vec<(usize, u32)> = seating.people.iter().map(|people| (people.profile, people.number)).collect();
+        assert_eq!(people, [(5, 2), (6, 4)]);
+        let candidates: Vec<_> = seating.seats.iter().map(|seat| seat.candidates.clone()).collect();
+        assert_eq!(candidates, [vec![], vec![(0, true)], vec![(1, true)]], "a seat for each set of rows");
+        assert_eq!(seating.seats.iter().map(|seat| seat.rows).collect::<Vec<_>>(), [2, 1, 3]);
     }
 }

@@ -1,4 +1,4 @@
-//! OneOrMany releases of the same people, held together: the figures of `throng attack --series`. Counts and shares, never who.
+//! Several releases of the same people, held together: the figures of `throng attack --series`. Counts and shares, never who.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -24,13 +24,13 @@ pub(crate) struct Night {
     pub(crate) name: String,
     /// Its rows.
     pub(crate) published: DataFrame,
-    /// Everybody who was in its source: the quasi-identifiers as the source has them, then what tells subjects apart.
+    /// Everybody who was in its source: the quasi-identifiers as in the source, then the identity of subjects.
     pub(crate) people: DataFrame,
 }
 
 /// The figures of an attack on several releases.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SeriesAttack {
+pub(crate) struct SeriesAttack {
     /// Smallest class that the policy allows.
     pub k: u32,
     /// The releases in the order in which they were compared.
@@ -41,7 +41,7 @@ pub struct SeriesAttack {
 
 /// A release as it was compared.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ComparedRelease {
+pub(crate) struct ComparedRelease {
     /// Its run, or its folder.
     pub name: String,
     /// Published rows.
@@ -52,7 +52,7 @@ pub struct ComparedRelease {
 
 /// What is known of one sensitive column.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ColumnExposure {
+pub(crate) struct ColumnExposure {
     /// Fewest different values that the policy lets a class have, where it says so; otherwise 2.
     pub least_values: u64,
     /// What is known after each release.
@@ -61,7 +61,7 @@ pub struct ColumnExposure {
 
 /// What is known of one sensitive column after a release and all before it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ColumnRelease {
+pub(crate) struct ColumnRelease {
     /// People by values and by rows that are left.
     pub exposure: Exposure,
     /// Share of the people who may have fewer than `least_values` values.
@@ -169,7 +169,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Finds the classes of everybody; subjects follow after so many quasi-identifiers.
+    /// Finds the classes of everybody; the columns of subjects follow the quasi-identifiers.
     async fn read(night: &Night, index: &ClassIndex, quasi: usize) -> Result<Self> {
         let mut seen = Self::default();
         let mut numbers: HashMap<Vec<u32>, u32> = HashMap::new();
@@ -200,8 +200,8 @@ impl Seen {
             return Ok(());
         }
         Err(Error::input(format!(
-            "{twice} rows of the public table for `{name}` are of a subject that another row is of; name columns with \
-             --subject that tell subjects apart"
+            "{twice} rows of the public table for `{name}` are of a subject that another row is of; name the columns that \
+             identify subjects with --subject"
         )))
     }
 }

@@ -1,11 +1,11 @@
-//! The dependencies of a policy, laid over the columns of a table.
+//! The dependencies of a policy, bound to the columns of a table.
 
 use super::BoundPolicy;
 use crate::model::{self, Attribute};
 
-/// Dependencies laid over a table.
+/// Dependencies bound to a table.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct BoundDependencies {
+pub(crate) struct BoundDependencies {
     /// The dependencies, by axis and by place in `plain`.
     pub list: Vec<model::Dependency>,
     /// Columns that are published as they are and that a dependency names: place in the input, and name.
@@ -13,8 +13,8 @@ pub struct BoundDependencies {
 }
 
 impl BoundPolicy {
-    /// The dependencies of the policy, laid over the columns of the input.
-    pub fn dependencies(&self) -> BoundDependencies {
+    /// The dependencies of the policy, bound to the columns of the input.
+    pub(crate) fn dependencies(&self) -> BoundDependencies {
         let mut plain: Vec<(usize, String)> = Vec::new();
         let mut attribute = |name: &String| {
             if let Some(axis) = self.quasi.iter().position(|quasi| quasi.name == *name) {

@@ -1,12 +1,10 @@
-//! What happens to every column of a given table: the policy laid over a schema.
+//! What happens to every column of a given table: the policy bound to a schema.
 //!
 //! A [`BoundPolicy`] is a [`Policy`] resolved against the schema of rows whose identifiers have been replaced, with the
 //! schema that will be published. Only this crate makes one, after it has replaced them.
 
 mod dependencies;
 mod slices;
-
-pub use dependencies::BoundDependencies;
 
 use std::sync::Arc;
 
@@ -26,7 +24,7 @@ use crate::secret::RunKey;
 
 /// A quasi-identifier of the input.
 #[derive(Debug, Clone)]
-pub struct QuasiColumn {
+pub(crate) struct QuasiColumn {
     /// Place in the input schema.
     pub index: usize,
     /// Name.
@@ -41,7 +39,7 @@ pub struct QuasiColumn {
     pub unknown: Unknown,
     /// What to do when every row holds the same value.
     pub constant: Constant,
-    /// What becomes of rows with a null in it.
+    /// How rows with a null in it are handled.
     pub nulls: Nulls,
     /// Published form.
     pub publish: Publish,
@@ -54,12 +52,12 @@ pub struct QuasiColumn {
 }
 
 /// Whether the type is a number: its values have a position and can be published as a range or a mean.
-pub fn is_number(data_type: &DataType) -> bool {
+pub(crate) fn is_number(data_type: &DataType) -> bool {
     data_type.is_numeric()
 }
 
 /// Whether the type is a date, timestamp or time of day: it has a position and can be published as a range.
-pub fn is_time(data_type: &DataType) -> bool {
+pub(crate) fn is_time(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) | DataType::Time32(_) | DataType::Time64(_)
@@ -68,7 +66,7 @@ pub fn is_time(data_type: &DataType) -> bool {
 
 impl QuasiColumn {
     /// Whether values are coded by their position on a line (rather than as words or leaves).
-    pub fn is_ordinal(&self) -> bool {
+    pub(crate) fn is_ordinal(&self) -> bool {
         match self.hierarchy.as_deref() {
             _ if self.quantiles.is_some() => true,
             None => is_number(&self.data_type) || is_time(&self.data_type),
@@ -80,7 +78,7 @@ impl QuasiColumn {
 
 /// A sensitive column of the input.
 #[derive(Debug, Clone)]
-pub struct SensitiveColumn {
+pub(crate) struct SensitiveColumn {
     /// Place in the input schema.
     pub index: usize,
     /// Name.
@@ -97,9 +95,9 @@ pub struct SensitiveColumn {
     pub compared: bool,
 }
 
-/// A policy laid over an input schema.
+/// A policy bound to an input schema.
 #[derive(Debug, Clone)]
-pub struct BoundPolicy {
+pub(crate) struct BoundPolicy {
     /// The policy.
     pub(crate) policy: Arc<Policy>,
     /// Schema of the input.
@@ -112,19 +110,19 @@ pub struct BoundPolicy {
     pub(crate) quasi: Vec<QuasiColumn>,
     /// The sensitive columns, in input order.
     pub(crate) sensitive: Vec<SensitiveColumn>,
-    /// Place in the input of the column that tells people apart, when k counts people.
+    /// Index in the input of the column that identifies people, if k counts people.
     pub(crate) person: Option<usize>,
-    /// Place of the column that tells rows of the source from public rows, when there are any.
+    /// Index of the column that marks rows of the source among public rows, if there are any.
     pub(crate) member: Option<usize>,
     /// What every random choice of the run comes from.
     pub(crate) key: RunKey,
 }
 
-/// Name of the column that tells rows of the source (true) from rows of the public table (false). It is never published.
-pub const MEMBER_COLUMN: &str = "__throng_member";
+/// Name of the column that marks rows of the source (true) among rows of the public table (false). It is never published.
+pub(crate) const MEMBER_COLUMN: &str = "__throng_member";
 
 impl BoundPolicy {
-    /// Lays a policy without identifiers over the columns of a source; all problems are reported together.
+    /// Binds a policy without identifiers to the columns of a source; all problems are reported together.
     #[cfg(test)]
     pub(crate) fn new(policy: Arc<Policy>, input: SchemaRef) -> Result<Self> {
         Self::refuse(&policy, &input)?;
@@ -134,22 +132,23 @@ impl BoundPolicy {
         Ok(bound_policy)
     }
 
-    /// Refuses rows that come without the public ones among which the policy wants them hidden.
+    /// Rejects rows without the public ones among which the policy wants them hidden.
     pub(crate) fn ensure_public_rows_present(&self) -> Result<()> {
         if self.policy.privacy.presence.is_none() || self.member.is_some() {
             return Ok(());
         }
-        let message = "privacy.presence: the public table is read by `throng run`; leave it out of queries and trials";
+        let message =
+            "privacy.presence: only `throng run` reads the public table; remove the rule for queries and trials";
         Err(Error::job(message))
     }
 
-    /// Whether an input column is read: everything but dropped identifiers, and what tells people apart, or members from
+    /// Whether an input column is read: everything but dropped identifiers, and what identifies people, or members among
     /// the public.
     pub(crate) fn reads(&self, index: usize) -> bool {
         self.roles[index] != Role::Identifier || [self.person, self.member].contains(&Some(index))
     }
 
-    /// Refuses a source whose columns do not fit a policy.
+    /// Rejects a source whose columns do not fit a policy.
     pub(crate) fn refuse(policy: &Policy, input: &Schema) -> Result<()> {
         let problems: Vec<String> = check::check_columns(policy, input)
             .into_iter()
@@ -159,8 +158,8 @@ impl BoundPolicy {
         if problems.is_empty() { Ok(()) } else { Err(Error::job(problems.join("\n"))) }
     }
 
-    /// Lays a policy over a schema that has passed the check before, and has since had its identifiers replaced and may
-    /// have lost columns that are not published. The key is that of the run, however often its policy is laid over a schema.
+    /// Binds a policy to a schema that has passed the check before, and has since had its identifiers replaced and may
+    /// have lost columns that are not published. The key is that of the run, however often its policy is bound to a schema.
     pub(crate) fn resolve(policy: Arc<Policy>, input: SchemaRef, key: RunKey) -> Result<Self> {
         let mut bound_policy = Self {
             output: Arc::clone(&input),
@@ -222,7 +221,7 @@ impl BoundPolicy {
     }
 
     /// How groups are published.
-    pub fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> Form {
         self.policy.method.form()
     }
 
@@ -247,7 +246,7 @@ impl BoundPolicy {
     }
 
     /// Names of the published columns of each quasi-identifier: what a class is made of.
-    pub fn class_columns(&self) -> Vec<String> {
+    pub(crate) fn class_columns(&self) -> Vec<String> {
         if self.form().is_numbered() {
             return vec![GROUP.to_owned()];
         }
@@ -255,7 +254,7 @@ impl BoundPolicy {
     }
 
     /// The rules about sensitive columns as they are asked: of groups while they are built, or of what is published.
-    pub fn rules(&self, building: bool) -> Vec<ConfiguredRule> {
+    pub(crate) fn rules(&self, building: bool) -> Vec<ConfiguredRule> {
         let reserve = building && self.policy.privacy.max_suppression > 0.0;
         let rules = self.policy.privacy.rules().into_iter();
         let ready = rules.map(|listed| {
@@ -316,7 +315,7 @@ impl BoundPolicy {
 }
 
 /// The published fields of a quasi-identifier: one, or two for `bounds`.
-pub fn published_fields(quasi: &QuasiColumn) -> Vec<Field> {
+pub(crate) fn published_fields(quasi: &QuasiColumn) -> Vec<Field> {
     let of = |name: &str| Field::new(name, plain(&quasi.data_type), true);
     match quasi.publish {
         Publish::Label => vec![Field::new(&quasi.name, DataType::Utf8View, true)],
@@ -338,8 +337,8 @@ fn plain(data_type: &DataType) -> DataType {
 }
 
 impl BoundPolicy {
-    /// One line for plans: rules, method and columns by role.
-    pub fn summary(&self) -> String {
+    /// Returns one line for plans: rules, method and columns by role.
+    pub(crate) fn summary(&self) -> String {
         let names = |names: Vec<&str>| names.join(", ");
         let privacy = &self.policy.privacy;
         let mut text = format!("k={}, method={}", privacy.k, self.policy.method.name.as_str());

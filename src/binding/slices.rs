@@ -5,7 +5,7 @@ use crate::permutation::Slices;
 use crate::policy::model::{Form, Role};
 use crate::policy::slices::SliceSpec;
 
-/// Slices when the job does not say how many.
+/// Default number of slices.
 const DEFAULT_SLICES: usize = 2;
 
 impl BoundPolicy {
@@ -29,7 +29,7 @@ impl BoundPolicy {
         }
     }
 
-    /// What stays together inside a group, as places in the input; `found` are the slices that a sample has told. Sensitive
+    /// What stays together inside a group, as places in the input; `found` are the slices found in a sample. Sensitive
     /// columns of a form with two tables are in none: they have a table of their own.
     pub(crate) fn slices(&self, found: &[Vec<String>]) -> Slices {
         let of = |wanted: &[Role]| -> Vec<usize> {

@@ -13,23 +13,23 @@ use crate::release::{Run, RunOptions};
 use crate::terminal::summary::{estimates, number, table};
 use crate::terminal::{print, print_json};
 
-/// Attack a release: who can be found in it, who can be ruled out, and what can be told of them
+/// Attack a release: who can be found in it, who can be ruled out, and what can be inferred about them
 ///
-/// With a public table (of the job's privacy.presence, or --public) everybody in it is held against the published
-/// classes. Prints how many people stand at which confidence level; never who.
+/// With a public table (the job's privacy.presence, or --public), everybody in it is matched with the published
+/// classes. Prints how many people there are at each confidence level; never who.
 ///
-/// With --series, all releases of the job's sink are compared, or those that --release names: how many sensitive values
-/// are left of somebody of whom it is known when they were there.
+/// With --series, all releases of the job's sink, or those that --release names, are compared: how many sensitive
+/// values remain possible for a person if it is known which releases they are in.
 ///
 /// Example: throng attack pipelines/census.toml --public voters.parquet
 ///          throng attack nightly.toml --series --public monday.parquet --public tuesday.parquet --subject person_id
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
-    /// Public table of people: Parquet with the quasi-identifiers of the source. Defaults to that of the job; with --series
-    /// once for all releases, or once for each
+    /// Public table of people: Parquet with the quasi-identifiers of the source. Defaults to that of the job. With --series,
+    /// give it once for all releases, or once for each
     #[arg(long, value_name = "URL")]
     public: Vec<String>,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub struct Arguments {
     /// People in the whole population, to estimate how many are unique in it without a public table
     #[arg(long, value_name = "N")]
     population: Option<u64>,
-    /// Release to attack; the newest one when absent
+    /// Release to attack. Defaults to the newest
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
     /// Print JSON
@@ -48,7 +48,7 @@ pub struct Arguments {
 }
 
 /// Attacks a release.
-pub async fn run(arguments: Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
     let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
@@ -60,7 +60,7 @@ pub async fn run(arguments: Arguments) -> Result<()> {
     let public = match arguments.public.as_slice() {
         [] => None,
         [public] => Some(public.as_str()),
-        _ => super::usage_error("--public can be given several times with --series only"),
+        _ => super::usage_error("--public can be repeated only with --series"),
     };
     let found = run.attack(arguments.run_id.as_deref(), public, arguments.population).await;
     let found = found.map_err(|error| arguments.job.blame(error))?;
@@ -93,8 +93,8 @@ fn text(found: &Attack) -> String {
         );
         if tally.bounded > 0 {
             text += &format!(
-                "{} people fit several classes, or are of {} groups too large to be counted; they stand at the most that \
-                 their chance can be\n",
+                "{} people fit several classes, or are of {} groups too large to be counted; they are listed at the upper \
+                 bound of their chance\n",
                 number(tally.bounded),
                 number(tally.bounded_buckets)
             );
@@ -140,7 +140,7 @@ fn risks(found: &Attack) -> Table {
     row("prosecutor", Some(share(risks.prosecutor)), "most exposed person, known to be in");
     row("prosecutor, mean", Some(share(risks.prosecutor_mean)), "the same over all people");
     row("journalist", risks.journalist.map(share), "most exposed person, found by the public table");
-    row("marketer", risks.marketer.map(share), "share of right links to the public table");
+    row("marketer", risks.marketer.map(share), "share of correct links to the public table");
     row("k-map", risks.k_map.map(number), "fewest public people who fit a class");
     rows
 }

@@ -1,4 +1,4 @@
-//! `throng attack --series`: what do several releases tell together?
+//! `throng attack --series`: what do several releases reveal together?
 
 use clap::Args;
 
@@ -6,19 +6,19 @@ use crate::audit::{ColumnExposure, SeriesAttack};
 use crate::release::SeriesKnowledge;
 use crate::terminal::summary::{number, table};
 
-/// What is known of several releases.
+/// What is known about several releases.
 #[derive(Debug, Args)]
 pub(super) struct SeriesArguments {
-    /// Compare all releases of the sink, and tell what they reveal together
+    /// Compare all releases of the sink and report what they reveal together
     #[arg(long, requires_all = ["public", "subject"], conflicts_with_all = ["run_id", "population"])]
     pub(super) series: bool,
-    /// Folder of Parquet files that is a release, of this or another program; once for each, oldest first
+    /// Folder of Parquet files that is a release of this or another program; repeat it for each, oldest first
     #[arg(long, value_name = "URL", requires = "series")]
     release: Vec<String>,
-    /// Column of the public table that tells subjects apart; several make one key
+    /// Column of the public table that identifies subjects; repeat it for a composite key
     #[arg(long, value_name = "COLUMN", requires = "series")]
     subject: Vec<String>,
-    /// Boolean column of the public table that says who was there; once for each release, oldest first
+    /// Boolean column of the public table that marks who was there; repeat it for each release, oldest first
     #[arg(long, value_name = "COLUMN", requires = "series")]
     present_column: Vec<String>,
 }
@@ -45,7 +45,7 @@ fn exposure(found: &SeriesAttack, column: &ColumnExposure) -> comfy_table::Table
     let (below_least, below_k) =
         (format!("fewer than {}", column.least_values), format!("fewer than {} rows", found.k));
     let mut rows =
-        table(&["release", "rows", "people so far", "one value", &below_least, &below_k, "told by subtraction"]);
+        table(&["release", "rows", "people so far", "one value", &below_least, &below_k, "found by subtraction"]);
     for (release, known) in found.releases.iter().zip(&column.releases) {
         let share = |share: f64| format!("{:.2} %", share * 100.0);
         rows.add_row([
@@ -67,7 +67,7 @@ const LISTED: u64 = 5;
 /// How many people are left with how many values after the last release.
 fn values_left(column: &ColumnExposure) -> String {
     let Some(last) = column.releases.last() else { return String::new() };
-    let mut rows = table(&["values left in the end", "people"]);
+    let mut rows = table(&["values left at the end", "people"]);
     for values in 1..=LISTED {
         rows.add_row([number(values), number(last.exposure.by_values.get(&values).copied().unwrap_or(0))]);
     }

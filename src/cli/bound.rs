@@ -1,4 +1,4 @@
-//! `throng bound`: how little any release of a table can lose, and how near a job comes to it.
+//! `throng bound`: a lower bound on the loss of any release of a table, and how near a job comes to it.
 
 use clap::Args;
 use comfy_table::CellAlignment;
@@ -10,28 +10,28 @@ use crate::error::{Error, Result};
 use crate::explore::{LossBound, Setting, Trials};
 use crate::terminal::{eprint_line, print};
 
-/// Most rows that a bound is proven for unless asked otherwise: beyond, the search takes long.
+/// Maximum number of rows that a bound is proven for by default: with more, the search takes long.
 const MAX_ROWS: u64 = 200_000;
 
-/// Prove how little any release of a table can lose, and say how near the job comes to it; publishes nothing
+/// Prove a lower bound on the loss of any release, and report how near the job comes to it; publishes nothing
 ///
 /// The bound is a certificate: whatever method, no grouping of these rows into classes of at least k loses less (GCP, as in
-/// the manifest). More rounds of search make it higher. Rules beyond k only make losses larger, so it holds under them too.
-/// It says something of every row of the source, also of those that would be suppressed: it is for the owner of the data, not
+/// the manifest). More rounds of search raise it. Rules beyond k only make losses larger, so it holds under them too.
+/// It depends on every row of the source, including those that would be suppressed: it is for the owner of the data, not
 /// for readers of a release.
 ///
 /// Example: throng bound pipelines/adult.toml --k 10
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
-    /// Smallest classes to prove a bound for; the job's when absent
+    /// Values of k to prove a bound for. Defaults to that of the job
     #[arg(long, value_delimiter = ',', value_name = "K,...", value_parser = clap::value_parser!(u32).range(2..))]
     k: Vec<u32>,
     /// Rounds of search
     #[arg(long, value_name = "ROUNDS", default_value_t = 12)]
     rounds: usize,
-    /// Prove it for about so many rows only, chosen at random, as if they were the table
+    /// Prove it for about this many rows, chosen at random, as if they were the table
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(2..))]
     sample: Option<u64>,
     /// Print the bounds as JSON
@@ -48,21 +48,21 @@ struct Compared {
     bound: LossBound,
     /// The job's method.
     method: String,
-    /// What it loses; none when its rules cannot be met.
+    /// Its loss; `None` if its rules cannot be met.
     lost: Option<f64>,
     /// How many times the bound that is.
     times: Option<f64>,
 }
 
 /// Proves a bound for every k.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let blame = |error| arguments.job.blame(error);
     refuse(&job, &base).map_err(blame)?;
     let trials = Trials::open(&job, &base, &arguments.limits.options()).await.map_err(blame)?;
     if arguments.sample.is_none() && trials.rows() > MAX_ROWS {
         return Err(Error::job(format!(
-            "the source has {} rows, and a bound for more than {MAX_ROWS} takes very long; give --sample to prove one for \
+            "the source has {} rows, and a bound for more than {MAX_ROWS} takes very long; use --sample to prove one for \
              some of them, or --sample {} if you can wait",
             trials.rows(),
             trials.rows()

@@ -1,4 +1,4 @@
-//! `throng check`: everything that is wrong with a job, without reading data; with `--data` also what the sensitive
+//! `throng check`: all problems of a job, without reading data; with `--data` also what the sensitive
 //! columns allow.
 
 use clap::Args;
@@ -16,10 +16,10 @@ use crate::terminal::{print, print_json};
 ///
 /// Example: throng check pipelines/census.toml
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
-    /// Read the sensitive columns too and tell what they allow: the largest l, groups, rows left over, bounds
+    /// Also read the sensitive columns and report what they allow: the largest l, groups, rows left over, bounds
     #[arg(long)]
     data: bool,
     /// Print all problems as JSON
@@ -28,7 +28,7 @@ pub struct Arguments {
 }
 
 /// Reports all problems at once.
-pub async fn run(arguments: Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let mut problems = check(&job, &base);
     let source = match Source::find(&Stores::default(), &base, &job).await {

@@ -19,23 +19,23 @@ use crate::storage::Timeout;
 ///
 /// Example: throng scheduler --bind 0.0.0.0 --advertise scheduler.data.svc
 #[derive(Debug, Args)]
-pub struct SchedulerArguments {
+pub(crate) struct SchedulerArguments {
     /// Address to listen at
     #[arg(long, env = "THRONG_BIND", value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
-    /// Port for drivers and executors; the next one tells drivers how far their jobs are
+    /// Port for drivers and executors; the next port reports the progress of jobs to drivers
     #[arg(long, env = "THRONG_PORT", value_name = "PORT", default_value_t = scheduler::PORT, value_parser = clap::value_parser!(u16).range(1..65535))]
     port: u16,
     /// Host name by which executors reach it
     #[arg(long, env = "THRONG_ADVERTISE", value_name = "HOST", default_value = "localhost")]
     advertise: String,
-    /// How long an executor may be silent before its work is given to others; longer than its --heartbeat
+    /// Timeout after which the work of a silent executor is given to others; longer than its --heartbeat
     #[arg(long, env = "THRONG_EXECUTOR_TIMEOUT", value_name = "TIME", default_value = "20s")]
     executor_timeout: Timeout,
-    /// How long a driver may be silent before its job is called off
+    /// Timeout after which the job of a silent driver is cancelled
     #[arg(long, env = "THRONG_DRIVER_TIMEOUT", value_name = "TIME", default_value = "60s")]
     driver_timeout: Timeout,
-    /// Executors that must have come before /readyz says so
+    /// Number of executors that must have registered before /readyz succeeds
     #[arg(long, env = "THRONG_MIN_EXECUTORS", value_name = "N", default_value_t = 1)]
     min_executors: usize,
 }
@@ -48,7 +48,7 @@ pub struct SchedulerArguments {
 ///
 /// Example: throng executor --scheduler scheduler.data.svc --memory-limit 6GB --concurrency 4 --work-dir /scratch
 #[derive(Debug, Args)]
-pub struct ExecutorArguments {
+pub(crate) struct ExecutorArguments {
     /// Host of the scheduler
     #[arg(long, env = "THRONG_SCHEDULER", value_name = "HOST", default_value = "localhost")]
     scheduler: String,
@@ -58,40 +58,40 @@ pub struct ExecutorArguments {
     /// Address to listen at
     #[arg(long, env = "THRONG_BIND", value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
-    /// Port that other executors and drivers fetch data from
+    /// Port from which other executors and drivers fetch data
     #[arg(long, env = "THRONG_PORT", value_name = "PORT", default_value_t = 50061)]
     port: u16,
-    /// Port that the scheduler gives tasks to
+    /// Port on which the scheduler submits tasks
     #[arg(long, env = "THRONG_TASK_PORT", value_name = "PORT", default_value_t = 50062)]
     task_port: u16,
     /// Port that answers /healthz and /readyz
     #[arg(long, env = "THRONG_HEALTH_PORT", value_name = "PORT", default_value_t = 50063)]
     health_port: u16,
-    /// Host name by which others reach it; the address that the scheduler sees when absent
+    /// Host name by which others reach it. Defaults to the address that the scheduler sees
     #[arg(long, env = "THRONG_ADVERTISE", value_name = "HOST")]
     advertise: Option<String>,
-    /// Folder for shuffle and spill files, which hold raw data; the system's temporary folder when absent
+    /// Folder for shuffle and spill files, which hold raw data. Defaults to the system's temporary folder
     #[arg(long, env = "THRONG_WORK_DIR", value_name = "FOLDER")]
     work_dir: Option<PathBuf>,
-    /// Most memory for its tasks together, each of which gets an even share; 70 % of the machine or container when absent
+    /// Memory limit of all its tasks, which share it evenly. Defaults to 70 % of the machine or container
     #[arg(long, env = "THRONG_MEMORY_LIMIT", value_name = "SIZE", value_parser = size)]
     memory_limit: Option<ByteSize>,
-    /// Most disk space for spill files, for example 100GB
+    /// Limit of disk space for spill files, for example 100GB
     #[arg(long, env = "THRONG_SPILL_LIMIT", value_name = "SIZE", value_parser = size)]
     spill_limit: Option<ByteSize>,
-    /// Tasks at the same time; one per core when absent
+    /// Number of concurrent tasks. Defaults to one per core
     #[arg(long, env = "THRONG_CONCURRENCY", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     concurrency: Option<u16>,
-    /// How often it tells the scheduler that it is there
+    /// Interval of its heartbeats to the scheduler
     #[arg(long, env = "THRONG_HEARTBEAT", value_name = "TIME", default_value = "5s")]
     heartbeat: Timeout,
-    /// How long it waits for the scheduler at its start
+    /// How long to wait for the scheduler at startup
     #[arg(long, env = "THRONG_SCHEDULER_PATIENCE", value_name = "TIME", default_value = "60s")]
     patience: Timeout,
 }
 
-/// Runs a scheduler until the process is told to stop.
-pub async fn schedule(arguments: SchedulerArguments) -> Result<()> {
+/// Runs a scheduler until the process receives a signal to stop.
+pub(crate) async fn schedule(arguments: SchedulerArguments) -> Result<()> {
     let scheduler = Scheduler {
         bind: arguments.bind,
         port: arguments.port,
@@ -103,14 +103,14 @@ pub async fn schedule(arguments: SchedulerArguments) -> Result<()> {
     tokio::select! {
         ended = scheduler.run() => ended,
         () = super::run::stopped() => {
-            tracing::info!("the scheduler stops");
+            tracing::info!("scheduler stopped");
             Ok(())
         }
     }
 }
 
-/// Runs an executor until the process is told to stop.
-pub async fn execute(arguments: ExecutorArguments) -> Result<()> {
+/// Runs an executor until the process receives a signal to stop.
+pub(crate) async fn execute(arguments: ExecutorArguments) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let executor = Executor {
         scheduler: arguments.scheduler,

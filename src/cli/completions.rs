@@ -1,4 +1,4 @@
-//! `throng completions` and `throng man`: what shells and manuals want to know, made from the arguments themselves.
+//! `throng completions` and `throng man`: shell completions and manual pages, generated from the arguments.
 
 use std::path::PathBuf;
 
@@ -9,38 +9,38 @@ use super::{Cli, usage_error};
 use crate::error::{Result, unwritable};
 use crate::terminal::{eprint_line, print};
 
-/// Print a script that lets a shell complete commands and flags
+/// Print a completion script for a shell
 ///
 /// Example: throng completions bash > /etc/bash_completion.d/throng
 #[derive(Debug, Args)]
-pub struct Completions {
+pub(crate) struct Completions {
     /// The shell
     shell: Shell,
 }
 
-/// Print the manual page, of a command or of them all
+/// Print the manual page of a command, or of all commands
 ///
 /// Example: throng man run | man -l -
 ///
 /// Example: throng man --folder /usr/local/share/man/man1
 #[derive(Debug, Args)]
-pub struct Man {
-    /// Command to tell about; the whole of Throng when absent
+pub(crate) struct Man {
+    /// Command to describe. Defaults to the whole of Throng
     command: Option<String>,
-    /// Write one page for every command into this folder instead
+    /// Write one page per command into this folder instead
     #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
     folder: Option<PathBuf>,
 }
 
 /// Prints the script.
-pub fn completions(arguments: &Completions) -> Result<()> {
+pub(crate) fn completions(arguments: &Completions) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "throng", &mut script);
     print(&String::from_utf8_lossy(&script))
 }
 
 /// Prints or writes manual pages.
-pub fn man(arguments: &Man, quiet: bool) -> Result<()> {
+pub(crate) fn man(arguments: &Man, quiet: bool) -> Result<()> {
     let mut throng = Cli::command();
     if let Some(folder) = &arguments.folder {
         let failed = |error| unwritable(folder, &error);

@@ -24,7 +24,7 @@ use crate::terminal::eprint_line;
 ///
 /// Example: throng generate --rows 1000000 census.parquet
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// File to write, or folder when there are several files
     output: PathBuf,
     /// Number of rows
@@ -33,7 +33,7 @@ pub struct Arguments {
     /// Seed of all values
     #[arg(long, default_value_t = 42)]
     seed: u64,
-    /// Number of files to spread the rows over
+    /// Number of files to distribute the rows over
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     files: u64,
     /// Number of nights to write the census of, each into a file of its own below the output
@@ -48,7 +48,7 @@ pub struct Arguments {
 const BATCH_ROWS: usize = 1 << 16;
 
 /// Writes the census.
-pub fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
     if let Some(nights) = arguments.nights {
         return write_nights(arguments, nights, quiet);
     }
@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
                 })
                 .collect();
             workers.into_iter().try_for_each(|worker| {
-                worker.join().unwrap_or_else(|_| Err(Error::internal("a writing thread has died")))
+                worker.join().unwrap_or_else(|_| Err(Error::internal("a writer thread panicked")))
             })
         })?;
     }

@@ -20,7 +20,7 @@ use crate::terminal::{eprint_line, print};
 ///
 /// Example: throng hierarchy draw pipelines/hierarchies/education.csv
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -36,7 +36,7 @@ enum Command {
         /// The column
         #[arg(long)]
         column: String,
-        /// File to write; standard output when absent
+        /// File to write. Defaults to standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -46,7 +46,7 @@ enum Command {
     Check {
         /// A level CSV, or a tree in .toml or .json
         file: PathBuf,
-        /// Dataset whose values the hierarchy must know
+        /// Dataset whose values the hierarchy must contain
         #[arg(long, requires = "column")]
         data: Option<String>,
         /// Column of the dataset
@@ -62,7 +62,7 @@ enum Command {
         /// Write a drawing instead
         #[arg(long, value_name = "FILE")]
         svg: Option<PathBuf>,
-        /// Children shown of a node
+        /// Maximum number of children shown per node
         #[arg(long, default_value_t = 20, value_name = "N")]
         most: usize,
     },
@@ -72,10 +72,10 @@ enum Command {
     Convert {
         /// A level CSV (separated by ; , tab or |), or a tree in .toml or .json
         file: PathBuf,
-        /// Form to write
+        /// Output format
         #[arg(long)]
         to: Form,
-        /// File to write; standard output when absent
+        /// File to write. Defaults to standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -92,7 +92,7 @@ enum Form {
 }
 
 /// Runs the subcommand.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     match arguments.command {
         Command::Build { data, column, output } => build(&data, &column, output.as_deref(), quiet).await,
         Command::Check { file, data, column } => {
@@ -160,7 +160,7 @@ async fn build(data: &str, column: &str, output: Option<&Path>, quiet: bool) -> 
     let content = found.columns[0].hierarchy()?;
     write(output, content.as_bytes())?;
     if let (Some(path), false) = (output, quiet) {
-        eprint_line(&format!("{} is written; it may hold values of the data", path.display()));
+        eprint_line(&format!("wrote {}; it may contain values of the data", path.display()));
     }
     Ok(())
 }
@@ -175,7 +175,7 @@ fn known(schema: &datafusion::arrow::datatypes::Schema, data: &str, column: &str
     }
 }
 
-/// Counts what hierarchy and column do not have in common.
+/// Counts the values that hierarchy and column do not share.
 async fn compare(tree: &LevelTree, file: &Path, data: &str, column: &str) -> Result<String> {
     use datafusion::arrow::array::{Array, AsArray};
     use datafusion::functions_aggregate::expr_fn::count;
@@ -203,7 +203,7 @@ async fn compare(tree: &LevelTree, file: &Path, data: &str, column: &str) -> Res
             file.display()
         )));
     }
-    Ok(format!("; knows all {seen} values of `{column}`, and {} more", tree.leaves().len() - seen))
+    Ok(format!("; contains all {seen} values of `{column}`, and {} more", tree.leaves().len() - seen))
 }
 
 /// Writes a file, or to standard output.

@@ -35,21 +35,21 @@ use crate::terminal::{eprint_line, has_printed, print_json};
 #[derive(Debug, Parser)]
 #[command(version = VERSION, max_term_width = 110, after_help = EXIT_CODES)]
 struct Cli {
-    /// Say less: no progress, no summary, no warnings
+    /// Less output: no progress, no summary, no warnings
     #[arg(short, long, global = true, env = "THRONG_QUIET")]
     quiet: bool,
-    /// Say more about what happens: the phases of a run; -vv and -vvv still more. THRONG_LOG=throng=debug sets the level
-    /// by the rules of Rust's tracing instead; lines of other crates (datafusion=debug) may hold raw values
+    /// More log output: -v logs the phases of a run; -vv and -vvv log more. THRONG_LOG=throng=debug sets the level
+    /// with the syntax of Rust's tracing instead; lines of other crates (datafusion=debug) may hold raw values
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// How log lines on standard error are written
+    /// Format of log lines on standard error
     #[arg(long, global = true, env = "THRONG_LOG_FORMAT", value_name = "FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
 }
 
-/// Faults can be planted in builds for tests, which must not pass for others.
+/// Builds for tests can plant faults and must not be mistaken for others.
 const VERSION: &str = if faults::ENABLED {
     concat!(env!("CARGO_PKG_VERSION"), " with fault injection: for tests only")
 } else {
@@ -59,14 +59,14 @@ const VERSION: &str = if faults::ENABLED {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done, or already done
-  1    a fault of Throng itself: please report it
+  1    an internal error: please report it
   2    wrong usage
   3    the job file, or a hierarchy it names, is wrong
-  4    the input cannot be used, or a place cannot be read or written
-  5    a privacy rule cannot be met, or a release does not hold
+  4    the input cannot be used, or a location cannot be read or written
+  5    a privacy rule cannot be met, or a release violates one
   6    memory or disk is too small
-  7    the sink holds something in the way
-  75   a passing fault: try again
+  7    a conflict in the sink
+  75   a transient failure: try again
   130  interrupted; nothing was published
 
 Example: throng run pipelines/census.toml";
@@ -100,7 +100,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it serves others until it is stopped.
+    /// Whether it is a service that runs until it is stopped.
     fn is_daemon(&self) -> bool {
         #[cfg(feature = "cluster")]
         return matches!(self, Self::Scheduler(_) | Self::Executor(_));
@@ -108,8 +108,8 @@ impl Command {
         false
     }
 
-    /// Whether it can be left at any moment. A run and the roles of a cluster end by their own rules, a rollback is one
-    /// step, and the others are done before anybody could ask them to stop.
+    /// Whether it can be interrupted at any moment. Runs and cluster roles shut down by themselves, a rollback is one
+    /// step, and the others finish too quickly to be interrupted.
     fn is_interruptible(&self) -> bool {
         !self.is_daemon()
             && !matches!(
@@ -153,7 +153,7 @@ impl Command {
     }
 }
 
-/// Threads beside those of the cores, for cells and files. What a thread has freed stays with it, so a run has no more of
+/// Blocking threads for cells and files. Memory that a thread has freed stays with it, so a run has no more of
 /// them than keep the cores busy; but those of a cluster's roles wait for each other, and must not run out.
 fn blocking_threads(command: &Command) -> usize {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -168,7 +168,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Some(fault) = faults::planted() {
         eprint_line(&format!(
-            "warning: THRONG_TEST_FAULT plants the fault `{fault}`; nothing that this run makes is fit for use"
+            "warning: THRONG_TEST_FAULT plants the fault `{fault}`; the output of this run must not be used"
         ));
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -181,7 +181,7 @@ pub fn main() -> ExitCode {
     };
     let logging = {
         let _inside = runtime.enter();
-        // Roles of a cluster have nothing but their logs to show.
+        // Roles of a cluster have no output but their logs.
         let verbose = cli.verbose + u8::from(cli.command.is_daemon());
         Logging::start(cli.log_format, verbose, cli.quiet).unwrap_or_else(|message| usage_error(&message))
     };
@@ -189,14 +189,14 @@ pub fn main() -> ExitCode {
         if !cli.command.is_interruptible() {
             return cli.command.run(cli.quiet).await;
         }
-        // What it holds goes with it: spill folders, uploads, tasks.
+        // Dropping it cleans up its spill folders, uploads and tasks.
         tokio::select! {
             done = cli.command.run(cli.quiet) => done,
             () = run::stopped() => Err(Error::interrupted("nothing was published")),
         }
     });
     logging.finish();
-    // Cells that are being grouped when somebody stops the command would be waited for.
+    // Without this, the process would wait for cells that are still being grouped.
     runtime.shutdown_background();
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -241,7 +241,7 @@ fn fail(error: &Error, json: bool) -> ExitCode {
     let code = exit_code(error);
     eprint_line(&format!("error: {error}"));
     if json && !has_printed() {
-        // The exit code tells of the failure if this one cannot be told.
+        // The exit code reports the failure if the message cannot be written.
         let _ = print_json(&Failure { error: error.kind().name(), exit_code: code, message: error.to_string() });
     }
     ExitCode::from(code)

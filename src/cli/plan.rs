@@ -11,7 +11,7 @@ use crate::terminal::print;
 ///
 /// Example: throng plan pipelines/census.toml --partitions 8
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     #[cfg(feature = "cluster")]
@@ -22,7 +22,7 @@ pub struct Arguments {
 }
 
 /// Prints the plan.
-pub async fn run(arguments: Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let options = RunOptions {
         session: arguments.limits.options(),

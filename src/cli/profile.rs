@@ -19,20 +19,20 @@ use crate::terminal::summary::{estimates, number};
 use crate::terminal::table;
 use crate::terminal::{eprint_line, print};
 
-/// Look at a dataset: every column with a guess of its role, and how exposed people are as it stands
+/// Profile a dataset: a guess of the role of every column, and how exposed people are as it stands
 ///
 /// With --write, a complete job file is drafted, with hierarchies as files that can be edited. Those files hold values
-/// of the data, as a hierarchy must; everything else that is printed or written holds counts and guesses only.
+/// of the data, as a hierarchy must; all other output holds only counts and guesses.
 ///
 /// Example: throng profile data/ --write job.toml
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Parquet: a file, a folder, a pattern or an object-store prefix
     data: String,
     /// Print the profile as JSON
     #[arg(long)]
     json: bool,
-    /// Show smallest, largest and commonest values: raw data on your screen
+    /// Show smallest, largest and commonest values, which puts raw data on your screen
     #[arg(long)]
     show_values: bool,
     /// People in the whole population, to estimate how many are unique in it
@@ -52,9 +52,9 @@ pub struct Arguments {
 }
 
 /// Profiles a dataset.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     if let Some(path) = arguments.write.as_deref().filter(|_| !arguments.force) {
-        // Better now than after a long look at the data.
+        // Fail before the long scan of the data.
         Draft::refuse(path)?;
     }
     let (context, _spill) = arguments.limits.options().open()?;
@@ -87,10 +87,10 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         let draft = Draft::new(&found, &arguments.data, path)?;
         draft.write(arguments.force)?;
         if !quiet {
-            eprint_line(&format!("{} is written; read its roles, then: throng run {}", path.display(), path.display()));
+            eprint_line(&format!("wrote {}; check its roles, then run: throng run {}", path.display(), path.display()));
             if !draft.hierarchies.is_empty() {
                 eprint_line(&format!(
-                    "its {} hierarchy files hold values of the data and can be read by you only; keep them as safe as the data",
+                    "its {} hierarchy files hold values of the data and are readable only by you; protect them like the data",
                     draft.hierarchies.len()
                 ));
             }
@@ -135,7 +135,7 @@ fn of(profile: &Profile) -> String {
         return text + "No column looks like a quasi-identifier.";
     }
     text += &format!(
-        "As it stands, {}{} of {} rows are alone with their values of {}.\n",
+        "As it stands, {}{} of {} rows are unique in {}.\n",
         about(exposure.estimated_from.is_some()),
         percent(exposure.unique),
         number(profile.rows),
@@ -168,17 +168,17 @@ fn of(profile: &Profile) -> String {
     text + "\n\n" + &precision(profile)
 }
 
-/// What of a profile was counted and what was estimated.
+/// States what was counted and what was estimated.
 fn precision(profile: &Profile) -> String {
     let mut estimated = Vec::new();
     if profile.columns.iter().any(|column| column.estimated) {
         estimated.push("more than 65,536 distinct values".to_owned());
     }
     if let Some(counted) = profile.exposure.estimated_from {
-        estimated.push(format!("rows that are alone, from {} combinations of values", number(counted)));
+        estimated.push(format!("unique rows, from {} combinations of values", number(counted)));
     }
     if let Some(counted) = profile.exposure.singling.iter().filter_map(|set| set.estimated_from).min() {
-        estimated.push(format!("those alone on a small set of columns, from {} of them", number(counted)));
+        estimated.push(format!("rows unique in a small set of columns, from {} of them", number(counted)));
     }
     let whole = format!("All {} rows were read", number(profile.rows));
     match estimated.len() {
@@ -192,7 +192,7 @@ fn about(estimated: bool) -> String {
     if estimated { "~".into() } else { String::new() }
 }
 
-/// A type as people call it.
+/// The everyday name of a type.
 fn kind(kind: &DataType) -> String {
     match kind {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".into(),

@@ -1,10 +1,10 @@
-//! `throng recommend`: which k, or which method, from repeated samples.
+//! `throng recommend`: recommends k, or a method, from repeated samples.
 
 use clap::{ArgGroup, Args};
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
-use super::sweep::{method, refuse};
+use super::sweep::{method, methods_help, refuse};
 use crate::arguments::{JobArguments, Limits};
 use crate::error::{Error, Result};
 use crate::explore::{Setting, Trials};
@@ -12,27 +12,27 @@ use crate::measure::interval::{Interval, mean_interval};
 use crate::policy::{Job, MethodName};
 use crate::terminal::{eprint_line, print};
 
-/// Say which settings to take: the largest k within a loss, or the best method for a k
+/// Recommend settings: the largest k within a loss, or the best method for a k
 ///
-/// Settings are tried on several samples; the interval that 95 of 100 such sets of samples would put around the mean
-/// is told with it, and its upper end decides. A sample is sparser than the whole table and loses more, so the answer
-/// errs on the careful side; a larger --sample errs less.
+/// Settings are tried on several samples. The 95 % confidence interval of the mean
+/// is printed, and its upper end decides. A sample is sparser than the whole table and loses more, so the answer
+/// is conservative; a larger --sample makes it less so.
 ///
 /// Example: throng recommend job.toml --max-loss 0.1
 ///          throng recommend job.toml --min-k 20
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, group = ArgGroup::new("wish").required(true).args(["max_loss", "min_k"]))]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
-    /// The mean loss (GCP) that is still acceptable: the largest k within it is found
+    /// Acceptable mean loss (GCP): finds the largest k within it
     #[arg(long, value_name = "LOSS")]
     max_loss: Option<f64>,
-    /// The k that is needed: the method that loses least at it is found
+    /// Required k: finds the method that loses least at it
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..))]
     min_k: Option<u32>,
     /// Methods to choose among
-    #[arg(long, value_delimiter = ',', default_value = "auto,mondrian", value_name = "NAME,...", value_parser = method)]
+    #[arg(long, long_help = methods_help("Methods to choose among"), value_delimiter = ',', default_value = "auto,mondrian", value_name = "NAME,...", value_parser = method)]
     method: Vec<MethodName>,
     /// Rows of a sample
     #[arg(long, default_value_t = 5000, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(10..))]
@@ -62,7 +62,7 @@ struct Tried {
 
 #[derive(Debug, Serialize)]
 struct Answer {
-    /// What to take, if anything fits.
+    /// The recommended setting, if any fits.
     recommended: Option<Tried>,
     tried: Vec<Tried>,
     samples: u64,
@@ -71,11 +71,11 @@ struct Answer {
 }
 
 /// Finds the settings.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     if let Some(loss) = arguments.max_loss
         && !(0.0..=1.0).contains(&loss)
     {
-        return Err(Error::job(format!("--max-loss must be from 0 to 1, is {loss}")));
+        return Err(Error::job(format!("--max-loss must be from 0 to 1, got {loss}")));
     }
     let (job, base) = arguments.job.read()?;
     refuse(&job, &base).map_err(|error| arguments.job.blame(error))?;
@@ -153,7 +153,7 @@ fn verdict(best: Option<&Tried>, arguments: &Arguments, job: &Job, whole: bool) 
                 None => "the method that loses least".to_owned(),
             };
             let command = command(best, arguments, job)?;
-            format!("Take k = {} with {}: {why} (GCP {loss})\n  {command}", best.k, best.method)
+            format!("Use k = {} with {}: {why} (GCP {loss})\n  {command}", best.k, best.method)
         }
         (None, Some(most)) if whole => {
             format!("No k loses {most} or less; allow more loss, or drop a quasi-identifier")
@@ -168,7 +168,7 @@ fn verdict(best: Option<&Tried>, arguments: &Arguments, job: &Job, whole: bool) 
     })
 }
 
-/// The call that runs the job with what was tried, on top of what this call has set.
+/// The command that runs the job with the recommended settings on top of those of this call.
 fn command(best: &Tried, arguments: &Arguments, job: &Job) -> Result<String> {
     let mut command = format!("throng run {}", shell(&arguments.job.job.display().to_string()));
     let mut set = |setting: &str| command += &format!(" --set {}", shell(setting));
@@ -182,7 +182,7 @@ fn command(best: &Tried, arguments: &Arguments, job: &Job) -> Result<String> {
     Ok(command)
 }
 
-/// A word that a shell leaves as it is.
+/// Quotes a word for a shell.
 fn shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -251,10 +251,10 @@ mod tests {
     }
 
     const JOB: &str = "version = 1\nsource.url = \"in\"\nsink.url = \"out\"\nprivacy.k = 2\n\
-                       method = { seed = 7, effort = \"fast\" }\n[columns]\nage.role = \"quasi\"\n";
+                       method = { seed = 7, auto.effort = \"fast\" }\n[columns]\nage.role = \"quasi\"\n";
 
     #[test]
-    fn the_command_drops_the_options_of_another_method() {
+    fn the_command_leaves_options_to_their_method() {
         let path = Path::new("job.toml");
         let job = Job::parse(JOB, path).unwrap();
         let told = |name: &str, more: &[&str]| command(&tried(name, 20, &[0.1]), &arguments(more), &job).unwrap();
@@ -265,7 +265,7 @@ mod tests {
             other.strip_prefix(before).and_then(|rest| rest.strip_suffix('\'')).unwrap_or_else(|| panic!("{other}"));
         let set = Job::parse_with(JOB, path, &[("method", table)]).unwrap();
         assert_eq!(set.method, Setting::new(method("mondrian").unwrap(), 20).method_of(&job));
-        assert_eq!((set.method.seed, set.method.options.iter().count()), (Some(7), 0));
+        assert_eq!((set.method.seed, set.method.options().iter().count()), (Some(7), 0));
     }
 
     #[test]

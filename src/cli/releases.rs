@@ -1,4 +1,4 @@
-//! `throng releases`, `throng rollback`, `throng gc`: what a sink holds.
+//! `throng releases`, `throng rollback`, `throng gc`: manage the releases of a sink.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::terminal::{eprint_line, print, print_json};
 ///
 /// Example: throng releases pipelines/out/census
 #[derive(Debug, Args)]
-pub struct Releases {
+pub(crate) struct Releases {
     /// The sink: a folder or an object-store prefix
     sink: PathBuf,
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub struct Releases {
 ///
 /// Example: throng rollback pipelines/out/census 2026-11-15
 #[derive(Debug, Args)]
-pub struct Rollback {
+pub(crate) struct Rollback {
     /// The sink: a folder or an object-store prefix
     sink: PathBuf,
     /// Run id of the release, as `throng releases` lists it
@@ -45,20 +45,20 @@ pub struct Rollback {
     json: bool,
 }
 
-/// Remove files that no release refers to: what killed runs have left
+/// Remove files that no release refers to, as killed runs leave them behind
 ///
-/// Files younger than --older-than are left alone, because a run may be writing them; those of a run that is at work
-/// are left alone however old they are.
+/// Files younger than --older-than are kept, because a run may be writing them; those of a run in progress
+/// are kept however old they are.
 ///
 /// Example: throng gc pipelines/out/census --dry-run
 #[derive(Debug, Args)]
-pub struct Gc {
+pub(crate) struct Gc {
     /// The sink: a folder or an object-store prefix
     sink: PathBuf,
-    /// Only say what would be removed
+    /// Only list what would be removed
     #[arg(long)]
     dry_run: bool,
-    /// Hours that a file must be old
+    /// Minimum age of a file in hours
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
     older_than: u64,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub struct Gc {
 }
 
 /// Lists releases.
-pub async fn list(arguments: Releases) -> Result<()> {
+pub(crate) async fn list(arguments: Releases) -> Result<()> {
     let sink = arguments.stores.open(&arguments.sink)?;
     let newest = latest_run(&sink).await?;
     let found = releases(&sink).await?;
@@ -108,7 +108,7 @@ pub async fn list(arguments: Releases) -> Result<()> {
 }
 
 /// Makes an earlier release the newest.
-pub async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
+pub(crate) async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
     release::rollback(&arguments.stores.open(&arguments.sink)?, &arguments.run_id).await?;
     if arguments.json {
         return print_json(&json!({ "run": arguments.run_id }));
@@ -120,7 +120,7 @@ pub async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
 }
 
 /// Removes unreferenced files.
-pub async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
+pub(crate) async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
     let missing = |path: PathBuf| !path.exists();
     if local_path(Path::new("."), &arguments.sink.to_string_lossy()).is_some_and(missing) {
         return Err(Error::input(format!("there is no sink at `{}`", arguments.sink.display())));
@@ -139,7 +139,7 @@ pub async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
         }
         let verb = if arguments.dry_run { "would be removed" } else { "removed" };
         match found.len() {
-            0 => eprint_line(&format!("{}: there is nothing to remove", arguments.sink.display())),
+            0 => eprint_line(&format!("{}: nothing to remove", arguments.sink.display())),
             files => eprint_line(&format!("{files} files, {} {verb}", bytesize::ByteSize(bytes))),
         }
     }

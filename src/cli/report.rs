@@ -15,19 +15,19 @@ use crate::telemetry::progress::waiting;
 use crate::terminal::eprint_line;
 use crate::verify::Finding;
 
-/// Write a page about a release: verdict, what was done to every column, classes, risk, provenance
+/// Write a report page about a release: verdict, treatment of every column, classes, risk, provenance
 ///
-/// The page needs no network, holds no value of fewer than k rows and tells nothing that the release does not. Given a
-/// job file instead of a sink, the release is also compared with its source row by row, and the page says whether it holds.
+/// The page needs no network, holds no value of fewer than k rows and reveals nothing beyond the release. Given a
+/// job file instead of a sink, the release is also compared with its source row by row, and the page shows the result.
 ///
 /// Example: throng report out/census
 ///          throng report pipelines/census.toml -o census.html
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// A sink that holds releases, or the job file that made one
     release: PathBuf,
-    /// Release to report on; the newest one when absent
+    /// Release to report on. Defaults to the newest
     #[arg(long = "run", value_name = "ID")]
     run_id: Option<String>,
     /// Job file of the release, to verify it against its source
@@ -46,8 +46,8 @@ pub struct Arguments {
     limits: Limits,
 }
 
-/// Writes the page; a release that does not hold is reported, and then is an error.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+/// Writes the page; a release that fails verification is reported and then returned as an error.
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let sweep: Option<Vec<Trial>> =
         arguments.sweep.as_deref().map(|path| figures(path, "throng sweep --output")).transpose()?;
     let series = arguments.series.as_deref().map(|path| figures(path, "throng attack --series --json")).transpose()?;
@@ -74,12 +74,12 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     };
     std::fs::write(&arguments.output, report.html()).map_err(|error| unwritable(&arguments.output, &error))?;
     if !quiet {
-        eprint_line(&format!("{} is written", arguments.output.display()));
+        eprint_line(&format!("wrote {}", arguments.output.display()));
     }
     Finding::refuse(&report.findings)
 }
 
-/// The job with the sink that was named beside it: a release may have been moved.
+/// The job with the sink that was given as well: a release may have been moved.
 fn with_sink(mut job: Job, sink: &std::path::Path) -> Result<Job> {
     let sink = sink.to_string_lossy().into_owned();
     job.sink.url = match crate::storage::is_url(&sink) {
@@ -89,10 +89,10 @@ fn with_sink(mut job: Job, sink: &std::path::Path) -> Result<Job> {
     Ok(job)
 }
 
-/// The most bytes of a file of figures.
+/// Maximum size of a file of figures in bytes.
 const MAX_FIGURES_BYTES: u64 = 64 << 20;
 
-/// Figures that another command has written.
+/// Reads figures written by another command.
 fn figures<T: DeserializeOwned>(path: &std::path::Path, command: &str) -> Result<T> {
     let text = read_text(path, MAX_FIGURES_BYTES, &format!("file of `{command}`"))
         .map_err(|error| Error::input(format!("{} cannot be read: {}", path.display(), reason(&error))))?;

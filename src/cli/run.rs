@@ -24,20 +24,20 @@ use crate::terminal::{eprint_line, print, print_json, summary};
 ///
 /// Example: throng run pipelines/census.toml --memory-limit 4GB --run-id 2026-11-16
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
-    /// Identity of the run, for example its date. A run that has been released is not done again. Made of policy,
-    /// input and version when absent
+    /// Identity of the run, for example its date. A run that has been released is not repeated. Defaults to a hash of
+    /// policy, input and version
     #[arg(long, env = "THRONG_RUN_ID", value_name = "ID", value_parser = run_id)]
     run_id: Option<String>,
-    /// Print the manifest of the release as JSON, with what the run took as `effort`; of a failed run, the failure
+    /// Print the manifest of the release as JSON, with resource usage as `effort`; if the run fails, the failure
     #[arg(long)]
     json: bool,
-    /// Write the figures of the run to this file, in the text form of Prometheus; also when it fails
+    /// Write metrics of the run to this file in Prometheus text format, even if it fails
     #[arg(long, env = "THRONG_METRICS_FILE", value_name = "FILE")]
     metrics_file: Option<PathBuf>,
-    /// Rows per cell; smaller cells need less memory and cost some quality
+    /// Rows per cell; smaller cells need less memory at some cost in quality
     #[arg(long, env = "THRONG_CELL_ROWS", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     cell_rows: Option<u64>,
     #[cfg(feature = "cluster")]
@@ -50,12 +50,12 @@ pub struct Arguments {
 fn run_id(text: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if text.is_empty() || text.starts_with('.') || !text.chars().all(allowed) {
-        return Err("use letters, digits, '-', '_' and '.'".into());
+        return Err("must consist of letters, digits, '-', '_' and '.'".into());
     }
     Ok(text.to_owned())
 }
 
-/// Waits until somebody asks the run to stop: Ctrl-C, or what schedulers send.
+/// Waits for a signal to stop: Ctrl-C or SIGTERM.
 pub(super) async fn stopped() {
     #[cfg(unix)]
     {
@@ -71,7 +71,7 @@ pub(super) async fn stopped() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-/// What a program gets to read.
+/// The JSON output.
 #[derive(Serialize)]
 struct Report<'a> {
     #[serde(flatten)]
@@ -81,8 +81,8 @@ struct Report<'a> {
     effort: &'a ResourceUsage,
 }
 
-/// Runs the job, and tells how it went.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+/// Runs the job and reports the outcome.
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let tally = Tally::new();
     let job = arguments.job.job.clone();
     let span = info_span!("run", job = %job.display(), run = Empty, otel.status_code = Empty);
@@ -113,7 +113,7 @@ pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
 /// Runs the job; the name of its sink comes with the outcome.
 async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(Outcome, String)> {
     let (job, base) = arguments.job.read()?;
-    // Where the reader stands, not where the job file does.
+    // Relative to the working directory, not to the job file.
     let sink = local_path(&base, &job.sink.url).map_or(job.sink.url.clone(), |path| path.display().to_string());
     let options = RunOptions {
         session: arguments.limits.options(),
@@ -136,7 +136,7 @@ async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(O
     let outcome = tokio::select! {
         outcome = &mut execution => outcome,
         () = stopped() => {
-            // A commit is a matter of moments, and half of it is none: it is waited for.
+            // A commit takes moments and must not be interrupted halfway: wait for it.
             if committing.load(Ordering::Relaxed) {
                 execution.await
             } else {

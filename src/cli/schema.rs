@@ -10,9 +10,9 @@ use crate::terminal::print_json;
 ///
 /// Example: throng schema > job.schema.json
 #[derive(Debug, Args)]
-pub struct Arguments {}
+pub(crate) struct Arguments {}
 
 /// Prints the schema.
-pub fn run(_arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
     print_json(&json_schema())
 }

@@ -16,8 +16,8 @@ use crate::terminal::print;
 
 /// Run SQL statements from a file, with `anonymize(...)` as a relation
 ///
-/// Tables come from statements such as CREATE EXTERNAL TABLE people STORED AS PARQUET LOCATION 'people/'; results go
-/// out with COPY (SELECT * FROM anonymize(...)) TO 'out/' STORED AS PARQUET. What COPY writes is not verified or
+/// Tables come from statements such as CREATE EXTERNAL TABLE people STORED AS PARQUET LOCATION 'people/'; results are
+/// written with COPY (SELECT * FROM anonymize(...)) TO 'out/' STORED AS PARQUET. What COPY writes is not verified or
 /// committed as a release: that is what `throng run` is for.
 ///
 /// A policy is named by its file, anonymize((SELECT ...), 'job.toml'), which must lie in the working folder, in that of
@@ -25,10 +25,10 @@ use crate::terminal::print;
 ///
 /// Example: throng sql queries.sql
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// File of statements; `-` reads standard input
     file: PathBuf,
-    /// Folder whose policy files the statements may name; may be given several times
+    /// Folder whose policy files the statements may name; can be repeated
     #[arg(long, value_name = "FOLDER")]
     policies: Vec<PathBuf>,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub struct Arguments {
 }
 
 /// Runs the statements one after another and prints what they return.
-pub async fn run(arguments: Arguments) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let name = arguments.file.display().to_string();
     let text = match name.as_str() {
         "-" => read_statements(std::io::stdin()),
@@ -61,7 +61,7 @@ pub async fn run(arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with a statement, without the names of the parts that found it.
+/// The error of a statement, without the internal prefixes of DataFusion.
 fn wrong(name: &str, error: DataFusionError) -> Error {
     let text = match error.find_root() {
         DataFusionError::SQL(error, _) => error.to_string(),

@@ -1,4 +1,4 @@
-//! `throng sweep`: what other settings would give, without publishing anything.
+//! `throng sweep`: compares settings without publishing anything.
 
 use std::path::{Path, PathBuf};
 
@@ -8,33 +8,35 @@ use comfy_table::{CellAlignment, Table};
 use crate::arguments::{JobArguments, Limits};
 use crate::error::{Error, Result, unwritable};
 use crate::explore::{Setting, Trial, Trials};
+use crate::grouping::entry::Entry;
 use crate::measure::wilcoxon::signed_rank;
+use crate::methods::METHODS;
 use crate::policy::{Job, MethodName, check};
 use crate::release::Scores;
 use crate::terminal::{eprint_line, print};
 
 /// Try a job under several k and methods, and compare what they lose; publishes nothing
 ///
-/// Of two methods, a signed-rank test over all k tells whether they differ.
+/// For every two methods, a signed-rank test over all k shows whether they differ.
 ///
 /// Example: throng sweep pipelines/adult.toml --k 5,10,25 --method auto,mondrian --sample 10000 --output sweep.json
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     /// Smallest classes to try
     #[arg(long, value_delimiter = ',', default_value = "2,5,10,25,50", value_name = "K,...", value_parser = clap::value_parser!(u32).range(2..))]
     k: Vec<u32>,
-    /// Methods to try; the job's when absent
-    #[arg(long, value_delimiter = ',', value_name = "NAME,...", value_parser = method)]
+    /// Methods to try; defaults to the job's
+    #[arg(long, long_help = methods_help("Methods to try; defaults to the job's"), value_delimiter = ',', value_name = "NAME,...", value_parser = method)]
     method: Vec<MethodName>,
     /// Weights of utility to try with `toc`
     #[arg(long, value_delimiter = ',', value_name = "W,...", value_parser = weight)]
     w_utility: Vec<f64>,
-    /// Ask every rule of l-diversity for as many different values as k
+    /// Set l of every l-diversity rule to k
     #[arg(long)]
     l_is_k: bool,
-    /// Try on about so many rows; on all of them when absent
+    /// Try on about this many rows. Defaults to all of them
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
     /// Print the trials as JSON
@@ -47,10 +49,19 @@ pub struct Arguments {
     limits: Limits,
 }
 
-/// The name of a method, as it stands in job files.
+/// The name of a method in job files.
 pub(super) fn method(text: &str) -> Result<MethodName, String> {
     let name = serde_json::Value::String(text.to_owned());
     serde_json::from_value(name).map_err(|error| error.to_string())
+}
+
+/// What a flag that takes methods is for, and which there are.
+pub(super) fn methods_help(about: &str) -> String {
+    let line = |entry: &&Entry| format!("  {}: {}", entry.name, entry.about);
+    let (research, usual): (Vec<&Entry>, Vec<&Entry>) = METHODS.iter().partition(|entry| entry.research);
+    let usual: Vec<String> = usual.iter().map(line).collect();
+    let research: Vec<&str> = research.iter().map(|entry| entry.name).collect();
+    format!("{about}\n\n{}\n  for research: {}", usual.join("\n"), research.join(", "))
 }
 
 fn weight(text: &str) -> Result<f64, String> {
@@ -58,7 +69,7 @@ fn weight(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&weight) { Ok(weight) } else { Err("must be a number from 0 to 1".into()) }
 }
 
-/// Refuses a job that cannot run.
+/// Rejects a job that cannot run.
 pub(super) fn refuse(job: &Job, base: &Path) -> Result<()> {
     let problems: Vec<String> =
         check(job, base).iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
@@ -66,7 +77,7 @@ pub(super) fn refuse(job: &Job, base: &Path) -> Result<()> {
 }
 
 /// Tries every setting.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let form = arguments.output.as_deref().map(form).transpose()?;
     let (job, base) = arguments.job.read()?;
     let blame = |error| arguments.job.blame(error);
@@ -193,7 +204,7 @@ const SHOWN: [Column; 9] = [
 ];
 
 fn table(trials: &[Trial]) -> Table {
-    // What no trial has measured has no column.
+    // A score that no trial has measured gets no column.
     let measured = |(_, score): &&Column| trials.iter().any(|trial| trial.scores.as_ref().and_then(score).is_some());
     let shown: Vec<&Column> = SHOWN.iter().filter(measured).collect();
     let names = shown.iter().map(|(name, _)| *name);

@@ -1,4 +1,4 @@
-//! `throng verify`: does a release hold what it promises?
+//! `throng verify`: does a release keep its promises?
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use crate::telemetry::progress::waiting;
 use crate::terminal::{print, print_json};
 use crate::verify::Finding;
 
-/// Check a release: class sizes and all rules from the published files, file by file against the manifest, and row by
+/// Verify a release: class sizes and all rules from the published files, file by file against the manifest, and row by
 /// row against the source
 ///
-/// Given a job file, everything is checked; given a sink, what can be without policy and source, by this process.
+/// Given a job file, checks everything; given a sink, what can be checked in this process without policy and source.
 ///
 /// Example: throng verify pipelines/census.toml
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
-    /// Release to check; the newest one when absent
+    /// Release to check. Defaults to the newest
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
     /// Check what differs between neighbours among all releases of a series: for every combination of quasi-identifiers, the
     /// rows that have come and those that have gone are none, or meet k (given a job file, all rules) by themselves
     #[arg(long, conflicts_with = "run_id")]
     series: bool,
-    /// Print what was found as JSON: rules that are broken, and by which parameters every rule would hold
+    /// Print the result as JSON: violated rules, and the parameters with which every rule would hold
     #[arg(long)]
     json: bool,
     #[cfg(feature = "cluster")]
@@ -40,7 +40,7 @@ pub struct Arguments {
 }
 
 /// Verifies a release.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     if arguments.series {
         return verify_all(arguments, quiet).await;
     }

@@ -37,18 +37,18 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long the scheduler may be out of reach while a job runs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often a partition of the result is fetched before it counts as lost, and the pause between.
+/// Attempts at fetching a partition of the result before it counts as lost, and the pause between them.
 const FETCHES: (u8, u64) = (5, 500);
 
 type Connection = SchedulerGrpcClient<Channel>;
 
 /// A connection to the scheduler of a cluster.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub(crate) struct Client {
     connection: Connection,
     host: String,
     port: u16,
-    /// Last words about jobs that are on their way.
+    /// Cancellations of jobs that are in flight.
     pending_cancellations: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
@@ -58,7 +58,7 @@ fn away(host: &str, port: u16, error: impl std::fmt::Display) -> Error {
 
 impl Client {
     /// Connects to a scheduler.
-    pub async fn connect(host: &str, port: u16) -> Result<Self> {
+    pub(crate) async fn connect(host: &str, port: u16) -> Result<Self> {
         let settings = GrpcClientConfig::from(&BallistaConfig::default());
         let failed = |error: &dyn std::error::Error| away(host, port, root_of(error));
         let endpoint = create_grpc_client_endpoint(format!("http://{host}:{port}"), Some(&settings))
@@ -70,8 +70,8 @@ impl Client {
         Ok(Self { connection, host: host.to_owned(), port, pending_cancellations: Arc::default() })
     }
 
-    /// Waits until the scheduler knows of every job that has been given up.
-    pub async fn settle(&self) {
+    /// Waits until the scheduler has been notified of every abandoned job.
+    pub(crate) async fn settle(&self) {
         let pending_cancellations = self
             .pending_cancellations
             .lock()
@@ -80,13 +80,18 @@ impl Client {
     }
 
     /// Submits a plan.
-    pub async fn submit(&self, plan: Arc<dyn ExecutionPlan>, name: &str, context: &SessionContext) -> Result<Job> {
+    pub(crate) async fn submit(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        name: &str,
+        context: &SessionContext,
+    ) -> Result<Job> {
         let message = PhysicalPlanNode::try_from_physical_plan(plan, &ClusterCodec::default())?;
         let mut bytes = Vec::new();
         message.try_encode(&mut bytes)?;
         if bytes.len() > MAX_MESSAGE_BYTES {
             return Err(Error::resources(format!(
-                "the plan of this job has {}, more than the {} that a cluster takes; use smaller hierarchies",
+                "the plan of this job has {}, but a cluster accepts at most {}; use smaller hierarchies",
                 bytesize::ByteSize(bytes.len() as u64),
                 bytesize::ByteSize(MAX_MESSAGE_BYTES as u64)
             )));
@@ -106,7 +111,7 @@ impl Client {
         let theirs = version::version_from_metadata(answer.metadata()).map(str::to_owned);
         version::check_compatibility(Some(ballista_core::BALLISTA_VERSION), theirs.as_deref()).map_err(|why| {
             Error::input(format!(
-                "the scheduler is of another version ({why}); run the same version of throng everywhere"
+                "the scheduler runs another version ({why}); run the same version of throng everywhere"
             ))
         })?;
         match answer.into_inner().result {
@@ -116,9 +121,9 @@ impl Client {
             }
             Some(execute_query_result::Result::Failure(refusal)) => Err(Error::input(format!(
                 "the scheduler cannot read the plan ({}); run the same version of throng everywhere",
-                refusal.failure.map_or_else(|| "it does not say why".to_owned(), why_refused)
+                refusal.failure.map_or_else(|| "it gives no reason".to_owned(), why_refused)
             ))),
-            None => Err(Error::internal("the scheduler has given no answer to a plan")),
+            None => Err(Error::internal("the scheduler has not answered a plan")),
         }
     }
 
@@ -126,7 +131,7 @@ impl Client {
         use tonic::Code::{DeadlineExceeded, Unavailable, Unknown};
         match status.code() {
             Unavailable | DeadlineExceeded | Unknown => away(&self.host, self.port, status.message()),
-            _ => Error::input(format!("the scheduler has refused the plan: {}", status.message())),
+            _ => Error::input(format!("the scheduler has rejected the plan: {}", status.message())),
         }
     }
 }
@@ -137,14 +142,14 @@ fn why_refused(failure: Failure) -> String {
     }
 }
 
-/// The innermost reason of a failure: that of a transport says more than the transport.
+/// The innermost cause of a failure, which says more than the transport error around it.
 fn root_of(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |error| error.source()).last().map_or_else(String::new, ToString::to_string)
 }
 
 /// A job on the cluster. Dropped before its end, it is cancelled.
 #[derive(Debug)]
-pub struct Job {
+pub(crate) struct Job {
     client: Client,
     id: JobId,
     ended: bool,
@@ -152,12 +157,12 @@ pub struct Job {
 
 impl Job {
     /// Its identity.
-    pub fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         self.id.as_str()
     }
 
     /// Waits for its end, and fetches its rows.
-    pub async fn rows(mut self) -> Result<Vec<RecordBatch>> {
+    pub(crate) async fn rows(mut self) -> Result<Vec<RecordBatch>> {
         let (done, proxy) = self.wait().await?;
         let mut batches = Vec::new();
         for location in done.partition_location {
@@ -193,7 +198,7 @@ impl Job {
         }
     }
 
-    /// What a failure of the cluster is. What is not told in our words may quote a value, and is not passed on.
+    /// Classifies a failure of the cluster. Messages that are not Throng's own may quote a value and are not passed on.
     fn why(&self, text: &str) -> Error {
         guard::heard(text).unwrap_or_else(|| {
             let id = &self.id;
@@ -206,7 +211,7 @@ impl Job {
             }
             Error::retry(format!(
                 "the cluster could not finish job {id}; nothing was published, run again (the logs of the scheduler and \
-                 the executors tell more)"
+                 the executors say more)"
             ))
         })
     }
@@ -217,7 +222,7 @@ impl Job {
         };
         let layout = location.layout();
         let (Some(executor), Some(partition)) = (location.executor_meta, location.partition_id) else {
-            return Err(Error::internal("the scheduler does not say where a result is"));
+            return Err(Error::internal("the scheduler does not report the location of a result"));
         };
         let (host, port) = match proxy {
             Some(FlightProxy::Local(true)) => (self.client.host.clone(), self.client.port),

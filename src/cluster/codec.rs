@@ -1,4 +1,4 @@
-//! Our nodes on the wire, beside Ballista's own. A byte in front of a node says whose it is.
+//! Encodes our nodes beside Ballista's own. A leading byte says whose a node is.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ use crate::write::{CollapseExec, PublishedOrder, Target, WriteExec};
 
 /// Writes and reads every node of our plans.
 #[derive(Debug, Default)]
-pub struct ClusterCodec {
+pub(crate) struct ClusterCodec {
     ballista: BallistaPhysicalExtensionCodec,
     anonymize: AnonymizeCodec,
 }
 
-/// Whose node it is. Numbers are only ever added.
+/// The owner of a node. Numbers are only ever added.
 const BALLISTA: u8 = 0;
 const ANONYMIZE: u8 = 1;
 const SURVEY: u8 = 2;
@@ -49,7 +49,7 @@ fn split(buffer: &[u8]) -> Result<(&[u8], Option<BoundPolicy>)> {
         let length = u32::from_le_bytes(*length) as usize;
         rest.split_at_checked(length)
     });
-    let (bytes, policy) = parts.ok_or_else(|| broken("a part of a verification is cut off").into_datafusion())?;
+    let (bytes, policy) = parts.ok_or_else(|| broken("a part of a verification is truncated").into_datafusion())?;
     let bound_policy = if policy.is_empty() { None } else { Some(decode_bound_policy(policy)?) };
     Ok((bytes, bound_policy))
 }
@@ -160,7 +160,7 @@ impl PhysicalExtensionCodec for ClusterCodec {
         if let Some(sent) = send_function(function) {
             return put(sent.map_err(Error::into_datafusion)?, buffer);
         }
-        // It says no to pseudonyms, and leaves functions alone that every session knows by name.
+        // It rejects pseudonyms, and leaves functions alone that every session knows by name.
         self.anonymize.try_encode_udf(function, buffer)
     }
 

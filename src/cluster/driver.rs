@@ -1,4 +1,4 @@
-//! The engine of a run that is worked off by a cluster.
+//! The engine of a run that is executed by a cluster.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,18 +21,28 @@ use super::store_config::{StoreConfigs, settings};
 use super::survey::SurveyExec;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
-use crate::release::{Engine, StoreLocation, Watch, known_rows};
+use crate::release::{Engine, RunOptions, StoreLocation, Watch, known_rows};
 use crate::survey::{Merged, Survey, first_ceiling, merge_pieces};
 
-/// Partitions of a plan when nobody says: enough to keep a few executors busy to the end.
+/// Default number of partitions of a plan: enough to keep a few executors busy to the end.
 const PARTITIONS: usize = 16;
 
 /// A cluster by the address of its scheduler.
+///
+/// ```
+/// use throng::{Cluster, RunOptions};
+///
+/// let cluster: Cluster = "df://scheduler:50050".parse()?;
+/// let options = RunOptions::default().with_cluster(cluster);
+/// # drop(options);
+/// assert!("http://scheduler".parse::<Cluster>().is_err());
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Clone)]
 pub struct Cluster {
     host: String,
     port: u16,
-    /// Where the scheduler tells how far jobs are.
+    /// Where the scheduler reports the progress of jobs.
     progress_port: u16,
     client: Arc<OnceCell<Client>>,
 }
@@ -49,7 +59,7 @@ impl fmt::Display for Cluster {
     }
 }
 
-/// `df://host:port`; the port is 50050 when absent.
+/// Parses `df://host:port`; the port defaults to 50050.
 impl FromStr for Cluster {
     type Err = String;
 
@@ -60,6 +70,14 @@ impl FromStr for Cluster {
         let (host, port) = (host.ok_or_else(bad)?.to_owned(), url.port().unwrap_or(super::scheduler::PORT));
         let progress_port = super::scheduler::progress_port(port);
         Ok(Self { host, port, progress_port, client: Arc::default() })
+    }
+}
+
+impl RunOptions {
+    /// The same with the work done by a cluster.
+    #[must_use]
+    pub fn with_cluster(self, cluster: Cluster) -> Self {
+        Self { engine: Some(Arc::new(cluster)), ..self }
     }
 }
 
@@ -82,7 +100,7 @@ impl Cluster {
         tokio::select! {
             rows = job.rows() => rows,
             () = remote.follow(&self.host, self.progress_port, &id, rows) => {
-                Err(Error::internal("the progress of a job has an end"))
+                Err(Error::internal("the progress of a job has ended"))
             }
         }
     }
@@ -115,7 +133,7 @@ impl Engine for Cluster {
     }
 
     fn configure(&self, _config: SessionConfig, places: &[StoreLocation]) -> Result<SessionConfig> {
-        // One partition a task: memory is given out by the task, and a lost task is then one partition lost.
+        // One partition per task: memory is assigned per task, and a lost task then loses one partition.
         let one = (BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK, 1);
         let mut config = settings().with_target_partitions(PARTITIONS).set_usize(one.0, one.1);
         config.options_mut().extensions.insert(StoreConfigs::new(places)?);
@@ -139,7 +157,7 @@ impl Engine for Cluster {
             match merge_pieces(Arc::clone(&bound_policy), Arc::clone(&schema), pieces, cell_rows).await? {
                 Merged::Survey(survey) => return Ok(*survey),
                 Merged::Short(higher) => {
-                    tracing::info!("many rows are alike: the survey is taken again with a larger sample");
+                    tracing::info!("many rows are equal: repeating the survey with a larger sample");
                     ceiling = higher;
                 }
             }

@@ -1,7 +1,7 @@
 //! `throng executor`: Ballista's executor with our codecs, object stores and limits.
 //!
 //! Shuffle and spill files are raw data. They lie in a folder of this process that only its owner can read, which goes at
-//! its end; what a killed executor has left goes when the next one starts in the same place.
+//! its end; what a killed executor has left is removed when the next one starts in the same place.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -27,48 +27,48 @@ use crate::write::unique_name;
 
 /// How an executor runs.
 #[derive(Debug, Clone)]
-pub struct Executor {
+pub(crate) struct Executor {
     /// Host of the scheduler.
     pub scheduler: String,
     /// Port of the scheduler.
     pub scheduler_port: u16,
     /// Address to listen at.
     pub bind: IpAddr,
-    /// Port that other executors and drivers fetch data from.
+    /// Port from which other executors and drivers fetch data.
     pub port: u16,
-    /// Port that the scheduler gives tasks to.
+    /// Port on which the scheduler submits tasks.
     pub task_port: u16,
     /// Port that answers `/healthz` and `/readyz`.
     pub health_port: u16,
-    /// Name by which others reach it; the scheduler takes the address that it sees when absent.
+    /// Name by which others reach it. Defaults to the address that the scheduler sees.
     pub advertise: Option<String>,
     /// Where its folder for shuffle and spill files is made.
     pub work_dir: PathBuf,
-    /// Most memory for its tasks, in bytes; 70 % of what the machine or the container has when absent.
+    /// Memory limit of its tasks, in bytes. Defaults to 70 % of that of the machine or container.
     pub memory_limit: Option<u64>,
-    /// Most bytes to spill.
+    /// Limit of spilled bytes.
     pub spill_limit: Option<u64>,
-    /// Tasks that it works on at the same time.
+    /// Number of concurrent tasks.
     pub concurrency: usize,
-    /// How often it tells the scheduler that it is there.
+    /// Interval of its heartbeats to the scheduler.
     pub heartbeat: Duration,
-    /// How long it waits for the scheduler at its start.
+    /// How long it waits for the scheduler at startup.
     pub timeouts: Duration,
 }
 
 impl Executor {
-    /// Runs until the process is told to stop; tasks that run are then waited for.
-    pub async fn run(&self) -> Result<()> {
+    /// Runs until the process receives a signal to stop, then waits for running tasks.
+    pub(crate) async fn run(&self) -> Result<()> {
         let folder = SpillFolder::create(&self.work_dir)?;
         let health = ExecutorHealth::new();
         let probes = serve_health(SocketAddr::new(self.bind, self.health_port), health.clone());
         let config = self.config(folder.path().to_owned(), health);
-        tracing::info!(id = config.executor_id, scheduler = %self.scheduler, tasks = self.concurrency, "the executor starts");
+        tracing::info!(id = config.executor_id, scheduler = %self.scheduler, tasks = self.concurrency, "executor started");
         tokio::select! {
             ended = start_executor_process(Arc::new(config)) => ended.map_err(failed)?,
             ended = probes => ended?,
         }
-        tracing::info!("the executor has stopped");
+        tracing::info!("executor stopped");
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Executor {
         let spill_limit = self.spill_limit;
         let host = self.advertise.clone().unwrap_or_else(|| self.bind.to_string());
         ExecutorProcessConfig {
-            // Readable in logs, and another one after a restart: what the old one had is gone.
+            // Readable in logs, and a new one after a restart, because the old one's data is gone.
             executor_id: format!("{host}:{}-{}", self.port, unique_name()),
             bind_host: self.bind.to_string(),
             external_host: self.advertise.clone(),
@@ -104,11 +104,11 @@ impl Executor {
     }
 }
 
-/// Answers probes: alive while the process is, ready while the scheduler hears of it.
+/// Answers probes: alive while the process runs, ready while heartbeats reach the scheduler.
 async fn serve_health(address: SocketAddr, health: ExecutorHealth) -> Result<()> {
     let taken = |error: std::io::Error| {
         let why = reason(&error);
-        Error::resources(format!("{address} cannot be listened to: {why}; choose another --health-port"))
+        Error::resources(format!("cannot listen on {address}: {why}; choose another --health-port"))
     };
     let listener = TcpListener::bind(address).await.map_err(taken)?;
     let ready = |State(health): State<ExecutorHealth>| async move {

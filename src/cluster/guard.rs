@@ -1,10 +1,10 @@
-//! The borders of a stage on an executor. At its end a guard logs what its tasks have done, and sees to it that failures
-//! are told well: they cross the cluster as text, so it says them in our words, with their kind in front; then the driver
-//! knows what it was, and no raw value gets into the logs of others.
+//! Guards at the borders of a stage on an executor. At its end, a guard logs what its tasks have done and makes failures
+//! readable: they cross the cluster as text, so it writes Throng's own message with the kind in front; then the driver
+//! knows what happened, and no raw value gets into the logs of others.
 //!
-//! Two kinds of failures are Ballista's to mend. Shuffle files that went with an executor: the stage that made them runs
-//! again. Nodes on the way would make a failure of ours out of it, so a guard where the stage reads them takes note, and
-//! the one at the end tells. And a passing fault, such as a store that is out of reach: it goes as one of input and
+//! Ballista recovers from two kinds of failures. If shuffle files are lost with an executor, the stage that made them runs
+//! again. Nodes in between would turn this into one of our failures, so a guard where the stage reads them records it, and
+//! the one at the end reports it. A transient failure, such as an unreachable store, is reported as one of input and
 //! output, and its task runs again.
 
 use std::fmt;
@@ -27,26 +27,26 @@ use crate::plan::unary_plan;
 
 /// Where in a stage a guard stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Border {
+pub(crate) enum Border {
     /// Where it reads what another stage has shuffled.
     Start,
     /// Where its rows leave it.
     End,
 }
 
-/// Passes rows on, and failures in our words.
+/// Passes rows on, and rewrites failures in Throng's own words.
 #[derive(Debug)]
-pub struct GuardExec {
+pub(crate) struct GuardExec {
     input: Arc<dyn ExecutionPlan>,
     border: Border,
-    /// The shuffle files that were missed first: executor, stage, partition, and how.
+    /// The shuffle files that were missing first: executor, stage, partition, and how.
     missed: Arc<Mutex<Option<Missed>>>,
     properties: Arc<PlanProperties>,
 }
 
 type Missed = (String, usize, usize, String);
 
-/// What stands before the kind of a failure.
+/// The marker before the kind of a failure.
 const MARK: &str = "throng failure ";
 
 /// Stands for the kind of a value that cannot be read: the source is asked where.
@@ -70,7 +70,7 @@ fn told(error: DataFusionError, missed: Option<Missed>) -> DataFusionError {
     }
 }
 
-/// What stands behind a failure.
+/// The marker after a failure.
 const END: &str = " (end of failure)";
 
 /// The failure of Ballista's that this is, if it is one.
@@ -81,7 +81,7 @@ fn of_ballista(error: &DataFusionError) -> Option<&BallistaError> {
     }
 }
 
-/// The failure that a text from the cluster tells of. It comes quoted.
+/// Parses the failure from a text of the cluster, in which it is quoted.
 pub(super) fn heard(text: &str) -> Option<Error> {
     let (_, told) = text.split_once(MARK)?;
     let (kind, told) = told.split_once(": ")?;
@@ -95,7 +95,7 @@ pub(super) fn heard(text: &str) -> Option<Error> {
 
 impl GuardExec {
     /// A guard above a plan.
-    pub fn new(input: Arc<dyn ExecutionPlan>, border: Border) -> Self {
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, border: Border) -> Self {
         let properties = Arc::clone(input.properties());
         Self { input, border, missed: Arc::default(), properties }
     }
@@ -109,7 +109,7 @@ impl GuardExec {
         self.border
     }
 
-    /// Takes note of shuffle files that are missed.
+    /// Records missing shuffle files.
     fn note(&self) -> impl Fn(&DataFusionError) + Send + use<> {
         let missed = Arc::clone(&self.missed);
         move |error| {
@@ -122,7 +122,7 @@ impl GuardExec {
     }
 }
 
-/// What the guards at the start of a stage have missed.
+/// Shuffle files that the guards at the start of a stage found missing.
 fn missed_below(plan: &Arc<dyn ExecutionPlan>) -> Option<Missed> {
     let own = plan.downcast_ref::<GuardExec>().and_then(|guard| guard.missed.lock().ok()?.clone());
     own.or_else(|| plan.children().into_iter().find_map(missed_below))
@@ -176,16 +176,16 @@ impl ExecutionPlan for GuardExec {
         let below = Arc::clone(&self.input);
         let failed = move |task: &str, error: DataFusionError| {
             let error = told(error, missed_below(&below));
-            tracing::warn!(task, partition, error = %error.strip_backtrace(), "a task fails");
+            tracing::warn!(task, partition, error = %error.strip_backtrace(), "task failed");
             error
         };
         let rows = self.input.execute(partition, context).map_err(|error| failed(&task, error))?;
         let schema = rows.schema();
         let ending = task.clone();
         let rows = rows.map_err(move |error| failed(&task, error));
-        // How many rows it has put out would tell how many fall into its cells, suppressed ones too.
+        // Its number of output rows would reveal how many fall into its cells, including suppressed ones.
         let end = stream::once(async move {
-            tracing::info!(task = ending, partition, "a task has ended");
+            tracing::info!(task = ending, partition, "task finished");
             None
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.chain(end.filter_map(ready)))))

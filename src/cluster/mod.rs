@@ -1,4 +1,4 @@
-//! The same job on many machines: Apache DataFusion Ballista works off the two passes of a run.
+//! The same job on many machines: Apache DataFusion Ballista executes the two passes of a run.
 //!
 //! ```text
 //! driver     opens, merges the survey and the verdict, commits      throng run job.toml --cluster df://host:50050
@@ -12,26 +12,26 @@
 //! file and its measures. The files are then read back and judged by plans of their own (`crate::verify`), whose tasks emit
 //! one row each: how many classes break each rule, how many rows are out of order. Checksums, presence and the chase of
 //! dependencies stay with the driver. No stage gathers the table in one task. What is published is decided by the driver alone: it
-//! lists the files that the tasks have told of, and removes all others, so a task that ran twice adds nothing.
+//! lists the files that the tasks have reported and removes all others, so a task that ran twice adds nothing.
 //!
 //! [`driver`] is the engine that a run uses; [`codec`] puts our nodes on the wire, [`survey`] and [`guard`] are nodes of
-//! such plans; [`places`] tells executors how object stores are reached; [`client`] speaks to the scheduler and
-//! [`progress`] watches it; [`scheduler`] and [`executor`] are the two roles, and `slots` mends the scheduler's account.
+//! such plans; [`store_config`] sends executors the options of object stores; [`client`] talks to the scheduler and
+//! [`progress`] watches it; [`scheduler`] and [`executor`] are the two roles, and `slots` corrects its slot count.
 
-pub mod client;
-pub mod codec;
-pub mod driver;
-pub mod executor;
-pub mod guard;
-pub mod progress;
-pub mod scheduler;
+pub(crate) mod client;
+pub(crate) mod codec;
+pub(crate) mod driver;
+pub(crate) mod executor;
+pub(crate) mod guard;
+pub(crate) mod progress;
+pub(crate) mod scheduler;
 mod slots;
-pub mod store_config;
-pub mod survey;
+pub(crate) mod store_config;
+pub(crate) mod survey;
 
 pub use driver::Cluster;
-pub use executor::Executor;
-pub use scheduler::Scheduler;
+pub(crate) use executor::Executor;
+pub(crate) use scheduler::Scheduler;
 
-/// Largest message between the parts of a cluster. Plans carry hierarchies and words of columns, and must fit.
+/// Maximum size of a message in the cluster. Plans carry hierarchies and dictionaries of columns, and must fit.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;

@@ -1,8 +1,8 @@
-//! How far a job is. Ballista tells its clients that a job runs, not how far it has come; so our scheduler answers that
-//! on a port of its own, and the driver turns the answer into the metrics that progress bars look at.
+//! Progress of jobs. Ballista reports that a job runs, but not its progress; so our scheduler answers that
+//! on a port of its own, and the driver turns the answer into the metrics that progress bars read.
 //!
-//! Whoever asks is alive. A job whose driver has asked, and then falls silent, is called off: nobody would commit it. So is
-//! a job that has been without any executor for long: Ballista would let it wait for ever.
+//! Polling proves that a driver is alive. The job of a driver that stops polling is cancelled: nobody would commit it. So is
+//! a job that has long had no executor: Ballista would let it wait for ever.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -34,9 +34,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::error::{Error, Result};
 
-/// How far the stages of a job are.
+/// The progress of the stages of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Partitions by stage: those that are done, and all.
     pub stages: BTreeMap<usize, (usize, usize)>,
     /// Tasks that are done, by executor.
@@ -48,7 +48,7 @@ pub struct Progress {
 
 impl Progress {
     /// The part that is done.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         let shares = self.stages.values().map(|&(done, all)| done as f64 / all.max(1) as f64);
         shares.sum::<f64>() / self.stages.len().max(1) as f64
     }
@@ -74,7 +74,7 @@ impl Progress {
 
 type Server = SchedulerServer<LogicalPlanNode, PhysicalPlanNode>;
 
-/// The scheduler, and when it was asked about which job.
+/// The scheduler, and when each job was asked about.
 struct ProgressService {
     scheduler: Server,
     asked: Mutex<HashMap<JobId, Asked>>,
@@ -88,25 +88,25 @@ struct Asked {
     last: Instant,
 }
 
-/// How long others may be silent.
+/// Timeouts of silent executors and drivers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
-    /// Executors, before they count as gone. A job waits twice as long for one to come.
+    /// Timeout of executors. A job waits twice as long for one to register.
     pub(super) executors: Duration,
-    /// Drivers, before their jobs are called off.
+    /// Timeout of drivers, after which their jobs are cancelled.
     pub(super) drivers: Duration,
 }
 
-/// How often the scheduler looks for jobs that nobody waits for or works on.
+/// How often the scheduler looks for orphaned jobs.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Answers `GET /progress/<job>` until the process ends, and calls off jobs whose drivers have been silent, or that have had
-/// no executor, for long.
+/// Answers `GET /progress/<job>` until the process ends, and cancels jobs whose drivers have been silent, or that have had
+/// no executor, for too long.
 pub(super) async fn serve(address: SocketAddr, scheduler: Server, timeouts: Timeouts) -> Result<()> {
     let taken = |error: std::io::Error| {
         let why = crate::error::reason(&error);
         Error::resources(format!(
-            "{address}, where the scheduler tells how far jobs are, cannot be listened to: {why}; choose another --port"
+            "cannot listen on {address} to report the progress of jobs: {why}; choose another --port"
         ))
     };
     let listener = TcpListener::bind(address).await.map_err(taken)?;
@@ -138,15 +138,15 @@ impl ProgressService {
             }
             let running = self.scheduler.state.task_manager.get_running_job_cache();
             for (job, why) in forsaken.into_iter().filter(|(job, _)| running.contains_key(job)) {
-                tracing::warn!(%job, "{why}: the job is called off");
+                tracing::warn!(%job, "{why}: cancelling the job");
                 if let Err(error) = self.scheduler.cancel_job(job).await {
-                    tracing::warn!(%error, "a job cannot be called off");
+                    tracing::warn!(%error, "a job cannot be cancelled");
                 }
             }
         }
     }
 
-    /// Executors that have been heard of lately.
+    /// Executors that have sent a heartbeat recently.
     async fn alive(&self) -> usize {
         let known = self.scheduler.state.executor_manager.get_executors_state().await.unwrap_or_default();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -156,13 +156,13 @@ impl ProgressService {
 }
 
 impl Timeouts {
-    /// Why a job is to be called off, if it is; `no_executors_since` tells since when there has been no executor.
+    /// Returns why a job is to be cancelled, if it is; `no_executors_since` is when the last executor was lost.
     fn ends(&self, asked: Asked, no_executors_since: Option<Instant>) -> Option<&'static str> {
         let waits = no_executors_since.map_or(Duration::ZERO, |since| since.max(asked.first).elapsed());
         if asked.last.elapsed() >= self.drivers {
-            Some("its driver has gone")
+            Some("its driver is gone")
         } else if waits >= 2 * self.executors {
-            Some("there has been no executor for long")
+            Some("it has had no executor for too long")
         } else {
             None
         }
@@ -186,7 +186,7 @@ async fn tell(
     Ok(Json(progress))
 }
 
-/// Asks a scheduler how far a job is; none while it does not say.
+/// Asks a scheduler for the progress of a job; `None` while it does not answer.
 async fn ask(host: &str, port: u16, job: &str) -> Option<Progress> {
     let mut connection = TcpStream::connect((host, port)).await.ok()?;
     let question = format!("GET /progress/{job} HTTP/1.0\r\nHost: {host}\r\n\r\n");
@@ -199,9 +199,9 @@ async fn ask(host: &str, port: u16, job: &str) -> Option<Progress> {
 /// How often the scheduler is asked.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Stands for a job on the cluster: a plan without rows, whose metrics tell how many have been worked off there.
+/// Represents a job on the cluster: a plan without rows, whose metrics report its progress.
 #[derive(Debug)]
-pub struct RemoteExec {
+pub(crate) struct RemoteExec {
     metrics: ExecutionPlanMetricsSet,
     rows: Count,
     properties: Arc<PlanProperties>,
@@ -220,14 +220,14 @@ impl RemoteExec {
         Self { metrics, rows, properties: Arc::new(properties) }
     }
 
-    /// Follows a job of so many rows. It never ends: whoever waits for the job stops it.
+    /// Follows a job of `rows` rows. It never ends: whoever waits for the job stops it.
     pub(super) async fn follow(&self, host: &str, port: u16, job: &str, rows: u64) {
         let (mut last, mut no_executors_since) = (Progress::default(), false);
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
             let Some(progress) = ask(host, port, job).await else { continue };
             if progress.alive == 0 && !no_executors_since {
-                tracing::warn!(job, "the cluster has no executor; the job waits for one, but not for ever");
+                tracing::warn!(job, "the cluster has no executor; the job waits for one until a timeout");
             }
             no_executors_since = progress.alive == 0;
             let done = (progress.share() * rows as f64) as usize;

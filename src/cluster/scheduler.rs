@@ -1,7 +1,7 @@
 //! `throng scheduler`: Ballista's scheduler with our codecs and settings.
 //!
-//! It answers `/healthz` and `/readyz` on its port, and tells how far jobs are on another. It keeps no data and no state
-//! on disk: jobs that run when it goes fail, and their drivers say so.
+//! It answers `/healthz` and `/readyz` on its port, and reports progress on another. It keeps no data and no state
+//! on disk: jobs that run when it stops fail, and their drivers say so.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -22,39 +22,39 @@ use super::store_config::{session, settings};
 use super::{MAX_MESSAGE_BYTES, progress};
 use crate::error::{Error, Result, reason};
 
-/// The port when nobody says.
-pub const PORT: u16 = 50050;
+/// The default port.
+pub(crate) const PORT: u16 = 50050;
 
-/// The port next to a scheduler's own: where it tells how far jobs are.
+/// The port next to a scheduler's own, on which it reports progress.
 pub(crate) fn progress_port(port: u16) -> u16 {
     port.saturating_add(1)
 }
 
 /// How a scheduler runs.
 #[derive(Debug, Clone)]
-pub struct Scheduler {
+pub(crate) struct Scheduler {
     /// Address to listen at.
     pub bind: IpAddr,
-    /// Port for drivers and executors; the next one tells how far jobs are.
+    /// Port for drivers and executors; the next port reports the progress of jobs.
     pub port: u16,
     /// Name by which executors reach it.
     pub advertise: String,
-    /// How long an executor may be silent before its tasks are given to others.
+    /// Timeout after which the tasks of a silent executor are given to others.
     pub executor_timeout: Duration,
-    /// How long a driver may be silent before its job is called off.
+    /// Timeout after which the job of a silent driver is cancelled.
     pub driver_timeout: Duration,
-    /// Executors that must have come before it calls itself ready.
+    /// Number of executors that must have registered before it is ready.
     pub min_executors: usize,
 }
 
 impl Scheduler {
-    /// Runs until the process is told to stop.
-    pub async fn run(&self) -> Result<()> {
+    /// Runs until the process receives a signal to stop.
+    pub(crate) async fn run(&self) -> Result<()> {
         let config = Arc::new(self.config());
         let address = SocketAddr::new(self.bind, self.port);
         let taken = |error: std::io::Error| {
             let why = reason(&error);
-            Error::resources(format!("{address} cannot be listened to: {why}; choose another --bind or --port"))
+            Error::resources(format!("cannot listen on {address}: {why}; choose another --bind or --port"))
         };
         let listener = TcpListener::bind(address).await.map_err(taken)?;
         let cluster = BallistaCluster::new_from_config(&config).await.map_err(failed)?;
@@ -63,7 +63,7 @@ impl Scheduler {
         let told = SocketAddr::new(self.bind, progress_port(self.port));
         let timeouts = Timeouts { executors: self.executor_timeout, drivers: self.driver_timeout };
         let progress = progress::serve(told, server.clone(), timeouts);
-        tracing::info!(%address, "the scheduler listens");
+        tracing::info!(%address, "scheduler listening");
         tokio::select! {
             ended = start_grpc_service_with_listener(listener, server) => ended.map_err(failed),
             ended = progress => ended,
@@ -99,7 +99,7 @@ pub(crate) fn failed(error: BallistaError) -> Error {
     match error {
         BallistaError::IoError(error) => error.into(),
         BallistaError::DataFusionError(error) => (*error).into(),
-        BallistaError::GrpcConnectionError(text) => Error::retry(format!("{text}; is the scheduler there?")),
+        BallistaError::GrpcConnectionError(text) => Error::retry(format!("{text}; is the scheduler running?")),
         other => Error::resources(other.to_string()),
     }
 }

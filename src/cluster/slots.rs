@@ -1,9 +1,9 @@
-//! How many tasks every executor has room for.
+//! Task slots of the executors.
 //!
-//! Ballista gives the room of a task back when the task ends, if it still knows the task. When an executor is lost, stages
-//! that others work on are rolled back, their tasks are called off and forgotten, and their room is never given back: an
-//! executor of one task then stands idle for ever. So before tasks are handed out, room that is taken by no task is
-//! given back here. All of this happens in the one loop of the scheduler, one event after the other.
+//! Ballista frees the slot of a task when the task ends, if it still knows the task. When an executor is lost, stages
+//! that others work on are rolled back, their tasks are cancelled and forgotten, and their slots are never freed: an
+//! executor of one task then stays idle for ever. So before tasks are assigned, slots that no task occupies are
+//! freed here. All of this happens in the one loop of the scheduler, one event after the other.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use ballista_scheduler::state::execution_stage::ExecutionStage;
 use ballista_scheduler::state::task_manager::JobInfoCache;
 use tokio::sync::Mutex;
 
-/// The state of a cluster that keeps account of its slots.
+/// The state of a cluster that tracks its slots.
 struct Slots {
     inner: Arc<dyn ClusterState>,
     /// Slots that are taken, by executor.
     taken: Mutex<HashMap<String, u32>>,
 }
 
-/// The same cluster, with an account of its slots.
+/// Wraps a cluster to track its slots.
 pub(super) fn accounted(cluster: &BallistaCluster) -> BallistaCluster {
     let slots = Slots { inner: cluster.cluster_state(), taken: Mutex::default() };
     BallistaCluster::new(Arc::new(slots), cluster.job_state())
@@ -50,7 +50,7 @@ async fn running(jobs: &HashMap<JobId, JobInfoCache>) -> HashMap<String, u32> {
     running
 }
 
-/// What has to be given back so that only tasks that run take slots.
+/// Slots to free so that only running tasks occupy any.
 fn forgotten(taken: &HashMap<String, u32>, running: &HashMap<String, u32>) -> Vec<ExecutorSlot> {
     let idle = |(executor, taken): (&String, &u32)| {
         let idle = taken.saturating_sub(running.get(executor).copied().unwrap_or_default());
@@ -59,7 +59,7 @@ fn forgotten(taken: &HashMap<String, u32>, running: &HashMap<String, u32>) -> Ve
     taken.iter().filter_map(idle).collect()
 }
 
-/// Takes off the account what is given back; returns what was on it.
+/// Frees slots; returns those that were occupied.
 fn give_back(taken: &mut HashMap<String, u32>, slots: Vec<ExecutorSlot>) -> Vec<ExecutorSlot> {
     slots
         .into_iter()
@@ -87,7 +87,7 @@ impl ClusterState for Slots {
         let mut taken = self.taken.lock().await;
         let idle = forgotten(&taken, &running(&active_jobs).await);
         if !idle.is_empty() {
-            tracing::info!(?idle, "room of tasks that were called off is given back");
+            tracing::info!(?idle, "freed the slots of cancelled tasks");
             self.inner.unbind_tasks(give_back(&mut taken, idle)).await?;
         }
         let bound = self.inner.bind_schedulable_tasks(distribution, active_jobs, executors).await?;

@@ -79,7 +79,7 @@ impl StoreConfigs {
     }
 }
 
-/// The settings of a session of ours, before a job has said more.
+/// The default settings of a session.
 pub(super) fn settings() -> SessionConfig {
     let mut config = SessionConfig::new_with_ballista()
         .with_ballista_physical_extension_codec(Arc::new(ClusterCodec::default()))

@@ -20,7 +20,7 @@ use crate::survey::survey_partition;
 
 /// Surveys its input.
 #[derive(Debug)]
-pub struct SurveyExec {
+pub(crate) struct SurveyExec {
     /// The quasi-identifiers, then the sensitive columns.
     input: Arc<dyn ExecutionPlan>,
     bound_policy: Arc<BoundPolicy>,
@@ -31,7 +31,7 @@ pub struct SurveyExec {
 
 impl SurveyExec {
     /// A survey of a plan whose columns are the quasi-identifiers, then the sensitive ones. Rows below a hash are sampled.
-    pub fn new(input: Arc<dyn ExecutionPlan>, bound_policy: Arc<BoundPolicy>, ceiling: u64) -> Self {
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, bound_policy: Arc<BoundPolicy>, ceiling: u64) -> Self {
         let properties = unary_properties(&input, schema(), EmissionType::Final);
         Self { input, bound_policy, ceiling, properties }
     }

@@ -1,4 +1,4 @@
-//! The messages of the codec: a parameters as the parts that it can be made from again.
+//! The messages of the codec: parameters as the parts from which they can be rebuilt.
 //!
 //! Written by hand, so that no compiler for protocol buffers is needed. Fields are only ever added; a change that older
 //! readers must not miss raises [`FORMAT`].
@@ -24,7 +24,7 @@ use crate::survey::Survey;
 /// Version of the messages.
 pub(super) const FORMAT: u32 = 2;
 
-/// A parameters.
+/// Parameters of pass 2.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct AnonymizeParamsMessage {
     #[prost(uint32, tag = "1")]
@@ -232,7 +232,7 @@ impl TryFrom<&AnonymizeParamsMessage> for BoundPolicy {
     fn try_from(message: &AnonymizeParamsMessage) -> Result<Self> {
         if message.format != FORMAT {
             return Err(broken(format!(
-                "it has format {}, this version of throng reads format {FORMAT}; run the same version everywhere",
+                "it has format {}, but this version of throng reads format {FORMAT}; run the same version everywhere",
                 message.format
             )));
         }

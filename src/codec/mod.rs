@@ -1,7 +1,7 @@
 //! Anonymising plans on the wire: the node, the operator and `assign_cell`, each with its parameters inside.
 //!
 //! Only a surveyed plan can be sent: the survey must see the whole table, and a piece of a plan on another machine does
-//! not. A receiver lays the same policy and survey over the same schema and so makes the same parameters.
+//! not. A receiver binds the same policy and survey to the same schema and so makes the same parameters.
 
 mod messages;
 #[cfg(test)]
@@ -31,7 +31,7 @@ use messages::{AnonymizeParamsMessage, broken};
 
 /// Writes and reads [`Anonymize`] and [`AnonymizeExec`].
 ///
-/// It knows nothing else: compose it with the codecs of the other nodes of a plan.
+/// It handles nothing else: compose it with the codecs of the other nodes of a plan.
 #[derive(Debug, Clone, Default)]
 pub struct AnonymizeCodec;
 

@@ -48,7 +48,7 @@ impl LogicalExtensionCodec for Everything {
     }
 }
 
-/// Rules, hierarchies from a file, inline and by ladder, sets, masks: everything that a parameters can hold.
+/// Rules, hierarchies from a file, inline and by ladder, sets, masks: everything that parameters can hold.
 const POLICY: &str = r#"
     privacy.k = 5
     privacy.l-diversity = { column = "illness", kind = "entropy", l = 1.5 }

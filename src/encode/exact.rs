@@ -1,7 +1,7 @@
 //! Which values are the same, and in what order they come: decided on the exact Arrow value, never on a position.
 //!
 //! Beyond 2^53 neighbouring whole numbers share a position, and so do long decimals and nanoseconds. Here they are
-//! told apart by keys of their own: integers for numbers and points in time, and for everything that leaves a batch the
+//! distinguished by keys of their own: integers for numbers and points in time, and for everything that leaves a batch the
 //! bytes of Arrow's row format, which have the order of the values, null last.
 //!
 //! Two exceptions are made towards protection, so that a rule never counts as two what a reader takes for one: `-0.0` and
@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 
 /// The distinct values of an array.
 #[derive(Debug)]
-pub struct Distinct {
+pub(crate) struct Distinct {
     /// The value of every row, as a place in `rows`.
     pub codes: Vec<u32>,
     /// A row of every value. Numbers and points in time ascend, NaN and null last; others come as they occur first.
@@ -34,8 +34,8 @@ pub struct Distinct {
 }
 
 impl Distinct {
-    /// Tells the values of an array apart.
-    pub fn of(array: &ArrayRef) -> Result<Self> {
+    /// Distinguishes the values of an array.
+    pub(crate) fn of(array: &ArrayRef) -> Result<Self> {
         let data_type = array.data_type();
         if is_number(data_type) || is_time(data_type) {
             Self::of_numbers(array)
@@ -148,7 +148,7 @@ impl Distinct {
     }
 
     /// A key of every value that names it in any batch; keys of numbers have their order.
-    pub fn keys(&self, array: &ArrayRef) -> Result<Vec<Vec<u8>>> {
+    pub(crate) fn keys(&self, array: &ArrayRef) -> Result<Vec<Vec<u8>>> {
         keys(&take(array, &UInt32Array::from(self.rows.clone()), None)?)
     }
 }
@@ -261,7 +261,7 @@ const SURE: f64 = 1e15;
 
 /// The digits of every number of a column, and how many come after the point, when there are numbers of more digits than a
 /// position surely has. Null has any.
-pub fn digits(array: &ArrayRef, positions: &[f64]) -> Result<Option<(Vec<i128>, u32)>> {
+pub(crate) fn digits(array: &ArrayRef, positions: &[f64]) -> Result<Option<(Vec<i128>, u32)>> {
     let scale = match array.data_type() {
         DataType::Int64 | DataType::UInt64 => 0,
         DataType::Decimal32(_, scale)
@@ -274,7 +274,7 @@ pub fn digits(array: &ArrayRef, positions: &[f64]) -> Result<Option<(Vec<i128>, 
     if positions.iter().all(|position| position.is_nan() || (position * power).abs() < SURE) {
         return Ok(None);
     }
-    let too_long = || Error::input("a decimal of more than 38 digits has no place on a ladder; cast it in source.sql");
+    let too_long = || Error::input("a decimal of more than 38 digits does not fit a ladder; cast it in source.sql");
     let digits = stored_digits(array)?.ok_or_else(too_long)?;
     // Zeros before the point that are not stored are written out.
     let zeros = 10_i128.checked_pow(scale.min(0).unsigned_abs().into());
@@ -283,9 +283,9 @@ pub fn digits(array: &ArrayRef, positions: &[f64]) -> Result<Option<(Vec<i128>, 
     Ok(Some((digits, scale.max(0).unsigned_abs().into())))
 }
 
-/// What is stored for every whole number, decimal or point in time, 0 for null; none for fractions, and when a decimal has
+/// What is stored for every whole number, decimal or point in time, 0 for null; `None` for fractions, and if a decimal has
 /// more than 38 digits.
-pub fn stored_digits(array: &ArrayRef) -> Result<Option<Vec<i128>>> {
+pub(crate) fn stored_digits(array: &ArrayRef) -> Result<Option<Vec<i128>>> {
     let mut digits: Vec<Option<i128>> = match array.data_type() {
         data_type if data_type.is_floating() || !(is_number(data_type) || is_time(data_type)) => return Ok(None),
         DataType::UInt64 => {
@@ -308,7 +308,7 @@ pub fn stored_digits(array: &ArrayRef) -> Result<Option<Vec<i128>>> {
 
 /// The day of every point in time, counted from 1970-01-01: exact, where a position close to midnight may be rounded to the
 /// next day. Null has any.
-pub fn days(array: &ArrayRef) -> Result<Vec<f64>> {
+pub(crate) fn days(array: &ArrayRef) -> Result<Vec<f64>> {
     let second = 86_400;
     let per_day = match array.data_type() {
         DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => second * 1_000,

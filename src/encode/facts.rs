@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// ColumnStats of one quasi-identifier, as the coder needs them.
+/// Statistics of one quasi-identifier, as the encoder needs them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum ColumnStats {
+pub(crate) enum ColumnStats {
     /// Numbers and points in time.
     Line {
         /// Smallest position.

@@ -1,5 +1,5 @@
-//! Hashes of whole rows: they order rows canonically, whatever way they arrived, choose the survey's sample, and tell
-//! published classes apart.
+//! Hashes of whole rows: they order rows canonically, however they arrived, choose the survey's sample, and distinguish
+//! published classes.
 //!
 //! A hash is of the bits of a value: `-0.0` and `0.0`, and any two NaN, differ, because columns are kept bit by bit. Null
 //! counts on every level: `(null, 5)` and `(5, null)` differ, a null list from an empty one and from one that holds null, and a
@@ -17,21 +17,21 @@ use datafusion::error::Result;
 
 use crate::faults::Fault;
 
-/// Seeds of the two hashes that together tell classes apart.
-pub const CLASS_SEEDS: [u64; 2] = [0x7472_7565, 0x6661_6c73];
+/// Seeds of the two hashes that together identify classes.
+pub(crate) const CLASS_SEEDS: [u64; 2] = [0x7472_7565, 0x6661_6c73];
 
 /// Stands for null.
 const NULL: u64 = 0x6E75_6C6C_6E75_6C6C;
 
-/// Two independent hashes of every row over all given columns: together they tell combinations of values apart.
-pub fn class_hashes(columns: &[ArrayRef], rows: usize) -> Result<Vec<(u64, u64)>> {
+/// Two independent hashes of every row over all given columns: together they identify combinations of values.
+pub(crate) fn class_hashes(columns: &[ArrayRef], rows: usize) -> Result<Vec<(u64, u64)>> {
     let [a, b] = CLASS_SEEDS;
     let columns = if Fault::ClassHashColumn.is_planted() { all_but_last(columns) } else { columns };
     Ok(row_hashes(columns, rows, a)?.into_iter().zip(row_hashes(columns, rows, b)?).collect())
 }
 
 /// A seeded hash of the content of every row, over all given columns.
-pub fn row_hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> Result<Vec<u64>> {
+pub(crate) fn row_hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> Result<Vec<u64>> {
     let columns = if Fault::RowHashColumn.is_planted() { all_but_last(columns) } else { columns };
     let mut hasher = Hasher { state: QualityRandomState::with_seed(seed), spare: Vec::new() };
     let mut hashes = vec![seed; rows];
@@ -75,7 +75,7 @@ impl Hasher {
         spare
     }
 
-    /// A hash of every value of a column that is no struct; any for null.
+    /// A hash of every value of a column that is not a struct; any for null.
     fn values(&mut self, column: &ArrayRef) -> Result<Vec<u64>> {
         match column.data_type() {
             DataType::List(_) => self.lists::<i32>(column),

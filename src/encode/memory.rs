@@ -7,7 +7,7 @@ use datafusion::arrow::datatypes::DataType;
 
 /// The batch with its own text buffers: rows of a sorted batch point into the buffers of all batches they came from,
 /// which would keep those alive.
-pub fn compact(batch: &RecordBatch) -> crate::error::Result<RecordBatch> {
+pub(crate) fn compact(batch: &RecordBatch) -> crate::error::Result<RecordBatch> {
     let columns = batch
         .columns()
         .iter()
@@ -21,7 +21,7 @@ pub fn compact(batch: &RecordBatch) -> crate::error::Result<RecordBatch> {
 }
 
 /// Bytes that a batch holds for itself.
-pub fn batch_size(batch: &RecordBatch) -> usize {
+pub(crate) fn batch_size(batch: &RecordBatch) -> usize {
     batch
         .columns()
         .iter()

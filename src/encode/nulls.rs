@@ -1,4 +1,4 @@
-//! Rows that are left out because a quasi-identifier is null there, or no number.
+//! Rows that are left out because a quasi-identifier is null or NaN there.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::buffer::NullBuffer;
@@ -8,8 +8,8 @@ use datafusion::arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Ty
 use crate::error::Result;
 use crate::faults::Fault;
 
-/// Which rows have a value in all of some columns; none when all have.
-pub fn present<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> Option<NullBuffer> {
+/// Which rows have a value in all of some columns; `None` if all have.
+pub(crate) fn present<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> Option<NullBuffer> {
     let both = |seen: Option<NullBuffer>, column: &ArrayRef| {
         let seen = NullBuffer::union(seen.as_ref(), column.logical_nulls().as_ref());
         NullBuffer::union(seen.as_ref(), numbers(column).as_ref())
@@ -17,7 +17,7 @@ pub fn present<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> Option<Nu
     columns.into_iter().fold(None, both).filter(|present| present.null_count() > 0)
 }
 
-/// Which rows of a column of fractions hold a number: what is none has no place among the others, as null has not.
+/// Which rows of a column of fractions hold a number: NaN has no place among the others, just like null.
 fn numbers(column: &ArrayRef) -> Option<NullBuffer> {
     match column.data_type() {
         DataType::Float16 => Some(column.as_primitive::<Float16Type>().values().iter().map(|n| !n.is_nan()).collect()),
@@ -29,7 +29,7 @@ fn numbers(column: &ArrayRef) -> Option<NullBuffer> {
 
 /// The rows that have a value in all of some columns, and how many others there are: of the source alone, when a column
 /// says which rows are.
-pub fn without_nulls<'a>(
+pub(crate) fn without_nulls<'a>(
     rows: &RecordBatch,
     columns: impl IntoIterator<Item = &'a ArrayRef>,
     of_source: Option<&ArrayRef>,

@@ -7,7 +7,7 @@ use datafusion::arrow::datatypes::{DataType, Float64Type, TimeUnit};
 use datafusion::error::Result;
 
 /// The position of every value: numbers as they are, points in time in days. Null (and not-a-number) is NaN.
-pub fn positions(array: &ArrayRef) -> Result<Vec<f64>> {
+pub(crate) fn positions(array: &ArrayRef) -> Result<Vec<f64>> {
     const DAY: f64 = 86_400.0;
     if matches!(array.data_type(), DataType::Int32 | DataType::Date32) {
         let data = array.to_data();
@@ -41,7 +41,7 @@ fn without_nulls(mut positions: Vec<f64>, nulls: Option<&NullBuffer>) -> Vec<f64
 }
 
 /// Whether every position of the type is a whole number.
-pub fn is_whole(data_type: &DataType) -> bool {
+pub(crate) fn is_whole(data_type: &DataType) -> bool {
     data_type.is_integer() || *data_type == DataType::Date32
 }
 

@@ -10,13 +10,13 @@ use super::{ColumnStats, positions};
 use crate::binding::QuasiColumn;
 use crate::error::{Error, Result};
 use crate::faults::Fault;
-use crate::hierarchy::{Hierarchy, Ladder, LevelTree};
+use crate::hierarchy::{Hierarchy, Ladder, LevelTree, Mask};
 use crate::model::{Axis, Code, LINE_STEPS, NULL_ON_LINE, Shape};
 use crate::policy::{Nulls, Unknown};
 
 /// Turns the values of one quasi-identifier into codes on its [`Axis`].
 #[derive(Debug, Clone)]
-pub struct ColumnEncoder {
+pub(crate) struct ColumnEncoder {
     column: QuasiColumn,
     hierarchy: Option<Arc<Hierarchy>>,
     axis: Axis,
@@ -39,11 +39,11 @@ enum Kind {
 }
 
 /// Most leaves or words an axis can hold beside the codes of null and unknown.
-pub const MAX_CODES: usize = 60_000;
+pub(crate) const MAX_CODES: usize = 60_000;
 
 impl ColumnEncoder {
     /// The coder of a column whose facts the survey has found.
-    pub fn new(column: &QuasiColumn, facts: &ColumnStats) -> Result<Self> {
+    pub(crate) fn new(column: &QuasiColumn, facts: &ColumnStats) -> Result<Self> {
         let mut axis = Axis::new(&column.name, Shape::Line { span: 0 });
         axis.weight = column.weight;
         let mut resolved = None;
@@ -94,19 +94,12 @@ impl ColumnEncoder {
                 let exact = words.len() as u64 == *distinct;
                 axis.exact = exact;
                 axis.null = (*nulls > 0).then_some(words.len() as Code);
-                let list = match hierarchy {
-                    None => {
-                        let values = words.len() as u32 + u32::from(*nulls > 0);
-                        axis.shape = Shape::Set { values };
-                        Words::new(words.clone(), exact, None)
-                    }
-                    Some(Hierarchy::Mask(mask)) => {
-                        let list = Words::new(words.clone(), exact, Some(&|value| mask.order_key(value).into_owned()));
-                        axis.shape = Shape::Tree(mask.to_tree(&list.words, *nulls > 0));
-                        list
-                    }
+                let (list, shape) = match hierarchy {
+                    None => set_of_words(words, exact, *nulls > 0),
+                    Some(Hierarchy::Mask(mask)) => masked_words(words, exact, mask, *nulls > 0),
                     Some(_) => return Err(misfit(column)),
                 };
+                axis.shape = shape;
                 Kind::Words(Arc::new(list))
             }
             _ => return Err(misfit(column)),
@@ -116,22 +109,22 @@ impl ColumnEncoder {
     }
 
     /// The column that is coded.
-    pub fn column(&self) -> &QuasiColumn {
+    pub(crate) fn column(&self) -> &QuasiColumn {
         &self.column
     }
 
     /// How values generalise: the column's hierarchy, or the ladder that the survey's quantiles have given it.
-    pub fn hierarchy(&self) -> Option<&Hierarchy> {
+    pub(crate) fn hierarchy(&self) -> Option<&Hierarchy> {
         self.hierarchy.as_deref()
     }
 
     /// The axis that codes live on.
-    pub fn axis(&self) -> &Axis {
+    pub(crate) fn axis(&self) -> &Axis {
         &self.axis
     }
 
     /// The word list of a text column without levels.
-    pub fn words(&self) -> Option<&Words> {
+    pub(crate) fn words(&self) -> Option<&Words> {
         match &self.kind {
             Kind::Words(words) => Some(words),
             _ => None,
@@ -139,7 +132,7 @@ impl ColumnEncoder {
     }
 
     /// The hierarchy of levels, when the column has one.
-    pub fn levels(&self) -> Option<&LevelTree> {
+    pub(crate) fn levels(&self) -> Option<&LevelTree> {
         match self.column.hierarchy.as_deref() {
             Some(Hierarchy::Levels(levels)) => Some(levels),
             _ => None,
@@ -147,7 +140,7 @@ impl ColumnEncoder {
     }
 
     /// Ends of the domain of a line.
-    pub fn line(&self) -> Option<(f64, f64)> {
+    pub(crate) fn line(&self) -> Option<(f64, f64)> {
         match &self.kind {
             Kind::Line { min, max, .. } => Some((*min, *max)),
             _ => None,
@@ -155,7 +148,7 @@ impl ColumnEncoder {
     }
 
     /// The code of a position on a line.
-    pub fn code_at(&self, position: f64) -> Option<Code> {
+    pub(crate) fn code_at(&self, position: f64) -> Option<Code> {
         match &self.kind {
             Kind::Line { min, steps, span, .. } => Some(line_code(position, *min, *steps, *span)),
             _ => None,
@@ -163,7 +156,7 @@ impl ColumnEncoder {
     }
 
     /// First and last code of the positions on a line from `lower` to below `upper`, as its hierarchy has them.
-    pub fn codes_between(&self, lower: f64, upper: f64) -> Option<(Code, Code)> {
+    pub(crate) fn codes_between(&self, lower: f64, upper: f64) -> Option<(Code, Code)> {
         let Kind::Line { min, max, steps, span } = &self.kind else { return None };
         let code_of = |bound: f64| (((bound - min) * steps).ceil() as Code).min(*span);
         let first = if lower <= *min { 0 } else { code_of(lower) };
@@ -172,13 +165,13 @@ impl ColumnEncoder {
     }
 
     /// Codes every value of an array; `put` receives row and code.
-    pub fn encode(&self, array: &ArrayRef, put: impl FnMut(usize, Code)) -> Result<()> {
+    pub(crate) fn encode(&self, array: &ArrayRef, put: impl FnMut(usize, Code)) -> Result<()> {
         self.encode_present(array, None, put)
     }
 
     /// Codes every value of an array, of which only the present rows stay: the others get any code, and may hold what the
     /// survey, which has not looked at them, knows nothing of.
-    pub fn encode_present(
+    pub(crate) fn encode_present(
         &self,
         array: &ArrayRef,
         present: Option<&NullBuffer>,
@@ -255,6 +248,19 @@ fn quantile_ladder(column: &QuasiColumn, quantiles: &[f64]) -> Result<Option<Arc
     let ladder = Ladder::quantiles(counts, quantiles)
         .map_err(|error| Error::job(format!("columns.{}.hierarchy: {error}", column.name)))?;
     Ok(Some(Arc::new(Hierarchy::Ladder(ladder))))
+}
+
+/// The words of a text column without a hierarchy, whose groups are sets.
+fn set_of_words(words: &[String], exact: bool, nulls: bool) -> (Words, Shape) {
+    let values = words.len() as u32 + u32::from(nulls);
+    (Words::new(words.to_vec(), exact, None), Shape::Set { values })
+}
+
+/// The words of a text column in the order in which a mask hides their characters.
+fn masked_words(words: &[String], exact: bool, mask: &Mask, nulls: bool) -> (Words, Shape) {
+    let list = Words::new(words.to_vec(), exact, Some(&|value| mask.order_key(value).into_owned()));
+    let tree = mask.to_tree(&list.words, nulls);
+    (list, Shape::Tree(tree))
 }
 
 fn misfit(column: &QuasiColumn) -> Error {

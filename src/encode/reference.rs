@@ -14,17 +14,17 @@ use crate::binding::SensitiveColumn;
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
 
-/// Most different values of a column that groups are compared with.
-pub const MAX_VALUES: usize = 1 << 16;
+/// Maximum number of distinct values of a column that groups are compared with.
+pub(crate) const MAX_VALUES: usize = 1 << 16;
 
 /// Distinct values and how often each occurs. A value is named by its [key](Distinct::keys), one of a hierarchy by the
 /// number of its leaf.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Reference {
+pub(crate) struct Reference {
     counts: BTreeMap<Vec<u8>, u64>,
 }
 
-/// Without the keys, which tell values.
+/// Without the keys, which reveal values.
 impl fmt::Debug for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reference").field("values", &self.counts.len()).finish_non_exhaustive()
@@ -39,12 +39,12 @@ impl FromIterator<(Vec<u8>, u64)> for Reference {
 
 impl Reference {
     /// Adds all values of an array.
-    pub fn add(&mut self, column: &SensitiveColumn, array: &ArrayRef) -> Result<()> {
+    pub(crate) fn add(&mut self, column: &SensitiveColumn, array: &ArrayRef) -> Result<()> {
         self.add_weighted(column, array, |_| 1)
     }
 
     /// Adds all values of an array, each as often as `weight` says of its row.
-    pub fn add_weighted(
+    pub(crate) fn add_weighted(
         &mut self,
         column: &SensitiveColumn,
         array: &ArrayRef,
@@ -72,17 +72,17 @@ impl Reference {
     }
 
     /// Adds another table.
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         other.counts.into_iter().for_each(|(key, count)| *self.counts.entry(key).or_default() += count);
     }
 
     /// Whether there are more values than groups are compared with.
-    pub fn is_too_large(&self) -> bool {
+    pub(crate) fn is_too_large(&self) -> bool {
         self.counts.len() > MAX_VALUES
     }
 
-    /// Refuses a column that holds too many different values.
-    pub fn ensure_few_values(&self, column: &SensitiveColumn) -> Result<()> {
+    /// Rejects a column that holds too many different values.
+    pub(crate) fn ensure_few_values(&self, column: &SensitiveColumn) -> Result<()> {
         if !self.is_too_large() {
             return Ok(());
         }
@@ -95,7 +95,7 @@ impl Reference {
     }
 
     /// Keys and counts, ascending by key.
-    pub fn counts(&self) -> impl ExactSizeIterator<Item = (&[u8], u64)> + Clone {
+    pub(crate) fn counts(&self) -> impl ExactSizeIterator<Item = (&[u8], u64)> + Clone {
         self.counts.iter().map(|(key, &count)| (key.as_slice(), count))
     }
 

@@ -22,7 +22,7 @@ use crate::policy::{ListedRange, RangeOf, Ranges, Values};
 
 /// What is known of a sensitive column's whole domain.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SensitiveDomain {
+pub(crate) struct SensitiveDomain {
     /// Smallest position of a number or point in time.
     pub min: f64,
     /// Largest position.
@@ -34,7 +34,11 @@ pub struct SensitiveDomain {
 }
 
 /// Codes one sensitive column of a cell.
-pub fn encode_sensitive(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) -> Result<Sensitive> {
+pub(crate) fn encode_sensitive(
+    column: &SensitiveColumn,
+    domain: &SensitiveDomain,
+    array: &ArrayRef,
+) -> Result<Sensitive> {
     let mut sensitive = match column.hierarchy.as_deref() {
         Some(Hierarchy::Levels(levels)) => leaves(column, domain, levels, array)?,
         _ if is_number(&column.data_type) || is_time(&column.data_type) => numbers(column, domain, array)?,
@@ -168,7 +172,7 @@ fn values(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) 
 /// A value that the table did not hold when its values were counted.
 fn unheard_of(column: &SensitiveColumn) -> Error {
     let name = &column.name;
-    Error::input(format!("column `{name}`: the source has changed while it was read; run again when it is at rest"))
+    Error::input(format!("column `{name}`: the source has changed while it was read; run again once it is stable"))
 }
 
 /// The values that a listed range of text names.

@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use crate::model::Code;
 
 /// Any column as text, with cheap access to every value.
-pub fn text(array: &ArrayRef) -> Result<StringViewArray> {
+pub(crate) fn text(array: &ArrayRef) -> Result<StringViewArray> {
     let array = match array.data_type() {
         DataType::Utf8View => array.clone(),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Dictionary(_, _) => cast(array, &DataType::Utf8View)?,
@@ -24,7 +24,7 @@ pub fn text(array: &ArrayRef) -> Result<StringViewArray> {
 
 /// A sorted word list and a fast way into it.
 #[derive(Debug, Clone)]
-pub struct Words {
+pub(crate) struct Words {
     /// The words in the order of their codes.
     pub words: Vec<String>,
     /// The same words in plain lexicographic order of their keys, when codes follow another key.
@@ -35,7 +35,7 @@ pub struct Words {
 
 impl Words {
     /// A word list in the order of `key`. `exact` says that no other value occurs.
-    pub fn new(mut words: Vec<String>, exact: bool, key: Option<&dyn Fn(&str) -> String>) -> Self {
+    pub(crate) fn new(mut words: Vec<String>, exact: bool, key: Option<&dyn Fn(&str) -> String>) -> Self {
         let keys = match key {
             None => {
                 words.sort_unstable();
@@ -54,12 +54,12 @@ impl Words {
     }
 
     /// Whether every value of the column is in the list.
-    pub fn is_exact(&self) -> bool {
+    pub(crate) fn is_exact(&self) -> bool {
         self.exact
     }
 
     /// The code of a value; `key` is the order key when the list has one.
-    pub fn code(&self, value: &str, key: Option<&dyn Fn(&str) -> String>) -> Code {
+    pub(crate) fn code(&self, value: &str, key: Option<&dyn Fn(&str) -> String>) -> Code {
         if let Some(code) = self.index.get(value) {
             return *code;
         }
@@ -76,7 +76,7 @@ impl Words {
 
 /// Maps every value of a text column through `code`, which is asked only once for runs of the same value: equal views
 /// of one array are equal values, and a small direct-mapped memory of them catches nearly all.
-pub fn map_text<'a, T: Copy>(
+pub(crate) fn map_text<'a, T: Copy>(
     array: &'a StringViewArray,
     null: T,
     mut code: impl FnMut(&'a str) -> T,

@@ -1,4 +1,4 @@
-//! Failures of others in our words. Some of them quote values, which must not be passed on.
+//! Converts errors of dependencies. Some of them quote values, which must not be passed on.
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
@@ -38,14 +38,14 @@ impl From<DataFusionError> for Error {
 impl From<object_store::Error> for Error {
     fn from(error: object_store::Error) -> Self {
         let told = object_store(&error);
-        // Elsewhere our words hold all that may be said.
+        // Otherwise the new message holds all that may be said.
         if told.is_retryable() { told.with_source(error) } else { told }
     }
 }
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        // The error's own words may hold the name of a folder, and so a value.
+        // The original message may contain the name of a folder, and so a value.
         io(&error).with_source(std::io::Error::from(error.kind()))
     }
 }
@@ -62,7 +62,7 @@ impl From<ParquetError> for Error {
     }
 }
 
-/// A value or row that cannot be read; where it is, the source may find out.
+/// A value or row that cannot be read; the source may find its position.
 #[derive(Debug, thiserror::Error)]
 #[error("a value cannot be converted to, or computed in, the type that is asked for")]
 struct Unreadable;
@@ -78,29 +78,29 @@ impl Error {
         std::error::Error::source(self).is_some_and(|source| source.is::<Unreadable>())
     }
 
-    /// A file of the source of which the reader cannot make sense.
+    /// A file of the source that the reader cannot decode.
     pub(crate) fn damaged_pages() -> Self {
-        Self::input("a file of the source is damaged: its pages are not what its footer says")
+        Self::input("a file of the source is damaged: its pages contradict its footer")
     }
 }
 
-/// What is said of a function that fails while a query runs: its own words quote the value.
-const FUNCTION_FAILED: &str = "a function of the query cannot be computed for a value of the input; guard it \
-    with CASE or WHERE (which function and value is not said, because values must not get into logs)";
+/// The message for a function that fails while a query runs: its own message quotes the value.
+const FUNCTION_FAILED: &str = "a function of the query fails for a value of the input; guard it \
+    with CASE or WHERE (function and value are withheld, because values must not get into logs)";
 
-/// An error of DataFusion itself. What is found while planning is about the query; what is found while rows go by quotes
+/// Converts an error of DataFusion. Planning errors are about the query; execution errors may quote rows, so it withholds
 /// them.
 fn planned(error: &DataFusionError) -> Error {
     match error.find_root() {
         DataFusionError::Execution(_) => Error::input(FUNCTION_FAILED),
         DataFusionError::Internal(_) | DataFusionError::ExecutionJoin(_) => {
-            Error::internal("the query engine failed; its words are withheld, because they may quote values")
+            Error::internal("the query engine failed; its message is withheld, because it may quote values")
         }
         _ => Error::input(error.strip_backtrace()),
     }
 }
 
-/// An error of which nothing is known: neither is what it quotes.
+/// Converts an unknown error, which may quote anything.
 fn unknown() -> Error {
     Error::input(FUNCTION_FAILED)
 }
@@ -108,10 +108,10 @@ fn unknown() -> Error {
 fn not_parquet(error: &ParquetError) -> String {
     let text = error.to_string();
     let text = text.trim_start_matches("Parquet error: ");
-    format!("the input cannot be read as Parquet ({text}); it may be cut off, damaged or of another kind")
+    format!("the input cannot be read as Parquet ({text}); it may be truncated, damaged or of another format")
 }
 
-/// Arrow quotes the value that it cannot convert or compute with, so its words are not passed on.
+/// Arrow quotes the value that it cannot convert or compute with, so its message is not passed on.
 fn arrow(error: &ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(inner) => match inner.downcast_ref::<Error>() {
@@ -145,7 +145,7 @@ fn io(error: &std::io::Error) -> Error {
     of_the_system(error).unwrap_or_else(|| Error::input(error.to_string()))
 }
 
-/// What the operating system said, however deep it is wrapped: a full disk is for the operator, not for the input.
+/// The error of the operating system, however deeply wrapped: a full disk is not a fault of the input.
 fn of_the_system(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     use std::io::ErrorKind::{FileTooLarge, NotADirectory, PermissionDenied, QuotaExceeded, StorageFull};
     use std::io::ErrorKind::{InvalidFilename, NotFound, ReadOnlyFilesystem, Unsupported};
@@ -153,12 +153,12 @@ fn of_the_system(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
         let found = inner.downcast_ref::<std::io::Error>()?;
         // DataFusion names its own key for the disk space of spill files, and has no kind for it.
         if found.to_string().contains("max_temp_directory_size") {
-            let text = "spill files need more disk space than allowed; raise --spill-limit";
+            let text = "spill files need more disk space than --spill-limit allows; raise it";
             return Some(Error::resources(text));
         }
         match found.kind() {
             StorageFull | QuotaExceeded | FileTooLarge => {
-                Some(Error::resources(format!("no space left for writing: {found}")))
+                Some(Error::resources(format!("no disk space left: {found}")))
             }
             // The name may hold a value of `output.partition-by`.
             InvalidFilename => Some(Error::input(
@@ -172,8 +172,8 @@ fn of_the_system(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     })
 }
 
-/// What our own code, the operating system or an object store said, however deep it is wrapped: a lost connection is a
-/// reason to try again, not a fault of the file that was read.
+/// The error of our own code, the operating system or an object store, however deeply wrapped: a lost connection is a
+/// reason to retry, not a fault of the file that was read.
 fn of_others(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     of_the_system(error).or_else(|| {
         std::iter::successors(Some(error), |error| error.source()).find_map(|inner| {
@@ -183,7 +183,7 @@ fn of_others(error: &(dyn std::error::Error + 'static)) -> Option<Error> {
     })
 }
 
-/// What a store says of bytes that a file does not have.
+/// Messages of stores about ranges beyond the end of a file.
 const BEYOND_FILE: [&str; 3] =
     ["Requested range was invalid", "Out of range of file", "Invalid argument (os error 22)"];
 
@@ -196,12 +196,12 @@ fn object_store(error: &object_store::Error) -> Error {
         }
         object_store::Error::Generic { .. } => of_the_system(error).unwrap_or_else(|| {
             let text = error.to_string();
-            // A listing tells its status in words only.
+            // A listing reports its status only in its message.
             match ["status code: 401", "status code: 403"].iter().any(|status| text.contains(status)) {
                 true => Error::input(format!("no permission, or no valid credentials: {text}")),
                 // Offsets in a damaged file may lead beyond it.
                 false if BEYOND_FILE.iter().any(|why| text.contains(why)) => {
-                    Error::input("a file is damaged: it refers to bytes that it does not have")
+                    Error::input("a file is damaged: it refers to bytes beyond its end")
                 }
                 false => Error::retry(format!("the object store failed: {text}")),
             }

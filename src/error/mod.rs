@@ -1,4 +1,4 @@
-//! What can go wrong, sorted by who has to act on it.
+//! Errors, sorted by who has to act on them.
 
 mod foreign;
 pub(crate) mod problem;
@@ -10,10 +10,24 @@ pub use problem::{Problem, Severity};
 
 use datafusion::error::DataFusionError;
 
-/// The result of everything in Throng that can fail.
+/// The result type of Throng.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Who can mend a failure, and how.
+/// Who has to act on a failure.
+///
+/// ```
+/// use throng::{Error, ErrorKind};
+///
+/// fn who_is_called(error: &Error) -> &'static str {
+///     match error.kind() {
+///         ErrorKind::Job => "whoever wrote the job",
+///         ErrorKind::Privacy => "the privacy officer",
+///         _ if error.is_retryable() => "nobody: try again",
+///         _ => "whoever runs the machine",
+///     }
+/// }
+/// assert_eq!(who_is_called(&Error::new(ErrorKind::Privacy, "k cannot be met")), "the privacy officer");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -25,9 +39,9 @@ pub enum ErrorKind {
     Privacy,
     /// Memory, disk or another limit is too small.
     Resources,
-    /// The sink holds something that this run must not overwrite.
+    /// A conflict in the sink: it holds something that this run must not overwrite.
     Conflict,
-    /// A passing fault: the same call may succeed later.
+    /// A transient failure: the same call may succeed later.
     Retry,
     /// Somebody stopped the run.
     Interrupted,
@@ -47,7 +61,7 @@ impl ErrorKind {
         Self::Internal,
     ];
 
-    /// The kind in one word, for programs.
+    /// Returns the kind in one word, for programs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -71,9 +85,9 @@ impl fmt::Display for ErrorKind {
 
 type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
-/// A failure: who can mend it, what to do, and what caused it.
+/// An error: who has to act, what to do, and what caused it.
 ///
-/// Messages name the file, key, column or limit, never a value of the data; a cause is kept only where that holds for it,
+/// Messages name the file, key, column or limit, never a value of the data; a cause is kept only if that holds for it,
 /// too.
 ///
 /// ```
@@ -91,25 +105,25 @@ pub struct Error {
 }
 
 impl Error {
-    /// A failure without a cause.
+    /// Creates an error without a cause.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }
 
-    /// Who can mend it.
+    /// Who has to act on it.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Whether the same call may succeed later.
+    /// Returns whether the same call may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.kind == ErrorKind::Retry
     }
 
-    /// What is wrong, without the words that tell an interrupted run or a fault of Throng's own.
+    /// What is wrong, without the prefixes of interrupted runs and internal errors.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -119,19 +133,19 @@ impl Error {
         self
     }
 
-    /// Hands the error to DataFusion, from which [`Error::from`] takes it back unchanged.
+    /// Converts the error for DataFusion; [`Error::from`] restores it unchanged.
     #[must_use]
     pub fn into_datafusion(self) -> DataFusionError {
         DataFusionError::External(Box::new(self))
     }
 
-    /// The same failure with more context in front.
+    /// Adds context in front of the message.
     #[must_use]
     pub fn context(self, what: impl fmt::Display) -> Self {
         self.map_message(|message| format!("{what}: {message}"))
     }
 
-    /// The same failure in other words.
+    /// Replaces the message.
     pub(crate) fn map_message(mut self, with: impl FnOnce(String) -> String) -> Self {
         self.message = with(self.message);
         self
@@ -186,13 +200,13 @@ impl std::error::Error for Error {
     }
 }
 
-/// Why the system refused, in words and without its number.
+/// The reason of an I/O error, without the error number.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
-/// A file that cannot be written: a full disk is for the operator, a place that is missing or closed for whoever named it.
+/// The error of a file that cannot be written: a full disk is a lack of resources, a missing or closed folder bad input.
 pub(crate) fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Error {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let text = format!("{} cannot be written: {}", path.display(), reason(error));
@@ -227,7 +241,7 @@ mod tests {
         assert_eq!([told(NotFound), told(PermissionDenied)], [ErrorKind::Input; 2]);
     }
 
-    /// Seen failing: the words of the function were passed on, and it exited with 75 for the name.
+    /// Seen failing: the message of the function was passed on, and it exited with 75 for the name.
     #[test]
     fn what_quotes_values_is_not_passed_on() {
         let secret = || DataFusionError::Execution("Overflow happened on FACTORIAL(7301)".into());
@@ -259,11 +273,11 @@ mod tests {
             assert!(told.is_retryable(), "{told:?}");
         }
         let told = Error::from(lost()).context("source");
-        let cause = std::error::Error::source(&told).expect("a passing fault has a cause");
+        let cause = std::error::Error::source(&told).expect("a transient failure has a cause");
         assert!(cause.to_string().contains("connection cut"), "{cause}");
         let damaged = Error::from(ParquetError::EOF("footer".into()));
         assert!(damaged.kind() == ErrorKind::Input, "{damaged:?}");
-        // Seen failing: offsets that lead beyond the end of a file were called a fault that passes.
+        // Seen failing: offsets that lead beyond the end of a file were called a transient failure.
         for why in [
             "Requested range was invalid",
             "Out of range of file x, expected: 9, actual: 9",

@@ -1,13 +1,13 @@
-//! What is wrong, or worth knowing, about a job.
+//! Problems of a job.
 
 use std::fmt;
 
-/// How bad a problem is.
+/// The severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Good to know.
+    /// For information.
     Note,
-    /// The job runs, but probably not as meant.
+    /// The job runs, but probably not as intended.
     Warning,
     /// The job cannot run.
     Error,
@@ -16,7 +16,7 @@ pub enum Severity {
 /// One problem of a job file, at a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// Line of the job file, from 1, where it is known.
     pub line: Option<usize>,
@@ -24,27 +24,27 @@ pub struct Problem {
     pub key: String,
     /// What is wrong.
     pub message: String,
-    /// What to do about it.
+    /// Advice on what to do about it.
     pub help: Option<String>,
 }
 
 impl Problem {
-    /// An error at a key.
+    /// Creates an error at a key.
     pub fn error(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Error, line: None, key: key.into(), message: message.into(), help: None }
     }
 
-    /// A warning at a key.
+    /// Creates a warning at a key.
     pub fn warning(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(key, message) }
     }
 
-    /// A note at a key.
+    /// Creates a note at a key.
     pub fn note(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self { severity: Severity::Note, ..Self::error(key, message) }
     }
 
-    /// Adds what to do about it.
+    /// Adds advice on what to do about it.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
@@ -74,7 +74,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The candidate most like a word, when one is like it at all.
+/// The candidate most similar to a word, if any is similar.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |candidate: &str| strsim::jaro_winkler(&word.to_lowercase(), &candidate.to_lowercase());
     candidates
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn shown_with_key_and_help() {
-        let problem = Problem::error("privacy.k", "must be at least 2, is 1");
-        assert_eq!(problem.to_string(), "privacy.k: must be at least 2, is 1");
+        let problem = Problem::error("privacy.k", "must be at least 2, got 1");
+        assert_eq!(problem.to_string(), "privacy.k: must be at least 2, got 1");
         let warning = Problem::warning("privacy.k", "small").help("use 5");
         assert_eq!(warning.to_string(), "warning: privacy.k: small\n  help: use 5");
         assert!(problem.is_error() && !warning.is_error());

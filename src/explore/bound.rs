@@ -1,4 +1,4 @@
-//! How little any release of a job's rows can lose: a bound that is proven for the rows it was worked out on.
+//! A lower bound on the loss of any release of a job's rows, proven for the rows it was computed on.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::privacy::Rules;
 use crate::recode::replace_identifiers;
 use crate::survey::survey;
 
-/// What no release of some rows can go below.
+/// A lower bound on the loss of any release of some rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct LossBound {
-    /// Rows that it was worked out on.
+pub(crate) struct LossBound {
+    /// Rows that it was computed on.
     pub rows: u64,
     /// Smallest class.
     pub k: u32,
@@ -36,8 +36,8 @@ pub struct LossBound {
 const PLACES: f64 = 1e4;
 
 impl Trials {
-    /// Works out the bound for some rows and a class size by so many rounds of search.
-    pub async fn bound(&self, rows: &DataFrame, k: u32, rounds: usize) -> Result<LossBound> {
+    /// Computes the bound for some rows and a class size in the given number of rounds of search.
+    pub(crate) async fn bound(&self, rows: &DataFrame, k: u32, rounds: usize) -> Result<LossBound> {
         let table = self.codes(rows, k).await?;
         let cancel = CancelOnDrop::default();
         let flag = cancel.flag();
@@ -48,7 +48,7 @@ impl Trials {
             })
         });
         let (rows, bound) = search.await.map_err(|error| Error::internal(format!("the search failed: {error}")))?;
-        let bound = bound.ok_or_else(|| Error::internal("the audit of a bound has found it wrong"))?;
+        let bound = bound.ok_or_else(|| Error::internal("the audit of a bound has failed"))?;
         Ok(LossBound { rows, k, gcp: (bound.loss * PLACES).floor() / PLACES })
     }
 

@@ -1,10 +1,10 @@
-//! Settings before a release: what a dataset looks like and which job suits it ([`profile`]), and what other
-//! settings would do ([`Trials`]), and what no setting can do ([`LossBound`]). Nothing is published.
+//! Exploration before a release: what a dataset looks like and which job suits it ([`profile`]), what other
+//! settings would do ([`Trials`]), and what no setting can achieve ([`LossBound`]). Nothing is published.
 
 mod bound;
-pub mod profile;
+pub(crate) mod profile;
 mod row_hash;
 pub(crate) mod trial;
 
-pub use bound::LossBound;
-pub use trial::{Setting, Trial, Trials};
+pub(crate) use bound::LossBound;
+pub(crate) use trial::{Setting, Trial, Trials};

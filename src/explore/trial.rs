@@ -1,4 +1,4 @@
-//! Trying out settings: the whole job but its release. A trial groups rows under a policy and scores the result;
+//! Trials of settings: the whole job except its release. A trial groups rows under a policy and scores the result;
 //! nothing is written but spill files.
 
 use std::path::{Path, PathBuf};
@@ -21,16 +21,16 @@ use crate::measure::classification::Minority;
 use crate::measure::{Classes, Groups};
 use crate::methods::toc;
 use crate::operator::Anonymize;
-use crate::policy::{Inference, Job, MethodName, MethodSpec, Policy};
+use crate::policy::{Form, Inference, Job, MethodName, MethodSpec, Policy, Queries};
 use crate::published::content;
 use crate::release::run::measures;
 use crate::release::session::{SessionOptions, SpillFolder};
 use crate::source::Source;
 use crate::storage::Stores;
 
-/// What is tried out in place of what the job says.
+/// Settings that are tried instead of those of the job.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Setting {
+pub(crate) struct Setting {
     /// Smallest class.
     pub k: u32,
     /// Grouping method.
@@ -43,12 +43,12 @@ pub struct Setting {
 
 impl Setting {
     /// A method at some k, and all else as the job has it.
-    pub fn new(method: MethodName, k: u32) -> Self {
+    pub(crate) fn new(method: MethodName, k: u32) -> Self {
         Self { k, method, w_utility: None, l_is_k: false }
     }
 
-    /// The setting's name on tables: the method, and its weight where it has one.
-    pub fn name(&self) -> String {
+    /// Returns the name of the setting in tables: the method, and its weight if it has one.
+    pub(crate) fn name(&self) -> String {
         match self.w_utility {
             Some(weight) => format!("{} (w-utility {weight})", self.method.as_str()),
             None => self.method.as_str().to_owned(),
@@ -66,31 +66,31 @@ impl Setting {
             job.privacy.l_diversity.iter_mut().for_each(|rule| rule.l = f64::from(self.k));
         }
         job.method = self.method_of(&job);
+        // Nobody asks the usual queries of a form that publishes values as they are.
+        if job.measures.queries.is_none() && job.method.form() == Form::Generalise {
+            job.measures.queries = Some(Queries::USUAL);
+        }
         job
     }
 
     /// The `[method]` table of the job with this setting in it.
-    pub fn method_of(&self, job: &Job) -> MethodSpec {
+    pub(crate) fn method_of(&self, job: &Job) -> MethodSpec {
         let mut method = job.method.clone();
         if method.name != self.method {
-            // Options of one method mean nothing to another.
-            method = MethodSpec {
-                name: self.method,
-                key_env: method.key_env.clone(),
-                seed: method.seed,
-                ..MethodSpec::default()
-            };
+            // The form is usual for one method and nothing to another; options stand in the table of each.
+            method = MethodSpec { name: self.method, form: None, slices: None, ..method };
         }
         if let Some(weight) = self.w_utility {
-            method.options = method.options.without(&toc::W_PROTECTION).with(&toc::W_UTILITY, Value::Number(weight));
+            let options = std::mem::take(method.options_mut());
+            *method.options_mut() = options.without(&toc::W_PROTECTION).with(&toc::W_UTILITY, Value::Number(weight));
         }
         method
     }
 }
 
-/// How a setting did.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
+pub(crate) struct Trial {
     /// Smallest class.
     pub k: u32,
     /// Method, with its weight where it has one.
@@ -101,24 +101,24 @@ pub struct Trial {
     pub suppressed: u64,
     /// Classes that would be published.
     pub classes: u64,
-    /// Scores of what would be published; none when the rules cannot be met.
+    /// Scores of what would be published; `None` if the rules cannot be met.
     pub scores: Option<Scores>,
     /// Why the rules cannot be met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// Time of survey and grouping, in seconds.
     pub seconds: f64,
-    /// Most memory of the whole process during the trial, in bytes, where the system tells.
+    /// Peak memory of the whole process during the trial, in bytes, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
 }
 
 /// A job that is tried out under other settings.
-pub struct Trials {
+pub(crate) struct Trials {
     pub(super) job: Job,
     pub(super) base: PathBuf,
     pub(super) context: SessionContext,
-    /// Held for its end, when the folder goes.
+    /// Held because dropping it removes the folder.
     _spill: SpillFolder,
     source: DataFrame,
     rows: u64,
@@ -126,7 +126,7 @@ pub struct Trials {
 
 impl Trials {
     /// Opens the source of a job.
-    pub async fn open(job: &Job, base: &Path, session: &SessionOptions) -> Result<Self> {
+    pub(crate) async fn open(job: &Job, base: &Path, session: &SessionOptions) -> Result<Self> {
         let (context, spill) = session.open()?;
         let source = Source::find(&Stores::default(), base, job).await?;
         let (plan, _) = source.scan(&context).await?;
@@ -136,17 +136,17 @@ impl Trials {
     }
 
     /// Rows of the source.
-    pub fn rows(&self) -> u64 {
+    pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// All rows of the source.
-    pub fn whole(&self) -> DataFrame {
+    /// Returns all rows of the source.
+    pub(crate) fn whole(&self) -> DataFrame {
         self.source.clone()
     }
 
-    /// About `rows` rows, chosen by their content and a seed, held in memory.
-    pub async fn sample(&self, rows: u64, seed: u64) -> Result<DataFrame> {
+    /// Returns about `rows` rows, chosen by their content and a seed, held in memory.
+    pub(crate) async fn sample(&self, rows: u64, seed: u64) -> Result<DataFrame> {
         if rows >= self.rows {
             return Ok(self.source.clone().cache().await?);
         }
@@ -156,7 +156,7 @@ impl Trials {
     }
 
     /// Groups rows under a setting and scores the result.
-    pub async fn run(&self, rows: &DataFrame, setting: Setting) -> Result<Trial> {
+    pub(crate) async fn run(&self, rows: &DataFrame, setting: Setting) -> Result<Trial> {
         let policy = Arc::new(Policy::of_checked(&setting.apply(&self.job), &self.base)?);
         forget_peak();
         let started = Instant::now();
@@ -228,12 +228,12 @@ struct Found {
     columns: Vec<String>,
 }
 
-/// Lets the system count the most memory anew. Linux does, others are not asked.
+/// Resets the system's peak-memory counter. Only Linux supports it.
 fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The most memory that the process has had since.
+/// The peak memory of the process since then.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,6 +1,6 @@
 //! A synthetic census: any number of rows from a seed, for demonstrations, tests and benches.
 //!
-//! The columns are skewed and depend on each other as in real registers (a postcode tells its region, education
+//! The columns are skewed and depend on each other as in real registers (a postcode implies its region, education
 //! shapes occupation, age shapes nearly everything), because that is what good anonymisation profits from and what
 //! uniform random tables lack. There are nulls, dates, decimals, lists and exact duplicates.
 //!
@@ -25,7 +25,7 @@
 //! Every row is a pure function of the seed and its number, so that any part can be made on its own and in parallel:
 //!
 //! ```
-//! use throng::generate::Census;
+//! use throng::internals::Census;
 //!
 //! let census = Census::new(42, 1_000_000);
 //! let last: Vec<_> = census.batches(999_000..1_000_000, 400).collect::<Result<_, _>>()?;
@@ -50,7 +50,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::RecordBatch;
 
-/// The schema of the census.
+/// Returns the schema of the census.
 pub fn schema() -> SchemaRef {
     columns::schema()
 }
@@ -63,7 +63,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// The census of that seed with that many rows. A larger census of the same seed begins with the same rows.
+    /// Creates the census of a seed with `rows` rows. A larger census of the same seed begins with the same rows.
     pub fn new(seed: u64, rows: u64) -> Self {
         Self { seed, rows }
     }
@@ -73,7 +73,7 @@ impl Census {
         self.rows
     }
 
-    /// The rows of `range`, as far as the census has them, in batches of `batch_rows` (the last one may be shorter).
+    /// Generates the rows of `range`, as far as the census has them, in batches of `batch_rows` (the last may be shorter).
     pub fn batches(
         &self,
         range: Range<u64>,

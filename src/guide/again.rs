@@ -2,7 +2,7 @@
 //!
 //! Every release keeps k and the rules by itself. Several releases of the same people do not: a reader who knows somebody's
 //! quasi-identifiers finds the class of that person in each release, and only values that all of these classes hold can be
-//! theirs. A single newcomer between two releases of a table is told by subtraction.
+//! theirs. The value of a single newcomer between two releases of a table follows by subtraction.
 //!
 //! # What a sink allows
 //!
@@ -21,14 +21,14 @@
 //!
 //! - **A series.** With `[series]` in the job, releases of the same people stay safe together, night after night: see below.
 //!
-//! Two sinks are two publications as much as two releases in one: the guard knows one sink only. Nor does it know what was
+//! Two sinks are two publications just like two releases in one: the guard only knows one sink. Nor does it know what was
 //! published by other means.
 //!
-//! # What releases tell together
+//! # What releases reveal together
 //!
 //! `throng attack --series` measures it. It compares all releases of the job's sink, or folders of Parquet that `--release`
-//! names, whoever wrote them, in the eyes of somebody who knows everybody's quasi-identifiers and who was there for which
-//! release, and no sensitive value:
+//! names, whoever wrote them, as seen by somebody who knows everybody's quasi-identifiers and who was in which
+//! release, but no sensitive value:
 //!
 //! ```text
 //! throng attack nightly.toml --series --subject person_id --public monday.parquet --public tuesday.parquet
@@ -43,11 +43,11 @@
 //! | one value | share of people of whom a single value is left |
 //! | fewer than l | share of people who may have fewer values than the l-diversity of the job promises; two without such a rule |
 //! | fewer than k rows | share of people of whom a release has left fewer than k rows with a value that they may have |
-//! | told by subtraction | people who came or went between two releases that held everybody, so that their values are the difference |
+//! | found by subtraction | people who came or went between two releases that held everybody, so that their values are the difference |
 //!
 //! `throng report out --series attack.json` draws these figures, which `--json` prints, as curves over releases.
 //!
-//! `--json` has people by the number of values and rows that are left. The attack holds one entry for every person in memory. It
+//! `--json` lists people by the number of values and rows that are left. The attack keeps one entry per person in memory. It
 //! reads releases of the form `generalise`, and it is a lower bound: whoever fits several classes may be in any of them to this
 //! reader, and kept columns and what is known of others' values are not used. On eight nights of a generated census (8,000 people,
 //! 0.6 % coming and going, k = 10, l = 3 on the diagnosis, the income kept, effort `fast`) it finds fewer than three diagnoses for
@@ -118,3 +118,27 @@
 //! - Several sinks that are fed from one source, and releases that were made before the series.
 //! - Who waits or is withheld is not published, and the manifest counts them: it tells how many, never who.
 //! - Pseudonyms and other kept columns that tell people apart: whoever knows one knows the row.
+//!
+//! # From a program
+//!
+//! The same run again does nothing, another one is refused:
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use throng::{Column, ErrorKind, Outcome, Policy, Role, Run, RunOptions};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), throng::Error> {
+//! # let folder = tempfile::tempdir()?;
+//! # let sink = folder.path().to_string_lossy();
+//! let census = concat!(env!("CARGO_MANIFEST_DIR"), "/pipelines/data/census.parquet");
+//! let policy = Policy::builder(10).column("age", Column::quasi()).other_columns(Role::Identifier).build()?;
+//! let run = |id: &str| Run::new(policy.to_job(census, &*sink), Path::new("."), RunOptions::default().with_run_id(id));
+//! assert!(matches!(run("monday")?.execute(&|_, _, _| ()).await?, Outcome::Released(..)));
+//! assert!(matches!(run("monday")?.execute(&|_, _, _| ()).await?, Outcome::AlreadyDone(_)));
+//! let refused = run("tuesday")?.execute(&|_, _, _| ()).await.unwrap_err();
+//! assert_eq!(refused.kind(), ErrorKind::Conflict);
+//! # Ok(())
+//! # }
+//! ```

@@ -4,11 +4,11 @@
 //!
 //! Somebody who knows a person's quasi-identifiers finds a class of at least k rows, and picks the right one with a
 //! chance of 1/k at most. k = 5 is usual inside an organisation, 10 to 20 for researchers under contract, more for the
-//! public. It is a matter of who will look, and of what a hit would cost.
+//! public. It depends on who will look, and on the damage of a correct guess.
 //!
 //! # What it costs
 //!
-//! The mean loss of a value (GCP) tells: 0 when everything is as it was, 1 when nothing is left. Ask before you decide:
+//! The mean loss of a value (GCP) says: 0 if everything is as it was, 1 if nothing is left. Measure it before you decide:
 //!
 //! ```sh
 //! throng generate --rows 2000 people.parquet
@@ -22,16 +22,16 @@
 //! answers with one setting and how far to trust it. Neither publishes anything. A report made with
 //! `--sweep sweep.json` shows the curve beside the release.
 //!
-//! How much of that is the method's fault, and how much the table's? `throng bound job.toml --k 10` proves a loss that no release
+//! How much of that is due to the method, and how much to the table? `throng bound job.toml --k 10` proves a loss that no release
 //! of these rows goes below, whatever the method, and says how many times that the job loses. The proof is a price for every
 //! row, such that no k rows cost less together than what publishing them as a class loses; the prices are checked by code that
-//! did not make them. The more rounds (`--rounds`), the higher the bound. It is sharp for hierarchies and for one or two ranges;
-//! with many ranges without hierarchies, or sets of many values, it says little. It is worked out on all rows of the source and is
+//! did not make them. The more rounds (`--rounds`), the higher the bound. It is tight for hierarchies and for one or two ranges;
+//! with many ranges without hierarchies, or sets of many values, it says little. It is computed from all rows of the source and is
 //! for its owner, not for readers.
 //!
 //! # Why k is not enough
 //!
-//! k hides which row is whose. When all rows of a class carry the same diagnosis, nobody needs to know. So every
+//! k hides which row is whose. If all rows of a class have the same diagnosis, nobody needs to know that. So every
 //! sensitive column should have a rule:
 //!
 //! | the worry | the rule |
@@ -46,7 +46,7 @@
 //!
 //! ```
 //! use std::path::Path;
-//! use throng::policy::{Job, check};
+//! use throng::{Job, check};
 //!
 //! let text = r#"
 //! version = 1

@@ -9,6 +9,18 @@
 //! throng run job.toml --cluster df://localhost:50050 --partitions 32
 //! ```
 //!
+//! A program hands the cluster to the run:
+//!
+//! ```
+//! # #[cfg(feature = "cluster")] {
+//! use throng::{Cluster, RunOptions};
+//!
+//! let cluster: Cluster = "df://localhost:50050".parse().expect("the address of a scheduler");
+//! let options = RunOptions::default().with_cluster(cluster);
+//! # drop(options);
+//! # }
+//! ```
+//!
 //! Executors survey, shuffle, group, order and write their own files, then read them back and judge their classes, order and
 //! losses; the driver merges the verdicts and commits (`throng verify job.toml --cluster` does the same later). The work of a lost executor is
 //! repeated by others, a task that ran twice adds nothing, and a cluster that cannot continue ends the run with exit code 75

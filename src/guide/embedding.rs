@@ -1,14 +1,11 @@
-//! Anonymising inside another program.
+//! Embedding Throng in another program.
 //!
-//! The operator works in any DataFusion session. `register` teaches a session to plan it; after that it is one call
+//! The operator works in any DataFusion session. `register` adds it to a session; after that it is one call
 //! on a DataFrame, or a relation in SQL.
 //!
 //! ```
-//! use std::path::Path;
-//!
 //! use datafusion::prelude::SessionContext;
-//! use throng::policy::Policy;
-//! use throng::operator::{AnonymizeExt, register, register_policy};
+//! use throng::{AnonymizeExt, Column, HierarchySpec, Policy, register, register_policy};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,15 +13,11 @@
 //! register(&context)?;
 //! context.sql("CREATE VIEW people AS SELECT value AS age, value % 7 AS ward FROM generate_series(20, 79)").await?.collect().await?;
 //!
-//! // On a DataFrame, by a policy from anywhere: here written out.
-//! let policy = Policy::from_table(
-//!     toml::toml! {
-//!         privacy.k = 5
-//!         columns.age = { role = "quasi", hierarchy = { widths = [5, 10, 20] } }
-//!         columns.ward = { role = "sensitive" }
-//!     },
-//!     Path::new("."),
-//! )?;
+//! // On a DataFrame.
+//! let policy = Policy::builder(5)
+//!     .column("age", Column::quasi().with_hierarchy(HierarchySpec::widths([5.0, 10.0, 20.0])))
+//!     .column("ward", Column::sensitive())
+//!     .build()?;
 //! let released = context.table("people").await?.anonymize(&policy)?;
 //! assert_eq!(released.clone().count().await?, 60);
 //!
@@ -42,7 +35,25 @@
 //!
 //! A policy is checked when it is made and cannot be changed afterwards; identifiers are replaced on every way into the
 //! operator. Whoever may write queries for your program may name the policies that it has registered, and nothing else of
-//! its machine: [`PolicyRegistry::allow_files_below`](crate::operator::PolicyRegistry::allow_files_below) opens a folder.
+//! its machine: [`PolicyRegistry::allow_files_below`](crate::planning::PolicyRegistry::allow_files_below) opens a folder.
+//!
+//! # Beside other extensions
+//!
+//! A session that is built step by step takes Throng as one step. It wraps the query planner that the session has, in
+//! whatever order extensions are added, so federation, tracing and Delta tables work beside it:
+//!
+//! ```
+//! use datafusion::execution::SessionStateBuilder;
+//! use datafusion::prelude::SessionContext;
+//! use throng::{AnonymizeSessionExt, Column, Policy, register_policy};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let state = SessionStateBuilder::new().with_default_features().with_anonymize().build();
+//! let context = SessionContext::new_with_state(state);
+//! register_policy(&context, "tens", Policy::builder(10).column("age", Column::quasi()).build()?)?;
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # The key of a session
 //!
@@ -57,10 +68,10 @@
 //! themselves; what stands above the view never changes its groups. A table that changes under a view is a new release
 //! each time it is read.
 //!
-//! # What is left to the program
+//! # Responsibilities of the program
 //!
-//! What the program gets are grouped rows. Reading back, verifying and committing are those of a release
-//! ([`crate::release`]); a program that publishes by itself is responsible for them. More suppression than the policy
+//! The program receives grouped rows. Reading back, verifying and committing are left to a release
+//! ([`Run`](crate::Run)); a program that publishes by itself is responsible for them. More suppression than the policy
 //! allows fails the query when its last row has been read, so collect before you publish.
 //!
 //! `EXPLAIN` reads no data and shows no statistics of the columns below the operator; `EXPLAIN ANALYZE` shows cells, rows of the smallest and of the largest, groups, suppressed rows

@@ -1,7 +1,7 @@
-//! How values become coarser, and how to say so.
+//! Hierarchies: how values become coarser.
 //!
 //! A hierarchy says what may be published in place of a value. Without one, numbers and dates become ranges and text
-//! becomes sets; that loses least in numbers, but readers often want the same few groups everywhere.
+//! becomes sets; that has the lowest loss, but readers often want the same few groups everywhere.
 //!
 //! | hierarchy | for | a value, ever coarser |
 //! |---|---|---|
@@ -28,7 +28,7 @@
 //! # Ok::<(), throng_core::hierarchy::HierarchyError>(())
 //! ```
 //!
-//! What is not a tree is refused, every problem with its line:
+//! Anything but a tree is rejected, every problem with its line:
 //!
 //! ```
 //! let wrong = throng_core::hierarchy::LevelTree::from_csv("York;North;*\nLeeds;North;All\n").unwrap_err();
@@ -47,12 +47,12 @@
 //! ```
 //!
 //! `build` groups by common beginnings where values have them (`Married-civ-spouse`, `Married-AF-spouse`) and by
-//! frequency where not, so that groups are of about the same size. It knows nothing of meaning: edit the file until a
-//! group is something that a reader has a word for. Good groups have the same name in every release.
+//! frequency where not, so that groups are of about the same size. It knows nothing of meaning: edit the file until every
+//! group is something that a reader has a word for. Good groups keep their names in every release.
 //!
 //! # Advice
 //!
 //! - Three or four levels are plenty. The method chooses among them class by class.
 //! - A level that separates nearly everything again (single days, single villages) costs nothing and helps little.
-//! - Values that tomorrow's data may bring are best listed today; an unknown value stops the run, unless the column
+//! - List values that future data may contain; an unknown value stops the run, unless the column
 //!   says `unknown = "top"`.

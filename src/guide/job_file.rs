@@ -28,6 +28,8 @@
 //!
 //! [method]
 //! name = "auto"
+//!
+//! [method.auto]                       # options of a method stand in the table of its name
 //! effort = "balanced"
 //! ```
 //!
@@ -97,9 +99,9 @@
 //! reveals it in all rows that hide it. Every run and every `throng verify` follows the dependencies through the published
 //! rows, in both directions, until nothing more can be inferred, and applies all rules to the rows that still fit each
 //! other. Everybody is on one row: three people whom a dependency makes equal are the only three equal rows of their class.
-//! Where classes overlap so much that this takes too long, `undecided_rows` in the manifest, the summary and the log say of
-//! how many rows it was not found out; dependencies with a `tolerance` are followed without counting.
-//! `privacy.inference` decides what happens when a rule is broken that way:
+//! Where classes overlap so much that this takes too long, `undecided_rows` in the manifest, the summary and the log say for
+//! how many rows this remained undecided; dependencies with a `tolerance` are followed without counting.
+//! `privacy.inference` decides what happens if a rule is violated that way:
 //!
 //! | `inference` | |
 //! |---|---|
@@ -108,13 +110,13 @@
 //! | `repair` | group rows so that dependencies reveal nothing; where that fails, withhold the columns concerned |
 //!
 //! `withhold = true` withholds a quasi-identifier by hand: its column stays, every value in it is the top of its domain.
-//! Knowledge from elsewhere, such as which medication is usual for a diagnosis, is not in the release and cannot be seen there.
+//! Knowledge from elsewhere, such as which medication is usual for a diagnosis, is outside of this analysis.
 //!
 //! # Output
 //!
 //! | key in `[output]` | default | |
 //! |---|---|---|
-//! | `file-size`, `file-rows` | `"512MB"`, 10000000 | a new file starts after so many bytes or rows (at least 100) |
+//! | `file-size`, `file-rows` | `"512MB"`, 10000000 | a new file starts after this many bytes or rows (at least 100) |
 //! | `row-group-rows` | 250000 | rows of a Parquet row group |
 //! | `compression`, `level` | `"zstd"` | or `snappy`, `gzip`, `lz4`, `none` |
 //! | `partition-by` | `[]` | kept columns whose values become folders `column=value` |
@@ -122,12 +124,34 @@
 //! # Measures
 //!
 //! Loss (GCP, UM, WGU, NCP, LM, ILoss, GENC, precision, distortion, DM, C_AVG), protection (MPM, WGP, range diversity by row)
-//! and risk are always in the manifest. What takes time is measured on request:
+//! and risk are always in the manifest. What takes time, or compares with original values (`information`, `queries` and
+//! `population`), is measured on request; see [`threats`](super::threats) for what the latter reveals:
 //!
 //! | key in `[measures]` | measures |
 //! |---|---|
 //! | `class = "column"` | CM: rows that do not belong to the majority of their class |
 //! | `information = true` | non-uniform entropy, entropy, KL divergence by value, by published range and joint, the chance to reconstruct a row |
-//! | `queries = { count, dimensions, selectivity, seed }` | relative error of COUNT queries, answered by DataFusion from the files of source and release; defaults to 24 queries over two columns |
+//! | `queries = { count, dimensions, selectivity, seed }` | relative error of COUNT queries, answered by DataFusion from the files of source and release; `sweep` and `recommend` ask 24 queries over two columns of a job without any |
 //! | `unprotected = 0.5` | share of rows whose range diversity exceeds this |
 //! | `population = 1000000` | estimated number of unique people in a population of that size (Pitman, Zayatz, SNB) |
+//!
+//! # The same from Rust
+//!
+//! A program needs no TOML: every part of a policy has a type, and the same checks are run.
+//!
+//! ```
+//! use throng::{Column, HierarchySpec, LDiversity, Policy};
+//!
+//! let policy = Policy::builder(10)
+//!     .rule(LDiversity::distinct("diagnosis", 3))
+//!     .max_suppression(0.01)
+//!     .column("name", Column::identifier())
+//!     .column("age", Column::quasi().with_priority(2.0))
+//!     .column("postcode", Column::quasi().with_hierarchy(HierarchySpec::mask_right()))
+//!     .column("diagnosis", Column::sensitive())
+//!     .column("tags", Column::kept())
+//!     .build()?;
+//! let job = policy.to_job("data/people.parquet", "out/people");
+//! # drop(job);
+//! # Ok::<(), throng::Error>(())
+//! ```

@@ -11,12 +11,12 @@
 //! throng gc release --dry-run
 //! ```
 //!
-//! - **Identity.** A run that has been released is not done again, so a scheduler may retry without thought. Give it
-//!   the date as `--run-id`, or let it be made of policy, input and version.
-//! - **Every night.** A sink takes the release of one run. The next night's is refused with exit code 7, unless the job says
+//! - **Identity.** A run that has been released is not repeated, so a scheduler may retry at will. Give it
+//!   the date as `--run-id`, or leave it to be derived from policy, input and version.
+//! - **Nightly runs.** A sink takes the release of one run. The next is rejected with exit code 7, unless the job says
 //!   that releases are independent of each other; read [`again`](super::again) before you say so.
-//! - **Memory.** `--memory-limit` bounds it; beyond, the run spills. Spill files are raw data: they lie in a folder
-//!   that only the user can read, in `--spill-dir`, and go when the run ends or the next one starts.
+//! - **Memory.** `--memory-limit` bounds it; beyond it, the run spills. Spill files are raw data: they are kept in a folder
+//!   that only the user can read, in `--spill-dir`, and are removed when the run ends or the next one starts.
 //! - **Credentials** come from the environment, never from the job file.
 //!
 //! # Exit codes
@@ -24,14 +24,14 @@
 //! | exit code | meaning | who acts |
 //! |---|---|---|
 //! | 0 | done, or already done | nobody |
-//! | 1 | a fault of Throng itself: please report it | us |
+//! | 1 | an internal error: please report it | us |
 //! | 2 | wrong usage | whoever wrote the call |
 //! | 3 | the job file, or a hierarchy it names, is wrong | whoever wrote the job |
-//! | 4 | the input cannot be used, or a place cannot be read or written | whoever delivers the data |
-//! | 5 | a privacy rule cannot be met, or a release does not hold | the privacy officer |
+//! | 4 | the input cannot be used, or a location cannot be read or written | whoever delivers the data |
+//! | 5 | a privacy rule cannot be met, or a release violates one | the privacy officer |
 //! | 6 | memory or disk is too small | whoever runs the machine |
-//! | 7 | the sink holds something in the way | whoever chose the sink or run id |
-//! | 75 | a passing fault: try again | the scheduler |
+//! | 7 | a conflict in the sink | whoever chose the sink or run id |
+//! | 75 | a transient failure: try again | the scheduler |
 //! | 130 | interrupted; nothing was published | nobody |
 //!
 //! The same from a program:
@@ -60,7 +60,7 @@
 //!
 //! `deploy/` holds a container file, a Kubernetes CronJob, a cluster, an Airflow DAG and a Terraform module.
 //!
-//! # When something looks wrong
+//! # Troubleshooting
 //!
 //! `THRONG_LOG=throng=debug` says more, on standard error. Logs, errors, manifests and reports never hold a value of
 //! the data, so they can be passed on. Hierarchy files do.

@@ -7,7 +7,7 @@
 //! <sink>/_SUCCESS                                      for programs that wait for it
 //! ```
 //!
-//! A release exists once its manifest does. Readers follow `_latest`, which changes in one step:
+//! A release exists once its manifest does. Readers follow `_latest`, which changes atomically:
 //!
 //! ```python
 //! import json, pyarrow.dataset as ds
@@ -31,11 +31,11 @@
 //! Files never change; `throng verify <sink>` checks them at any time, without policy or source, and `throng verify job.toml`
 //! against both. It compares files with the manifest and the manifest with itself; with a job also both with the job, the
 //! types of columns and every row with the source. What only a signature can show is in the guide on
-//! [threats](super::threats). An earlier release stays where it was, and `throng rollback` makes it the newest again.
+//! [threats](super::threats). Earlier releases stay in place, and `throng rollback` makes one of them current again.
 //!
 //! # What is checked when
 //!
-//! A run reads its files back before it commits, and publishes nothing if one of them breaks a promise. To compare rows
+//! A run reads its files back before it commits, and publishes nothing if a check fails. Comparing rows
 //! with the source takes another scan and a `GROUP BY` over both, so `throng verify job.toml` does that: run it before a
 //! release is handed on.
 //!
@@ -44,7 +44,7 @@
 //! | `k`, in rows or people | yes | yes | yes |
 //! | all other rules, `max-loss` and presence included | yes | | yes |
 //! | order of rows, random group numbers, links of two tables | yes | order and links | yes |
-//! | columns, types, and that files say nothing else of them | yes | yes | yes |
+//! | columns, types, and no other metadata about them in the files | yes | yes | yes |
 //! | as many rows as the source has, less those left out | yes | by the manifest | yes |
 //! | identifiers replaced, nulls dropped | yes | | yes |
 //! | manifest, footers and checksums agree | yes | yes | yes |
@@ -95,9 +95,27 @@
 //!
 //! How often every value (of a slice) occurs in every group is preserved exactly, and `throng verify` checks it: it finds the
 //! group of every row of the source, compares the counts, checks the size of every group, and applies the rules on sensitive
-//! columns to every group. A release in which no value has changed its place is found as well: the chance of that is the
-//! product over all groups of the share of orders that show what the source has, and below 1e-9 it is no chance.
+//! columns to every group. A release in which no value has changed its place is detected as well: the chance of that is the
+//! product over all groups of the share of orders that show what the source has; below 1e-9 it is reported.
 //! Permutations and group numbers are drawn from the secret key of the run. These forms do not hide
 //! who is in the table: a reader with a public table exploits exact counts. `throng attack` shows how many people such a
 //! reader finds, and a job with `presence` rejects all forms but `generalise` and `combined`. In SQL both tables of `anatomy`
 //! stand side by side in one relation: `group` links them, and rows with a `count` are those of the sensitive table.
+//!
+//! # From a program
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use throng::releases::{Location, latest_run, releases};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), throng::Error> {
+//! let sink = Location::open(Path::new("pipelines/out"), "census")?;
+//! for release in releases(&sink).await? {
+//!     println!("{}: {} rows, k = {}", release.run, release.rows, release.k);
+//! }
+//! println!("readers see {:?}", latest_run(&sink).await?);
+//! # Ok(())
+//! # }
+//! ```

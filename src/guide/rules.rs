@@ -17,7 +17,7 @@
 //! | `beta-likeness` | `{ column, beta, kind }`: no value more than beta times more frequent than in the table; `enhanced` bounds common values closer | Cao, Karras (2012) |
 //! | `max-loss` | loses no more than this share of detail (U) | Loukides (2008) |
 //! | `presence` | `{ public, min, max, people, diversity, key }`: against a public table of people, nobody's probability of being in the source is below `min` or above `max` | Nergiz, Atzori, Clifton (2007) |
-//! | `presence.people` | fits at least so many people of the public table: k-map, weak k-anonymity | Sweeney (2001); Atzori (2006) |
+//! | `presence.people` | fits at least this many people of the public table: k-map, weak k-anonymity | Sweeney (2001); Atzori (2006) |
 //! | `presence.diversity` | publishes no value for more than one in l of the public people who fit: weak l-diversity | Atzori (2006) |
 //! | `inference` | meets k and the other rules even for a reader who knows the dependencies | Gorla (2019) |
 //!
@@ -40,7 +40,7 @@
 //!
 //! # Rows or people
 //!
-//! `k` counts rows. When one person may have several rows, name the column that tells people apart: `person = "patient_id"`.
+//! `k` counts rows. When one person may have several rows, name the column that identifies people: `person = "patient_id"`.
 //! It may be an identifier that is dropped. People are then counted in the rows that are about to be published, class by
 //! class; the manifest keeps the counts with a digest of the classes, and what is read back must give the same digest.
 //!
@@ -50,8 +50,8 @@
 //!
 //! # Presence
 //!
-//! The public table must hold everybody once, or chances are counted too low. `presence.key` names the columns that tell
-//! people apart: somebody who is in it twice then ends the run with exit code 4. Without a key, equal quasi-identifiers are
+//! The public table must hold everybody once, or chances are counted too low. `presence.key` names the columns that identify
+//! people: somebody who is in it twice then ends the run with exit code 4. Without a key, equal quasi-identifiers are
 //! different people, as half of UCI Adult are; a run warns of rows that repeat another in every column of a public table
 //! which has more than quasi-identifiers.
 //!
@@ -59,7 +59,7 @@
 //! `throng attack` reports what a reader with the public table achieves, for releases of every form.
 //!
 //! ```
-//! use throng::policy::{Column, LDiversity, Policy};
+//! use throng::{Column, LDiversity, Policy};
 //!
 //! let policy = Policy::builder(10)
 //!     .column("age", Column::quasi())
@@ -67,6 +67,6 @@
 //!     .rule(LDiversity::distinct("diagnosis", 3))
 //!     .rule(LDiversity::entropy("diagnosis", 2.5))
 //!     .build()?;
-//! assert_eq!(policy.privacy().l_diversity.len(), 2);
-//! # Ok::<(), throng::error::Error>(())
+//! assert_eq!(policy.rules().len(), 2);
+//! # Ok::<(), throng::Error>(())
 //! ```

@@ -44,3 +44,24 @@
 //!
 //! With the feature `delta`: a folder with a Delta log, or `delta://` before a location. The run reads the version that is
 //! newest when it starts, or `version = 12`, and the manifest records it.
+//!
+//! # What is wrong is named
+//!
+//! A source is checked before it is read:
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use throng::Job;
+//!
+//! let job = r#"
+//!     version = 1
+//!     source = { url = "people.csv", format = "csv", schema = { age = "int32", ward = "text" } }
+//!     sink.url = "out"
+//!     privacy.k = 5
+//!     columns = { age.role = "quasi", ward.role = "sensitive" }
+//! "#;
+//! assert!(Job::parse(job, Path::new("job.toml")).is_ok());
+//! let misspelt = Job::parse(&job.replace("format", "fromat"), Path::new("job.toml")).unwrap_err();
+//! assert!(misspelt.to_string().contains("did you mean `format`?"));
+//! ```

@@ -35,4 +35,19 @@
 //! A run that fails or is stopped aborts its uploads; for one that is killed, give the bucket a lifecycle rule that removes
 //! incomplete uploads after a day.
 //!
-//! An embedding program hands over its own stores: see `RunOptions::stores`.
+//! An embedding program passes its own stores: see `RunOptions::stores`.
+//!
+//! The builders of `object_store` make stores with whatever credentials the program has:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use object_store::local::LocalFileSystem;
+//! use throng::RunOptions;
+//! use throng::releases::Stores;
+//!
+//! let stores = Stores::default().with("s3://lake", Arc::new(LocalFileSystem::new()))?;
+//! let options = RunOptions::default().with_stores(stores);
+//! # drop(options);
+//! # Ok::<(), throng::Error>(())
+//! ```

@@ -1,25 +1,25 @@
-//! What a release protects against, what its bytes can tell, and what it does not protect against.
+//! What a release protects against, what its bytes can reveal, and what it does not protect against.
 //!
 //! # The adversary
 //!
-//! Somebody who has the whole release: every file, byte by byte, the manifest, and the report if you publish it. Who knows
-//! that a person is in it, and knows all quasi-identifiers of that person, from a register, a newspaper or acquaintance.
-//! Who knows the policy and has this program, and so can run it as often as they like on tables of their own. And who wants
-//! to know which row is that person's, or what its sensitive values are, or who was left out.
+//! The adversary has the whole release: every file, byte by byte, the manifest, and the report if you publish it. They know
+//! that a person is in it, and know all quasi-identifiers of that person, from a register, a newspaper or acquaintance.
+//! They know the policy and have this program, and can run it as often as they like on tables of their own. They want
+//! to find out which row is that person's, what its sensitive values are, or who was left out.
 //!
 //! They do not have the source, the key of the run, the machine that it ran on, or its logs. Whoever operates a run has
 //! all of these, and nothing here protects against them.
 //!
-//! # What stands in their way
+//! # Countermeasures
 //!
-//! | they want | what stands in the way |
+//! | they want | what prevents it |
 //! |---|---|
 //! | the person's row | k: at least k rows fit, so a guess is right with a chance of 1/k at most |
 //! | the sensitive value | l-diversity, t-closeness, range diversity: the class holds enough different ones |
 //! | what was in the identifiers | they are not there, or were replaced by a keyed pseudonym |
 //! | more from order, numbers, file borders | these follow from published values and a secret key (below) |
 //! | more from the manifest, the report, metrics | figures describe published rows, and are rounded (below) |
-//! | raw values in logs, errors, footers, plans | none is written there |
+//! | raw values in logs, errors, footers, plans | none are written there |
 //!
 //! k is counted on the written files, by a query that knows nothing of how groups were made. A survey that was wrong
 //! makes a release coarser, not less private:
@@ -34,10 +34,10 @@
 //! assert_eq!(risk::share_above(&classes, 0.1), Some(0.0));
 //! ```
 //!
-//! # What the bytes can tell
+//! # What the bytes can reveal
 //!
 //! A file holds more than a set of rows: an order, borders between files and row groups, statistics, a size. A release is
-//! safe only if these tell nothing that the rows do not. The rule is: **what is published is a function of the published
+//! safe only if these reveal nothing that the rows do not. The rule is: **what is published is a function of the published
 //! rows and of a secret key, and of nothing else.**
 //!
 //! - **Order of rows.** Rows stand in an order that is computed from what is published of them: by the columns that make
@@ -47,10 +47,11 @@
 //!   that comes from the secret key, rows of a cell class by class, by a keyed hash of what is published of them. What shows
 //!   is which rows shared a cell; a query that stores its rows for others should sort them (`ORDER BY`) by all columns.
 //! - **Group numbers** (forms with two tables, and permuted ones) are random numbers from the secret key. A group that was
-//!   made first has no smaller number.
+//!   made first does not have a smaller number.
 //! - **Permutations** inside a group come from the same key, by a cryptographic generator.
 //! - **Borders of files and row groups** fall where a number of rows is reached in this order. All rows of a class that lie
-//!   in one folder are in the files of one part.
+//!   in one folder are in the files of one part. How many parts there are follows from the number of rows and from
+//!   `--partitions`, not from the files of the source.
 //! - **Statistics** in the Parquet footer (smallest and largest value, distinct values, nulls) are those of the published
 //!   rows that they stand beside. Footers also hold the version, the run's name, the hash of the policy and k.
 //!   Metadata of the source's columns stay behind.
@@ -80,7 +81,7 @@
 //!
 //! # Minimality
 //!
-//! A method generalises no further than the rules ask. So a class that is wider than its neighbours tells that something
+//! A method generalises no further than the rules ask. So a class that is wider than its neighbours reveals that something
 //! made it so: perhaps a narrower one would have held one diagnosis only. Somebody who knows the method and all
 //! quasi-identifiers can reason backwards from this (the minimality attack). It is strongest against optimal methods with
 //! deterministic choices and weakest where choices are random and local. The secret key takes away the replay
@@ -92,18 +93,21 @@
 //!
 //! # Measures
 //!
-//! The manifest says how much was lost and how well people are protected: GCP, UM, MPM, class sizes, query errors. Such
+//! The manifest says how much was lost and how well people are protected: GCP, UM, MPM, class sizes. Such
 //! figures are shares of a domain. If the domain were that of the source, one suppressed centenarian could be solved
 //! for from the published ranges and their printed loss. So:
 //!
 //! - figures describe published rows and are shares of the domain that these rows show, or of one that the job or a
 //!   hierarchy declares;
-//! - what can only be measured against all rows of the source (query errors, entropy and divergence, levels, dependencies) is
-//!   left out when a row was suppressed or dropped, whichever row it was;
+//! - what can only be measured against original values (query errors, entropy and divergence, estimates for a population,
+//!   dependencies) is measured where the job asks for it, and nowhere else. Somebody who knows all original values but one
+//!   can try those that the class allows, and keep the ones that give your figure: ask for it in trials (`throng sweep`), or
+//!   leave the manifest of such a release with those who may read the source;
+//! - what compares with all rows of the source is left out when a row was suppressed or dropped, whichever row it was;
 //! - what rules attain (l, t, alpha, ...) is computed from the published files, so a reader finds the same;
 //! - what was tuned on a sample of the source, and how large its cells are, is left out likewise;
 //! - every figure is rounded to four significant digits. Counts of rows are exact; with a `presence` rule, where who is in
-//!   the source is the secret, the number of rows that were left out is given as a bound only.
+//!   the source is the secret, the number of rows that were left out is given as a bound only, and the number of cells not at all.
 //!
 //! The table in the documentation of the manifest says for each figure what it is a function of. The summary, `--json`,
 //! metrics and the report hold the same figures. The report shows histograms of published rows; nothing of the source is
@@ -111,20 +115,21 @@
 //!
 //! # Suppressed rows
 //!
-//! The number of suppressed and of dropped rows is published. It tells that so many people did not fit, and suppressed rows
+//! The number of suppressed and of dropped rows is published. It says how many people did not fit, and suppressed rows
 //! are the unusual ones: somebody who knows that a person is in the source, and finds no class that covers this person,
 //! knows that the person was suppressed and hence is unusual among the others. Their values stay unknown. A ladder by
 //! `quantiles` has borders near quantiles of the source, suppressed rows included, and its labels show them. So they are
-//! round numbers near ranks that the secret key has moved: they tell that about so many rows lie below a border, and one row
+//! round numbers near ranks that the secret key has moved: they reveal about how many rows lie below a border, and one row
 //! more or less of r moves one of c borders with a chance of about 8 c / r. Where even that matters, write the ladder
-//! yourself. If being unusual must not show, allow no suppression (`max-suppression = 0`): the run then fails where it would have suppressed.
+//! yourself. `max-loss` is a share of the domain of the source, suppressed rows included, unless the job declares one: the
+//! widest class shows how wide that domain is at least, so declare `domain` where somebody may stand far outside. If being unusual must not show, allow no suppression (`max-suppression = 0`): the run then fails where it would have suppressed.
 //!
-//! # Refusals
+//! # Rejections
 //!
 //! Whether a run ends well is one bit about the source, and its exit code and message say which rule failed and for how many
 //! rows. Somebody who may submit jobs and see how they end can ask many such bits: *is there a group of five with income
 //! above a million?* Give the right to run jobs to those only who may read the source, and keep messages and logs with
-//! them. So with what a run took, which `--json`, the summary and metrics tell beside the figures of the release: seconds,
+//! them. The same goes for resource usage, which `--json`, the summary and metrics also report: seconds,
 //! bytes spilled and memory follow from all rows. Logs hold no value and no plan at any level, those of a cluster's processes
 //! neither. The same holds for `profile`, `sweep`, `recommend` and `attack`, which look at the source and say what they see.
 //!
@@ -138,7 +143,7 @@
 //! release, and refuses those of other runs unless the job says `releases = "independent"`; the manifest and the report of such a
 //! release say how many are before it ([`again`](super::again)). That guards against publishing again unawares, and against nothing else:
 //!
-//! - what releases tell together is measured by `throng attack --series`; it shows what one adversary finds, not all;
+//! - what releases reveal together is measured by `throng attack --series`; it shows what one adversary finds, not all;
 //! - another sink, another program, or a release that was removed from the sink are not seen;
 //! - publish a table once, and give everybody the same release;
 //! - if it must be published again, withdraw the older release, and assume that somebody has kept it; or publish a **series**.
@@ -151,12 +156,12 @@
 //! sinks from one source, or releases made outside of the series. When rows wait or classes are retired follows from the rows,
 //! as suppression does; what that tells is no more than counts.
 //!
-//! # Somebody who changes a release
+//! # Tampering
 //!
-//! Whoever may write to the sink can change files and manifest. `throng verify` finds that as far as there is something to
-//! hold it against:
+//! Whoever may write to the sink can change files and manifest. `throng verify` detects that if there is something to
+//! compare with:
 //!
-//! | changed | `verify <sink>` holds it against | `verify job.toml` also against |
+//! | changed | `verify <sink>` compares with | `verify job.toml` also with |
 //! |---|---|---|
 //! | a file, or its entry in the manifest | checksum, bytes and rows of the footer | |
 //! | rows, their order, classes, the columns and their types | counts and schema of the manifest, `k` | job and source, row by row |
@@ -166,9 +171,9 @@
 //! | what rules attain | nothing | the published files, by the columns of the job |
 //! | values put back in their places (permuted forms) | nothing | the source: found where chance gives it less than 1e-9 |
 //!
-//! What is left takes a signature. A forger who writes files of their own, with footers, checksums and a manifest that go
-//! with them, has a release that agrees with itself: `verify <sink>` shows that a release is whole and does what it says,
-//! not whose it is. And nothing but the run itself knows measures (`scores`, `tuned`, `cells`), the counts of people behind
+//! Everything else takes a signature. A forger who writes their own files, with matching footers, checksums and manifest,
+//! has a consistent release: `verify <sink>` shows that a release is complete and does what it says,
+//! not who made it. And only the run itself knows measures (`scores`, `tuned`, `cells`), the counts of people behind
 //! rows whose person is not published, when it was committed, and where its input was. So sign the manifest when you hand
 //! a release on; it holds the checksum of every file:
 //!
@@ -178,18 +183,18 @@
 //!
 //! # What they may still learn
 //!
-//! - **What a class has in common.** If nine of ten rows tell the same diagnosis, that is what they tell of everybody
-//!   in the class. Rules bound it; they do not make it nothing.
-//! - **What sensitive columns tell together.** Rules hold for each column. An income and a rare diagnosis may point
+//! - **What a class has in common.** If nine of ten rows have the same diagnosis, they reveal it for everybody
+//!   in the class. Rules bound this; they do not rule it out.
+//! - **What sensitive columns reveal together.** Rules hold for each column. An income and a rare diagnosis may point
 //!   at one row for somebody who knows both: such a column is a quasi-identifier.
-//! - **What columns tell of each other.** Where one column follows from another, a generalised value can be narrowed again
+//! - **What columns reveal of each other.** Where one column follows from another, a generalised value can be narrowed again
 //!   by what it must agree with. Name such dependencies in the job, and the release is checked against this reasoning too.
 //! - **Whether somebody is in the data at all**, when being in it is the secret: that needs a `presence` rule.
 //!
-//! Against somebody who knows anything whatever, only differential privacy gives a bound, and it gives statistics,
-//! not rows. Where rows are needed, k with rules is what there is; choose both for those who will look.
+//! Against somebody with arbitrary knowledge, only differential privacy gives a bound, and it gives statistics,
+//! not rows. Where rows are needed, k with rules is what there is; choose both for the readers you expect.
 //!
 //! # What you decide
 //!
-//! Roles. A column that points at people and is called `kept` is published as it is, and no rule sees it.
-//! `throng profile` guesses towards caution, but it only guesses.
+//! Roles. A column that identifies people but has the role `kept` is published as it is, and no rule covers it.
+//! `throng profile` guesses conservatively, but it only guesses.

@@ -18,14 +18,14 @@ use crate::write::WrittenFile;
 
 /// What `_latest` points to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Latest {
+pub(crate) struct Latest {
     /// Run that made the newest release.
     pub run: String,
     /// Its manifest, below the sink.
     pub manifest: String,
     /// Folder of its files, below the sink.
     pub data: String,
-    /// Whether somebody chose this release over a newer one.
+    /// Whether this release was chosen over a newer one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rolled_back: bool,
 }
@@ -63,12 +63,12 @@ pub(crate) async fn count_others(sink: &Location, run: &str) -> Result<u64> {
     Ok(listed.iter().filter(|meta| meta.location != own).count() as u64)
 }
 
-/// Run id of the release that readers see.
+/// Returns the run id of the current release.
 pub(crate) async fn latest_run(sink: &Location) -> Result<Option<String>> {
     Ok(latest(sink).await?.map(|latest| latest.run))
 }
 
-/// Makes an earlier release the one that readers see.
+/// Makes an earlier release the current one.
 pub(crate) async fn rollback(sink: &Location, run: &str) -> Result<()> {
     match committed(sink, run).await? {
         Some(manifest) => point_to(sink, &manifest, true).await,
@@ -76,7 +76,7 @@ pub(crate) async fn rollback(sink: &Location, run: &str) -> Result<()> {
     }
 }
 
-/// Removes data files that no release refers to, that are older than `age` and that no run at work holds a lease of; with
+/// Removes data files that no release refers to, that are older than `age` and that no active run holds a lease on; with
 /// `dry_run`, only finds them. Returns their paths below the sink, and their sizes.
 pub(crate) async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
     let now = jiff::Timestamp::now().as_second();
@@ -131,13 +131,13 @@ fn folder_of(file: &Path) -> Option<Path> {
     file.as_ref().rsplit_once('/').and_then(|(folder, _)| Path::parse(folder).ok())
 }
 
-/// Refuses to collect garbage where a link leads out of the sink: what lies behind it is not ours.
+/// Refuses to collect garbage if a link leads out of the sink: what is behind it is not ours.
 fn ensure_inside(sink: &Location, listed: &[ObjectMeta]) -> Result<()> {
     if sink.root.scheme() != "file" {
         return Ok(());
     }
     let outside = |name: &str| {
-        Error::conflict(format!("`{name}` of the sink `{}` is a link; nothing is removed behind links", sink.name))
+        Error::conflict(format!("`{name}` of the sink `{}` is a link; files behind links are not removed", sink.name))
     };
     let data = format!("/{}", sink.at("data"));
     if std::fs::symlink_metadata(&data).is_ok_and(|known| known.is_symlink()) {
@@ -154,7 +154,7 @@ fn ensure_inside(sink: &Location, listed: &[ObjectMeta]) -> Result<()> {
     }
 }
 
-/// What became of an attempt to commit.
+/// The outcome of an attempt to commit.
 #[derive(Debug)]
 pub(crate) enum Commit {
     /// This attempt made the release.
@@ -186,12 +186,12 @@ pub(crate) async fn put_manifest(sink: &Location, manifest: &Manifest) -> Result
     let path = sink.at(&manifest_name(&manifest.run));
     let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
     if let Err(error) = sink.store.put_opts(&path, json(manifest)?, options).await {
-        // A put that failed may have been done all the same: a time-out, or a retry that met its own first try. What
-        // stands there now tells.
+        // A failed put may have succeeded all the same: a timeout, or a retry that met its own first attempt. What
+        // is stored now decides.
         match committed(sink, &manifest.run).await {
             Ok(Some(there)) if there.data == manifest.data => {}
             Ok(Some(other)) => return Ok(Some(Commit::Lost(Box::new(other)))),
-            // A request that was given up may still arrive; its files are left to `gc`, which comes a day later.
+            // An abandoned request may still arrive; its files are left to `gc`, which runs a day later.
             Ok(None) if matches!(error, object_store::Error::Generic { .. }) => {
                 return Ok(Some(Commit::Unsettled(error.into())));
             }
@@ -204,7 +204,7 @@ pub(crate) async fn put_manifest(sink: &Location, manifest: &Manifest) -> Result
         Ok(true) => Ok(None),
         Ok(false) => {
             sink.store.delete(&path).await?;
-            Err(Error::retry("`throng gc` has removed the files of this run while it stood still; run again"))
+            Err(Error::retry("`throng gc` has removed the files of this run while it was suspended; run again"))
         }
         Err(error) => Ok(Some(Commit::Unsettled(error))),
     }
@@ -222,7 +222,7 @@ pub(crate) async fn withdraw(sink: &Location, manifest: &Manifest) -> Result<()>
     Ok(sink.store.delete(&sink.at(&manifest_name(&manifest.run))).await?)
 }
 
-/// Withdraws a release that must be the only one of its sink and is not: two runs have found the sink empty. Both may
+/// Withdraws a release that must be the only one of its sink but is not: two runs have found the sink empty. Both may
 /// withdraw; better none than two.
 async fn ensure_alone(sink: &Location, manifest: &Manifest, path: &Path) -> Result<Option<Error>> {
     if manifest.earlier_releases.is_some() || count_others(sink, &manifest.run).await? == 0 {
@@ -232,7 +232,7 @@ async fn ensure_alone(sink: &Location, manifest: &Manifest, path: &Path) -> Resu
     Ok(Some(raced(sink)))
 }
 
-/// Refuses a release whose files are not all there: somebody has removed them, and a manifest alone is none.
+/// Rejects a release with missing files: somebody has removed them, and a manifest alone is not a release.
 pub(crate) async fn ensure_files(sink: &Location, manifest: &Manifest) -> Result<()> {
     // A series lists files of earlier releases again.
     let folder = if manifest.series.is_some() { "data" } else { manifest.data.as_str() };
@@ -243,7 +243,7 @@ pub(crate) async fn ensure_files(sink: &Location, manifest: &Manifest) -> Result
         return Ok(());
     }
     Err(Error::conflict(format!(
-        "run `{}` has been released, but {missing} of its {} files are gone; run again with another --run-id, and remove \
+        "run `{}` has been released, but {missing} of its {} files are missing; run again with another --run-id, and remove \
          `{}` from the sink",
         manifest.run,
         manifest.files.len(),
@@ -251,10 +251,10 @@ pub(crate) async fn ensure_files(sink: &Location, manifest: &Manifest) -> Result
     )))
 }
 
-/// Finishes what a run that died after its commit has left undone: a pointer that is missing or older.
+/// Completes a run that died after its commit: repairs a pointer that is missing or older.
 ///
-/// Clocks go wrong, so the time of a commit alone does not make a release newer than the one that is pointed to: its run
-/// must have died before it could point to it, which its lease tells.
+/// Clocks can be wrong, so the time of a commit alone does not make a release newer than the current one: its run
+/// must have died before it could update the pointer, which its lease shows.
 pub(crate) async fn settle(sink: &Location, manifest: &Manifest) -> Result<()> {
     ensure_files(sink, manifest).await?;
     let died = is_leased(sink, &manifest.data).await?;
@@ -280,7 +280,7 @@ async fn mark_success(sink: &Location) {
     }
 }
 
-/// Attempts at flipping the pointer before giving up: each one lost means that another release got through.
+/// Maximum attempts at updating the pointer: each failed one means that another release succeeded.
 const FLIPS: usize = 10;
 
 /// Makes a release the newest one.
@@ -308,7 +308,10 @@ async fn point_to(sink: &Location, manifest: &Manifest, rolled_back: bool) -> Re
             Err(error) => return Err(error.into()),
         }
     }
-    Err(Error::retry(format!("release `{}` is committed, but `_latest` is contended; run again", manifest.run)))
+    Err(Error::retry(format!(
+        "release `{}` is committed, but other runs keep changing `_latest`; run again",
+        manifest.run
+    )))
 }
 
 /// The error about a run that was never released.
@@ -317,7 +320,7 @@ pub(crate) fn no_such_run(sink: &Location, run: &str) -> Error {
     Error::input(format!("`{name}` holds no release of run `{run}`; `throng releases {name}` lists those it holds"))
 }
 
-/// Removes the files of an attempt that will not be committed. Best effort: what stays is seen by nobody.
+/// Removes the files of an attempt that will not be committed. Best effort: leftovers are invisible to readers.
 pub(crate) async fn discard(sink: &Location, folder: &Path) {
     let listed: Vec<_> = sink.store.list(Some(folder)).try_collect().await.unwrap_or_default();
     for meta in listed {
@@ -337,13 +340,13 @@ pub(crate) async fn discard(sink: &Location, folder: &Path) {
     }
 }
 
-/// Removes files of an attempt that nobody has told of: those of tasks that were done again.
+/// Removes files of an attempt that no task has reported: those of repeated tasks.
 pub(crate) async fn delete_unreported(sink: &Location, folder: &Path, told: &[WrittenFile]) -> Result<()> {
     let told: BTreeSet<&str> = told.iter().map(|file| file.path.as_str()).collect();
     let listed: Vec<_> = sink.store.list(Some(folder)).try_collect().await?;
     let ours = |meta: &&ObjectMeta| meta.location.filename() == Some(LEASE) || told.contains(meta.location.as_ref());
     for meta in listed.iter().filter(|meta| !ours(meta)) {
-        tracing::info!(path = %meta.location, "a file of a task that was done again is removed");
+        tracing::info!(path = %meta.location, "removing a file of a repeated task");
         sink.store.delete(&meta.location).await?;
     }
     Ok(())
@@ -576,7 +579,7 @@ mod tests {
         sink.store.put(&sink.at(&manifest_name("r")), json(&release).unwrap()).await.unwrap();
         let refused = settle(&sink, &release).await.unwrap_err();
         assert!(
-            refused.kind() == ErrorKind::Conflict && refused.to_string().contains("1 of its 1 files are gone"),
+            refused.kind() == ErrorKind::Conflict && refused.to_string().contains("1 of its 1 files are missing"),
             "{refused}"
         );
     }

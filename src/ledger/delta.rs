@@ -2,7 +2,7 @@
 //! carries the manifest. Readers see one release; older ones are older versions of the table.
 //!
 //! The identity of a run is an application transaction of that commit, so a run that has been released is found in the
-//! log and not done again. There is nothing beside the log: the commit of a release is the release.
+//! log and not repeated. There is nothing beside the log: the commit of a release is the release.
 
 use std::collections::HashMap;
 
@@ -26,12 +26,12 @@ use crate::storage::{Location, Partitions};
 /// Where a commit carries the manifest, and what marks a table as one of releases.
 const KEY: &str = "throng";
 
-/// Attempts at a commit before giving up: each one lost means that another got through.
+/// Maximum attempts at a commit: each failed one means that another commit succeeded.
 const ATTEMPTS: usize = 10;
 
-/// A failure to make an action.
+/// The error of an action that cannot be created.
 fn unmade(error: impl std::fmt::Display) -> Error {
-    Error::internal(format!("a Delta action cannot be made: {error}"))
+    Error::internal(format!("a Delta action cannot be created: {error}"))
 }
 
 /// What the commit of a release needs beside its manifest.
@@ -58,17 +58,17 @@ impl Shape {
         )))
     }
 
-    /// Refuses columns that a Delta table cannot hold.
+    /// Rejects columns that a Delta table cannot hold.
     pub(crate) fn refuse(&self) -> Result<()> {
         self.delta_schema().map(drop)
     }
 }
 
-/// Refuses a table that holds something else than releases.
+/// Rejects a table that holds something other than releases.
 pub(crate) async fn ensure_own_sink(sink: &Location) -> Result<()> {
     match open(sink, None).await? {
         Some(table) if !is_ours(&table)? => Err(Error::conflict(format!(
-            "the Delta table `{}` holds something else than releases, which this run would replace; choose another sink",
+            "the Delta table `{}` holds data other than releases, which this run would replace; choose another sink",
             sink.name
         ))),
         _ => Ok(()),
@@ -79,7 +79,7 @@ fn is_ours(table: &DeltaTable) -> Result<bool> {
     Ok(table.snapshot().map_err(failed)?.metadata().configuration().contains_key(KEY))
 }
 
-/// All releases that the log still tells of, with their versions, oldest first.
+/// All releases that the log still holds, with their versions, oldest first.
 pub(crate) async fn releases(sink: &Location) -> Result<Vec<(u64, Manifest)>> {
     let Some(table) = open(sink, None).await? else { return Ok(Vec::new()) };
     let newest = table.version().unwrap_or(0);
@@ -127,13 +127,13 @@ async fn manifest_of(sink: &Location, run: &str) -> Result<Manifest> {
     let found = releases(sink).await?.into_iter().rev().find(|(_, manifest)| manifest.run == run);
     found.map(|(_, manifest)| manifest).ok_or_else(|| {
         Error::conflict(format!(
-            "run `{run}` has been released, but the log of `{}` no longer tells how; choose another --run-id",
+            "run `{run}` has been released, but the log of `{}` no longer holds its manifest; choose another --run-id",
             sink.name
         ))
     })
 }
 
-/// Why a release cannot be made the newest by us: a Delta table keeps its own versions.
+/// The error of a rollback: a Delta table keeps its own versions.
 pub(crate) async fn no_roll_back(sink: &Location, run: &str) -> Error {
     match releases(sink).await.map(|found| found.into_iter().rev().find(|(_, manifest)| manifest.run == run)) {
         Err(error) => error,
@@ -171,7 +171,7 @@ pub(crate) async fn commit(sink: &Location, manifest: &Manifest, shape: &Shape) 
     }
 }
 
-/// What the log says of a run.
+/// What the log says about a run.
 enum Standing {
     /// It has been committed, by this attempt or by another.
     Committed(Commit),
@@ -196,7 +196,7 @@ async fn attempt(sink: &Location, table: Option<&DeltaTable>, manifest: &Manifes
     let properties = CommitProperties::default()
         .with_metadata([(KEY.to_owned(), json!(manifest))])
         .with_application_transaction(Transaction::new(transaction(&manifest.run), 1))
-        // Whatever was committed meanwhile must be removed too: it is for us to look at it.
+        // Whatever was committed meanwhile must be removed too, so conflicts are resolved here.
         .with_max_retries(0);
     let operation = DeltaOperation::Write {
         mode: SaveMode::Overwrite,

@@ -1,5 +1,5 @@
-//! What stands between two releases of the same people: a second release into a sink is refused unless its owner has said
-//! that it may be made.
+//! Guards against two releases of the same people: a second release into a sink is rejected unless its owner has declared
+//! releases independent.
 //!
 //! Each release may keep k and every rule; together they do not. A person who is one of ten in each of two releases may be
 //! the only one who fits both.
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::policy::Sink;
 use crate::storage::Location;
 
-/// Refuses a sink that holds a release of another run, unless its releases are declared independent. Asked of a run that has
+/// Rejects a sink that holds a release of another run, unless its releases are declared independent. For a run that has
 /// not been released itself.
 pub(crate) async fn ensure_first_release(ledger: &Ledger, sink: &Location, declared: &Sink) -> Result<()> {
     if declared.is_independent() {
@@ -49,18 +49,18 @@ fn warning(earlier: u64) -> String {
     )
 }
 
-/// Why a second release is refused, and the ways on.
+/// The error of a second release, with the alternatives.
 pub(crate) fn second_release(sink: &Location, earlier: u64) -> Error {
     let holds = if earlier == 1 { "a release".to_owned() } else { format!("{earlier} releases") };
     Error::conflict(format!(
-        "the sink `{}` holds {holds} of another run already; whoever compares releases of the same people learns more of them \
+        "the sink `{}` holds {holds} of another run already; whoever compares releases of the same people learns more about them \
          than k and the rules allow; add [series] to the job and publish into an empty sink, so that releases stay safe \
          together, or set releases = \"independent\" in [sink] if no people are in both or you accept that",
         sink.name
     ))
 }
 
-/// What a run is told whose release appeared at the same moment as another's.
+/// The error of a run whose release appeared at the same moment as another's.
 pub(crate) fn raced(sink: &Location) -> Error {
     Error::retry(format!(
         "another run has published into `{}` at the same moment; this one has withdrawn its release, run again",

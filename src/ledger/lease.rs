@@ -1,6 +1,6 @@
-//! What keeps the files of a run that is at work from `gc`.
+//! Leases, which protect the files of an active run from `gc`.
 //!
-//! A run puts a lease into its folder before the first file, renews it every minute and takes it away once the release is
+//! A run puts a lease into its folder before the first file, renews it every minute and removes it once the release is
 //! committed and `_latest` points to it. `gc` leaves a folder alone whose lease is fresh. Of one that has not been renewed
 //! for ten minutes it takes the lease first, then looks for the manifest once more, and removes files only if there is
 //! none. A run that was suspended for so long finds its lease gone right after it has written its manifest, and takes the
@@ -36,7 +36,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Puts a lease into a folder.
+    /// Creates a lease in a folder.
     pub(crate) async fn take(sink: &Location, folder: &Path) -> Result<Self> {
         let (store, path) = (Arc::clone(&sink.store), folder.clone().join(LEASE));
         store.put(&path, PutPayload::new()).await?;
@@ -60,7 +60,7 @@ impl Lease {
         Ok(Self { store, path, renewal })
     }
 
-    /// Takes the lease away. Best effort: one that stays expires.
+    /// Removes the lease. Best effort: a leftover expires.
     pub(crate) async fn release(self) {
         self.renewal.abort();
         match self.store.delete(&self.path).await {

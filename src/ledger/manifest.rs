@@ -11,34 +11,34 @@
 //!
 //! | figure | function of | when rows were suppressed |
 //! |---|---|---|
-//! | `rows_read`, `rows`, `suppressed`, `dropped`, `k` | counts | told |
-//! | `earlier_releases` | number of manifests in the sink | told |
-//! | `series` | counts of subjects by what became of them; digests of keyed digests; mean losses by release | told |
-//! | `cells` | number of rows read, and the cell size | told |
+//! | `rows_read`, `rows`, `suppressed`, `dropped`, `k` | counts | reported |
+//! | `earlier_releases` | number of manifests in the sink | reported |
+//! | `series` | counts of subjects by what became of them; digests of keyed digests; mean losses by release | reported |
+//! | `cells` | number of rows read, and the cell size | told; 0 with a `presence` rule |
 //! | `cell_rows` | published rows by cell; cells are cut in a sample of the source | left out |
 //! | `tuned` | one of a few steps that are common to all tables, chosen on a sample of the source | left out |
-//! | `input`, `public` | where tables are, as the job writes it; versions of Delta tables | told |
-//! | `snapshot`, `public_snapshot`, `run` | names of files and when they were last changed; with `key-env`, a secret ([`crate::source::snapshot`]) | told |
-//! | `policy` | rules, columns, method, and the content of hierarchy files, which are public | told |
-//! | `gcp`, `um`, `ncp`, `lm`, `by_column` | widths of published covers, published domain, number of suppressed rows | told |
-//! | `mpm` | published sensitive values by group, published domain | told |
-//! | `wgu` | published covers, published domain | told where no more than three columns lack a public domain, and none of these has a ladder or a mask |
-//! | `wgp` | published sensitive values by group, published domain | told |
-//! | `rd_of_a_row`, `rows_by_rd`, `unprotected` | the same, in the domain of the source | told without sensitive ranges, or where the domain is public; `unprotected` also where it is 0 by `wgp` |
-//! | `dm`, `c_avg`, `risk_max`, `risk_mean` | sizes of published classes, number of suppressed rows | told |
-//! | `cm` | published labels by class, number of suppressed rows | told |
+//! | `input`, `public` | where tables are, as the job writes it; versions of Delta tables | reported |
+//! | `snapshot`, `public_snapshot`, `run` | names of files and when they were last changed; with `key-env`, a secret ([`crate::source::snapshot`]) | reported |
+//! | `policy` | rules, columns, method, and the content of hierarchy files, which are public | reported |
+//! | `gcp`, `um`, `ncp`, `lm`, `by_column` | widths of published covers, published domain, number of suppressed rows | reported |
+//! | `mpm` | published sensitive values by group, published domain | reported |
+//! | `wgu` | published covers, published domain | reported if at most three columns lack a public domain, and none of these has a ladder or a mask |
+//! | `wgp` | published sensitive values by group, published domain | reported |
+//! | `rd_of_a_row`, `rows_by_rd`, `unprotected` | the same, in the domain of the source | reported without sensitive ranges, or if the domain is public; `unprotected` also where it is 0 by `wgp` |
+//! | `dm`, `c_avg`, `risk_max`, `risk_mean` | sizes of published classes, number of suppressed rows | reported |
+//! | `cm` | published labels by class, number of suppressed rows | reported |
 //! | `iloss`, `distortion`, `genc`, `precision`, `suppressed_values` | levels and shares of published covers in the domain of the source | left out |
-//! | `non_uniform_entropy`, `entropy`, `kl`, `kl_by_range`, `joint_kl`, `reconstruction_*` | frequencies and codes of original values | left out |
-//! | `queries` | answers of the source, drawn over its domain | left out |
+//! | `non_uniform_entropy`, `entropy`, `kl`, `kl_by_range`, `joint_kl`, `reconstruction_*` | where the job asks for them, frequencies and codes of original values | left out |
+//! | `queries` | where the job asks for them, answers of the source, drawn over its domain | left out |
 //! | `dependency_loss`, `dependencies` | instances and frequencies of the source | left out but for their names |
-//! | `population.source` | class sizes of the source | left out |
-//! | `population`, the rest | published classes, public table | told |
-//! | `verification` (`classes`, `people`, `inference`, `attained`) | published rows; tables that a rule compares with are the published one | told |
+//! | `population.source` | where the job asks for it, class sizes of the source | left out |
+//! | `population`, the rest | published classes, public table | reported |
+//! | `verification` (`classes`, `people`, `inference`, `attained`) | published rows; tables that a rule compares with are the published one | reported |
 //!
-//! What is left out would have to be measured on published rows alone, in a pass of its own: an answer of the source that
-//! counts one row more than the release tells where that row lies, and a query that is drawn over the domain of the source
-//! tells how far that reaches. Whether something is left out depends on the number of suppressed rows and on the policy,
-//! never on where they lie. A rule such as `max-loss` is judged by the domain that the groups were made with; what is told
+//! What is omitted would have to be measured on published rows alone, in a pass of its own: an answer of the source that
+//! counts one row more than the release reveals where that row lies, and a query that is drawn over the domain of the source
+//! reveals its extent. Whether something is omitted depends on the number of suppressed rows and on the policy,
+//! never on where they lie. A rule such as `max-loss` is judged by the domain that the groups were made with; what is given
 //! as attained (`wgu`) is a share of the published domain, which may be narrower, so it may be larger. Declare a domain in
 //! the job to have both alike. With a `presence` rule even their number is a secret: then all of this is left out as if rows
 //! were suppressed, and figures that count suppressed rows count published ones alone.
@@ -60,11 +60,25 @@ use crate::privacy::{Figures, RuleRecord};
 pub use crate::series::counts::{SeriesCounts, SeriesRelease};
 pub use crate::source::InputTable;
 
+/// A parameter of a rule, and the value with which it would just hold.
+type Attained = (&'static str, Option<f64>);
+
 /// Version of the manifest's format. Format 1 named rules by sentences; since format 2 they are records.
-pub const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 2;
 
 /// What a release is.
+///
+/// ```
+/// use throng::Manifest;
+///
+/// # fn read(text: &str) -> serde_json::Result<()> {
+/// let manifest: Manifest = serde_json::from_str(text)?; // _manifest/<run id>.json
+/// println!("{} rows in {} files, GCP {:?}", manifest.rows, manifest.files.len(), manifest.scores.gcp);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Manifest {
     /// Version of this format.
     pub format: u32,
@@ -83,7 +97,7 @@ pub struct Manifest {
     /// Seed of all random choices, where the job sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What whoever relies on the release must know.
+    /// Warnings for everybody who relies on the release.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Earlier releases that the sink held when this one was published, where the job declares releases independent of
@@ -99,12 +113,12 @@ pub struct Manifest {
     /// Columns of the source that stay together inside a group, in forms whose groups have numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Vec<String>>,
-    /// Parameters that were found from a sample; left out when rows were.
+    /// Parameters that were found from a sample; omitted if rows were suppressed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tuned: BTreeMap<String, f64>,
     /// What was read.
     pub input: Vec<InputTable>,
-    /// Identity of what was read, by which a later run knows its input again. It tells nothing of its content.
+    /// Identity of what was read, by which a later run recognises its input. It reveals nothing of its content.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub snapshot: String,
     /// The public table that people of the source hide among, when the policy names one.
@@ -133,12 +147,12 @@ pub struct Manifest {
     /// Those of them that were left out because of a null, as the policy says.
     #[serde(default, skip_serializing_if = "none")]
     pub dropped: u64,
-    /// Whether `suppressed` and `rows_read` are upper bounds, because exact ones would tell who is in the source.
+    /// Whether `suppressed` and `rows_read` are upper bounds, because exact ones would reveal who is in the source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rounded: bool,
-    /// Cells that the table was cut into.
+    /// Cells that the table was cut into; 0 where their number would tell how many people are in the source.
     pub cells: usize,
-    /// Rows of the smallest and of the largest of them; left out when rows were.
+    /// Rows of the smallest and of the largest of them; omitted if rows were suppressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell_rows: Option<CellRows>,
     /// How much was lost and how well people are protected.
@@ -155,6 +169,7 @@ pub struct Manifest {
 
 /// How alike the cells are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CellRows {
     /// Rows of the smallest cell.
     pub smallest: u64,
@@ -163,7 +178,7 @@ pub struct CellRows {
 }
 
 impl CellRows {
-    /// What the cells of a run tell; nothing when no row was read.
+    /// The figures of the cells of a run; `None` if no row was read.
     pub(crate) fn of(cells: Cells) -> Option<Self> {
         (cells.count > 0).then_some(Self { smallest: cells.smallest, largest: cells.largest })
     }
@@ -173,21 +188,23 @@ fn none(rows: &u64) -> bool {
     *rows == 0
 }
 
-/// What counts of rows that are not published are rounded up to where exact ones would tell who is in the source.
+/// Counts of unpublished rows are rounded up to a multiple of this where exact ones would reveal who is in the source.
 const UNPUBLISHED_STEP: u64 = 10;
 
 impl Manifest {
     /// Hides exactly how many rows of the source are not published, and why: with a public table beside it, each of them
-    /// is somebody. The count becomes the next larger multiple of ten, also when it is nought.
+    /// is somebody. The count becomes the next larger multiple of ten, even if it is zero.
     pub(crate) fn round_unpublished(&mut self) {
         self.suppressed = (self.suppressed / UNPUBLISHED_STEP + 1) * UNPUBLISHED_STEP;
         self.rows_read = self.rows + self.suppressed;
         self.dropped = 0;
+        // There are as many as rows were read ask for.
+        self.cells = 0;
         self.cell_rows = None;
         self.rounded = true;
     }
 
-    /// The manifest as it leaves: without what compares with the values of a source of which rows were left out, and with
+    /// The manifest as published: without comparisons with a source whose rows were partly left out, and with
     /// every figure rounded. Nothing is added to a manifest after this.
     pub(crate) fn released(mut self) -> Result<Self> {
         if self.rows < self.rows_read || !self.public.is_empty() {
@@ -219,7 +236,7 @@ impl Manifest {
     /// The parameters with which a rule would just hold, as far as the manifest tells elsewhere.
     pub(crate) fn attained_of(&self, rule: &RuleRecord) -> BTreeMap<String, f64> {
         let figures = rule.column.as_ref().and_then(|column| self.verification.attained.get(column));
-        let of_column = |pick: fn(&Figures) -> Vec<(&'static str, Option<f64>)>| figures.map(pick).unwrap_or_default();
+        let of_column = |pick: fn(&Figures) -> Vec<Attained>| figures.map(pick).unwrap_or_default();
         let attained = match (rule.rule.as_str(), rule.kind.as_deref()) {
             ("k", _) => vec![("k", Some(self.verification.sizes().0.smallest as f64))],
             ("max-loss", _) => vec![("max-loss", self.scores.wgu)],
@@ -265,10 +282,10 @@ fn read_rules<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<RuleRecord>, D::
         .collect())
 }
 
-/// Significant digits of every figure that leaves: enough to compare releases by, too few to solve for a value.
+/// Significant digits of every published figure: enough to compare releases, too few to solve for a value.
 const FIGURE_DIGITS: usize = 4;
 
-/// Rounds all figures of something that leaves, which are its numbers with a fraction; counts stay as they are.
+/// Rounds all published figures, which are the numbers with a fraction; counts stay as they are.
 pub(crate) fn round_figures<T: Serialize + DeserializeOwned>(told: &T) -> Result<T> {
     let unreadable = |error: serde_json::Error| Error::internal(format!("figures cannot be rounded: {error}"));
     let mut value = serde_json::to_value(told).map_err(unreadable)?;
@@ -294,6 +311,7 @@ fn round_figure(figure: f64) -> f64 {
 
 /// One file of the release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OutputFile {
     /// Path below the sink.
     pub path: String,
@@ -307,6 +325,7 @@ pub struct OutputFile {
 
 /// The scores of a release. Losses and disclosures are shares: 0 is best, 1 worst.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Scores {
     /// Global certainty penalty: mean loss of a published value.
     pub gcp: Option<f64>,
@@ -392,6 +411,7 @@ pub struct Scores {
 
 /// Relative errors of COUNT queries on the release.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct QueryScores {
     /// Queries with an answer above 0.
     pub count: usize,
@@ -405,7 +425,7 @@ pub struct QueryScores {
     pub worst: f64,
 }
 
-/// The mean over the instances of all dependencies; none without any.
+/// The mean over the instances of all dependencies; `None` without any.
 fn dependency_loss(preserved: &[Preserved]) -> Option<f64> {
     let instances: usize = preserved.iter().map(Preserved::instances).sum();
     let losses = preserved.iter().filter_map(|one| Some(one.loss()? * one.instances() as f64));
@@ -421,6 +441,7 @@ impl From<QueryError> for QueryScores {
 
 /// What the verification counted in the written files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Verification {
     /// Rules that were checked and hold, `k` the first of them, and what is attained of each.
     #[serde(deserialize_with = "read_rules")]
@@ -452,6 +473,7 @@ impl Verification {
 
 /// Classes counted in people.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PeopleCounts {
     /// Number of people by class.
     pub classes: ClassCounts,
@@ -467,6 +489,7 @@ impl From<&People> for PeopleCounts {
 
 /// Sizes of the published classes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ClassCounts {
     /// Number of classes.
     pub count: u64,
@@ -489,7 +512,7 @@ impl From<&Classes> for ClassCounts {
 impl Scores {
     /// Scores of published groups and classes.
     pub fn new(groups: &Groups, classes: &Classes, k: u32, columns: &[String]) -> Self {
-        // What compares with the values of the source is told only where all of them are published.
+        // Comparisons with the values of the source are reported only if all of them are published.
         let whole = groups.is_whole();
         let divergence = groups.information.as_ref().filter(|_| whole).and_then(Information::divergence);
         let queries = groups.workload.as_ref().filter(|_| whole).and_then(Workload::error);
@@ -585,5 +608,85 @@ pub(crate) mod tests {
         assert_eq!(rounded.by_column["age"], 1.235e-7);
         assert_eq!(round_figures(&rounded).unwrap(), rounded);
         assert_eq!(round_figure(-99_999.0), -100_000.0);
+    }
+
+    /// Manifests that were written before rules were records are read as if they had been.
+    #[test]
+    fn a_manifest_of_format_1_is_read() {
+        let mut old = serde_json::to_value(small_manifest(99, 99)).unwrap();
+        let sentences = ["k = 2 people", "t-closeness of a, b, t = 0.25", "something that nobody asks for"];
+        old["verification"]["rules"] = serde_json::json!(sentences);
+        let manifest: Manifest = serde_json::from_value(old).unwrap();
+        assert_eq!((manifest.format, manifest.verification.rule_names()), (1, sentences.map(str::to_owned).to_vec()));
+        let [size, closeness, other] = manifest.verification.rules.as_slice() else { panic!("three rules") };
+        assert_eq!((size.rule.as_str(), size.kind.as_deref()), ("k", Some("people")));
+        assert_eq!((closeness.column.as_deref(), closeness.parameters["t"]), (Some("a, b"), 0.25));
+        assert_eq!((other.column.as_deref(), other.parameters.len()), (None, 0));
+        let again: Manifest = serde_json::from_str(&serde_json::to_string(&manifest).unwrap()).unwrap();
+        assert_eq!(again, manifest, "and written as records");
+    }
+
+    #[test]
+    fn a_rule_attains_what_the_manifest_says_elsewhere() {
+        let mut manifest = small_manifest(99, 99);
+        manifest.verification.classes.smallest = 12_345;
+        (manifest.scores.wgu, manifest.scores.wgp) = (Some(0.5), None);
+        let figures = Figures { l: 3, entropy_l: 2.5, c: 1.25, alpha: 0.4, delta: Some(1.5), ..Figures::default() };
+        manifest.verification.attained.insert("ill".into(), figures);
+        let attained = |sentence: &str| {
+            let attained = manifest.attained_of(&RuleRecord::parse_sentence(sentence));
+            attained.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        };
+        for (sentence, wanted) in [
+            ("k = 2", "k=12345"),
+            ("max-loss = 0.6", "max-loss=0.5"),
+            ("range-diversity of ill = 0.3", ""),
+            ("distinct l-diversity of ill, l = 2", "l=3"),
+            ("entropy l-diversity of ill, l = 2", "l=2.5"),
+            ("recursive l-diversity of ill, c = 2, l = 2", "c=1.25 l=3"),
+            ("weak l-diversity of ill, l = 2", ""),
+            ("p-sensitive of ill, p = 2", "p=3"),
+            ("alpha-k of ill, alpha = 0.5", "alpha=0.4"),
+            ("delta-disclosure of ill, delta = 2", "delta=1.5"),
+            ("t-closeness of ill, t = 0.5", ""),
+            ("alpha-k of pay, alpha = 0.5", ""),
+        ] {
+            assert_eq!(attained(sentence), wanted, "{sentence}");
+        }
+    }
+
+    /// Figures are rounded as the manifest leaves; what the policy asks for, and counts, are not.
+    #[test]
+    fn what_is_asked_leaves_as_it_was_written() {
+        let mut manifest = small_manifest(99_999, 99_999);
+        manifest.verification.classes.smallest = 12_345;
+        let figures = Figures { alpha: 0.123_456, ..Figures::default() };
+        manifest.verification.attained.insert("ill".into(), figures);
+        manifest.verification.rules = vec![
+            RuleRecord::group_size(12_345, false),
+            RuleRecord::on_column("alpha-k", "ill").with_parameter("alpha", 0.333_333),
+        ];
+        let released = manifest.released().unwrap();
+        let [size, alpha] = released.verification.rules.as_slice() else { panic!("two rules") };
+        assert_eq!((size.parameters["k"], size.attained["k"]), (12_345.0, 12_345.0));
+        assert_eq!((alpha.parameters["alpha"], alpha.attained["alpha"]), (0.333_333, 0.1235));
+        assert!(released.verification.rules.iter().all(|rule| rule.attained == released.attained_of(rule)));
+    }
+
+    /// With a public table beside it, an exact count of unpublished rows is a count of people.
+    #[test]
+    fn unpublished_rows_are_rounded_up_to_ten() {
+        for (suppressed, rounded) in [(0, 10), (1, 10), (9, 10), (10, 20), (11, 20)] {
+            let mut manifest = small_manifest(100 + suppressed, 100);
+            manifest.dropped = suppressed;
+            manifest.round_unpublished();
+            assert_eq!((manifest.suppressed, manifest.rows_read), (rounded, 100 + rounded), "{suppressed}");
+            assert_eq!((manifest.dropped, manifest.cell_rows, manifest.rounded), (0, None, true));
+        }
+    }
+
+    #[test]
+    fn the_mean_over_dependencies_is_none_without_instances() {
+        assert_eq!(dependency_loss(&[]), None);
     }
 }

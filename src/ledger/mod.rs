@@ -1,4 +1,4 @@
-//! What a sink remembers of its releases: manifests and a pointer beside the files, or the log of a Delta table. Commands
+//! The ledger of a sink's releases: manifests and a pointer beside the files, or the log of a Delta table. Commands
 //! look at the sink to know which.
 //!
 //! A release is committed by one atomic step (`commit`, or `delta` for a Delta table), once its [`Manifest`] says what it is.
@@ -18,7 +18,6 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use object_store::ObjectStore;
 
-pub use commit::Latest;
 pub(crate) use commit::{Commit, delete_unreported, discard, no_such_run};
 pub use manifest::{
     CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts, SeriesRelease,
@@ -42,7 +41,7 @@ pub(crate) enum Ledger {
 }
 
 impl Ledger {
-    /// The ledger of a job; refuses columns that it cannot hold.
+    /// The ledger of a job; rejects columns that it cannot hold.
     pub(crate) fn of(job: &Job, bound_policy: &BoundPolicy) -> Result<Self> {
         if !job.sink.is_delta() {
             return Ok(Self::Files);
@@ -57,7 +56,7 @@ impl Ledger {
         #[cfg(not(feature = "delta"))]
         {
             let _ = bound_policy;
-            Err(Error::job(format!("sink.format: this build does not know Delta tables; {}", crate::policy::BUILD)))
+            Err(Error::job(format!("sink.format: this build does not support Delta tables; {}", crate::policy::BUILD)))
         }
     }
 
@@ -70,7 +69,7 @@ impl Ledger {
         }
     }
 
-    /// Finishes what a run that died after its commit has left undone.
+    /// Completes a run that died after its commit.
     pub(crate) async fn settle(&self, sink: &Location, manifest: &Manifest) -> Result<()> {
         match self {
             Self::Files => commit::settle(sink, manifest).await,
@@ -80,7 +79,7 @@ impl Ledger {
         }
     }
 
-    /// Refuses a sink that holds something else than releases.
+    /// Rejects a sink that holds something other than releases.
     pub(crate) async fn ensure_own_sink(&self, sink: &Location) -> Result<()> {
         match self {
             Self::Files => ensure_no_other_releases(sink, &["_manifest", "_latest", "_SUCCESS", "data"]).await,
@@ -116,12 +115,15 @@ pub(crate) async fn is_delta(sink: &Location) -> Result<bool> {
     let found = sink.store.list(Some(&sink.at("_delta_log"))).try_next().await?.is_some();
     if found && !cfg!(feature = "delta") {
         let build = crate::policy::BUILD;
-        return Err(Error::job(format!("`{}` is a Delta table, which this build does not know; {build}", sink.name)));
+        return Err(Error::job(format!(
+            "`{}` is a Delta table, which this build does not support; {build}",
+            sink.name
+        )));
     }
     Ok(found)
 }
 
-/// All releases of a sink, oldest first; those of a Delta table as far back as its log goes.
+/// Returns all releases of a sink, oldest first; those of a Delta table as far back as its log goes.
 pub async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
     if is_delta(sink).await? {
         #[cfg(feature = "delta")]
@@ -130,7 +132,7 @@ pub async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
     commit::releases(sink).await
 }
 
-/// Run id of the release that readers see.
+/// Returns the run id of the current release.
 pub async fn latest_run(sink: &Location) -> Result<Option<String>> {
     if is_delta(sink).await? {
         return Ok(releases(sink).await?.pop().map(|manifest| manifest.run));
@@ -147,7 +149,7 @@ pub(crate) async fn committed(sink: &Location, run: &str) -> Result<Option<Manif
     commit::committed(sink, run).await
 }
 
-/// Makes an earlier release the one that readers see.
+/// Makes an earlier release the current one.
 pub async fn rollback(sink: &Location, run: &str) -> Result<()> {
     if is_delta(sink).await? {
         #[cfg(feature = "delta")]
@@ -158,17 +160,32 @@ pub async fn rollback(sink: &Location, run: &str) -> Result<()> {
 
 /// Removes data files that no release refers to and that are older than `age`; with `dry_run`, only finds them.
 /// Returns their paths below the sink, and their sizes.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use throng::releases::{Location, collect_garbage};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), throng::Error> {
+/// # let folder = tempfile::tempdir()?;
+/// let sink = Location::open(folder.path(), "published")?;
+/// let removable = collect_garbage(&sink, Duration::from_secs(24 * 3600), true).await?;
+/// assert!(removable.is_empty());
+/// # Ok(())
+/// # }
+/// ```
 pub async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
     if is_delta(sink).await? {
         return Err(Error::conflict(format!(
-            "`{}` is a Delta table, and VACUUM removes what its log does not refer to",
+            "`{}` is a Delta table: use VACUUM to remove what its log does not refer to",
             sink.name
         )));
     }
     commit::collect_garbage(sink, age, dry_run).await
 }
 
-/// Refuses a sink that holds something else than releases.
+/// Rejects a sink that holds something other than releases.
 async fn ensure_no_other_releases(sink: &Location, ours: &[&str]) -> Result<()> {
     let listed = sink.store.list_with_delimiter(Some(&sink.prefix)).await?;
     let foreign = listed

@@ -26,7 +26,7 @@ pub(crate) async fn open(
     crate::verify::open(context, &published_files(sink, files), published).await
 }
 
-/// BLAKE3 of a file; none when there is no such file.
+/// BLAKE3 of a file; `None` if there is no such file.
 pub(crate) async fn checksum(sink: &Location, path: &str) -> Result<Option<String>> {
     crate::verify::checksum(sink.store.as_ref(), &sink.at(path)).await
 }

@@ -18,7 +18,7 @@ use crate::policy::Nulls;
 /// Name of the function.
 pub(crate) const ASSIGN_CELL: &str = "assign_cell";
 
-/// The function; its parameters is filled in when the survey has run, which is before its first row arrives.
+/// The function; its parameters are filled in once the survey has run, which is before its first row arrives.
 #[derive(Debug)]
 pub(crate) struct AssignCell {
     signature: Signature,

@@ -28,7 +28,7 @@ use crate::secret::Purpose;
 
 /// The published rows of a cell and what there is to say of them.
 #[derive(Debug)]
-pub struct Cell {
+pub(crate) struct Cell {
     /// The published rows.
     pub rows: RecordBatch,
     /// Their loss and protection, group by group.
@@ -42,7 +42,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell of which nothing is left but how many of its rows were dropped.
+    /// A cell without published rows: only the number of its dropped rows.
     fn of_nothing(params: &AnonymizeParams, dropped: u64, encoding: Duration) -> Self {
         let mut measures = params.measures();
         measures.loss.add_suppressed(dropped);
@@ -52,7 +52,7 @@ impl Cell {
 }
 
 /// Anonymises the rows of one cell.
-pub fn anonymise(params: &AnonymizeParams, cell: u32, rows: &RecordBatch) -> Result<Cell> {
+pub(crate) fn anonymise(params: &AnonymizeParams, cell: u32, rows: &RecordBatch) -> Result<Cell> {
     let started = Instant::now();
     let bound_policy = &params.bound_policy;
     let dropping = bound_policy.quasi.iter().filter(|quasi| quasi.nulls == Nulls::Drop);
@@ -109,7 +109,7 @@ pub(crate) fn publish_together(params: &AnonymizeParams, rows: &RecordBatch) -> 
     Ok((published.rows, losses.iter().sum::<f64>() / losses.len().max(1) as f64))
 }
 
-/// Batch rows in a random order that follows from their content and the key of the run, whatever way they arrived. Equal
+/// Batch rows in a random order that follows from their content and the key of the run, however they arrived. Equal
 /// rows are spread over it: a split that divides ties must not find the same sensitive value side by side.
 fn keyed_order(params: &AnonymizeParams, cell: u32, rows: &RecordBatch) -> Result<Vec<u32>> {
     let bound_policy = &params.bound_policy;
@@ -178,13 +178,13 @@ fn encode(params: &AnonymizeParams, rows: &RecordBatch, order: &[u32]) -> Result
     Ok(table)
 }
 
-/// A hash of the person that every row belongs to, when k counts people. Rows that do not tell are of one person.
+/// A hash of the person that every row belongs to, if k counts people. Rows that do not say count as one person.
 fn person_hashes(params: &AnonymizeParams, rows: &RecordBatch) -> Result<Option<Vec<u64>>> {
     let Some(person) = params.bound_policy.person else { return Ok(None) };
     row_hashes(std::slice::from_ref(rows.column(person)), rows.num_rows(), PERSON_SEED).map(Some).map_err(Into::into)
 }
 
-/// Seed of the hashes that tell people apart.
+/// Seed of the hashes that identify people.
 const PERSON_SEED: u64 = 0x7068_6F65_6265;
 
 /// People in the classes of the published rows, when k counts people.
@@ -271,7 +271,7 @@ fn generalise(params: &AnonymizeParams, rows: &RecordBatch, groups: &mut Groups<
 }
 
 /// Groups that publish the same values are one class to a reader, and range diversity of a class may be worse than that
-/// of each group in it. Where a class of this cell breaks a rule, its groups are given up, the last first, until it does
+/// of each group in it. Where a class of this cell violates a rule, its groups are dropped, the last first, until it does
 /// not; none: every class is as good as its groups. Classes that reach beyond the cell are seen by the verification.
 fn without_clashes(params: &AnonymizeParams, groups: &Groups<'_>, classes: &[ArrayRef]) -> Result<Option<Grouping>> {
     // Groups among public rows lie apart, so each is a class of its own.

@@ -1,4 +1,4 @@
-//! Anonymising inside somebody else's program: DataFrames, and one call that teaches a session everything.
+//! Anonymising inside another program: DataFrames, and one call that registers everything with a session.
 
 use std::sync::Arc;
 
@@ -19,12 +19,47 @@ use crate::source::scan_statistics::drop_column_statistics;
 /// Adds `anonymize` to DataFrames. The session must know how to plan it: see [`register`].
 #[async_trait]
 pub trait AnonymizeExt {
-    /// Anonymises the rows by a policy. Nothing is read before the result is. In a session that [`register`] has taught,
+    /// Anonymises the rows by a policy. Nothing is read before the result is. In a session prepared by [`register`],
     /// the same rows under the same policy give the same groups.
+    ///
+    /// ```
+    /// use datafusion::prelude::{SessionContext, col};
+    /// use throng::{AnonymizeExt, Column, Policy};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let context = SessionContext::new();
+    /// let people = context.sql("SELECT value AS age, value % 7 AS ward FROM generate_series(20, 79)").await?;
+    /// let policy = Policy::builder(5).column("age", Column::quasi()).column("ward", Column::sensitive()).build()?;
+    /// // Filters above it do not reach below: the groups are those of all rows.
+    /// let ward = people.anonymize(&policy)?.filter(col("ward").eq(datafusion::prelude::lit(3)))?;
+    /// assert_eq!(ward.count().await?, 8);
+    /// # Ok(())
+    /// # }
+    /// ```
     fn anonymize(self, policy: &Policy) -> Result<DataFrame>;
 
     /// Surveys the rows now and anonymises them later, by a plan that holds the survey. Such a plan can be sent to
-    /// other machines: see [`AnonymizeCodec`](crate::codec::AnonymizeCodec).
+    /// other machines: see [`AnonymizeCodec`](crate::planning::AnonymizeCodec).
+    ///
+    /// ```
+    /// use datafusion::prelude::SessionContext;
+    /// use datafusion_proto::bytes::logical_plan_to_bytes_with_extension_codec;
+    /// use throng::planning::AnonymizeCodec;
+    /// use throng::{AnonymizeExt, Column, Policy, register};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let context = SessionContext::new();
+    /// register(&context)?;
+    /// let people = context.sql("SELECT * FROM (VALUES (20), (21), (30), (31)) AS people (age)").await?;
+    /// let policy = Policy::builder(2).column("age", Column::quasi()).build()?;
+    /// let surveyed = people.anonymize_surveyed(&policy).await?;
+    /// let bytes = logical_plan_to_bytes_with_extension_codec(surveyed.logical_plan(), &AnonymizeCodec)?;
+    /// assert!(!bytes.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     async fn anonymize_surveyed(self, policy: &Policy) -> Result<DataFrame>;
 }
 
@@ -59,13 +94,28 @@ impl AnonymizeExt for DataFrame {
     }
 }
 
-/// Teaches a session to plan anonymisation and to understand `SELECT * FROM anonymize(...)`.
+/// Registers anonymisation with a session, including `SELECT * FROM anonymize(...)` in SQL.
 ///
 /// Queries can name the policies that [`register_policy`](super::register_policy) adds, and open no files.
 ///
 /// The session keeps its query planner, whichever that is, and may be given another one afterwards: anonymised rows are a
 /// table ([`AnonymizedTable`]). Only plans that were surveyed before they are sent elsewhere hold a node of their own, and
 /// that one is planned in front of the planner that the session has.
+///
+/// ```
+/// use datafusion::prelude::SessionContext;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> datafusion::error::Result<()> {
+/// let context = SessionContext::new();
+/// throng::register(&context)?;
+/// let query = "SELECT min(age.min) AS youngest FROM anonymize(
+///                  (SELECT value AS age, value % 7 AS ward FROM generate_series(20, 79)),
+///                  k => 5, quasi => ['age'], sensitive => ['ward'])";
+/// assert_eq!(context.sql(query).await?.count().await?, 1);
+/// # Ok(())
+/// # }
+/// ```
 pub fn register(context: &SessionContext) -> Result<()> {
     let state = context.state_ref();
     let mut state = state.write();
@@ -78,14 +128,15 @@ pub fn register(context: &SessionContext) -> Result<()> {
 /// ```
 /// use datafusion::execution::SessionStateBuilder;
 /// use datafusion::prelude::SessionContext;
-/// use throng::operator::{AnonymizeSessionExt, policies};
+/// use throng::planning::policies;
+/// use throng::AnonymizeSessionExt;
 ///
 /// let state = SessionStateBuilder::new().with_default_features().with_anonymize().build();
 /// let context = SessionContext::new_with_state(state);
 /// assert!(policies(&context).is_ok());
 /// ```
 pub trait AnonymizeSessionExt {
-    /// Teaches the session `anonymize`, as [`register`] does.
+    /// Registers `anonymize` with the session, as [`register`] does.
     fn with_anonymize(self) -> Self;
 }
 

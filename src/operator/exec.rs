@@ -42,23 +42,23 @@ use crate::measure::Groups as Measures;
 
 /// Anonymises its input cell by cell.
 #[derive(Debug)]
-pub struct AnonymizeExec {
+pub(crate) struct AnonymizeExec {
     /// Rows with their cell in the last column.
     input: Arc<dyn ExecutionPlan>,
     /// The survey's columns, when the table is still to be surveyed.
     survey: Option<Arc<dyn ExecutionPlan>>,
     bound_policy: Arc<BoundPolicy>,
-    /// Filled by the survey; `assign_cell` looks into it.
+    /// Filled by the survey and read by `assign_cell`.
     params: Arc<OnceCell<Arc<AnonymizeParams>>>,
     tally: Arc<Mutex<Tally>>,
-    /// Whether this node sees all cells, or somebody else does and judges the result.
+    /// Whether this node sees all cells, or another part of the plan does and judges the result.
     whole: bool,
     metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
 }
 
 impl AnonymizeExec {
-    /// The operator above a projection that adds the cell to every row of `rows`.
+    /// Creates the operator above a projection that adds the cell to every row of `rows`.
     pub(crate) fn plan(
         rows: Arc<dyn ExecutionPlan>,
         survey: Option<Arc<dyn ExecutionPlan>>,
@@ -67,7 +67,7 @@ impl AnonymizeExec {
         session: &dyn Session,
     ) -> Result<Self> {
         if rows.boundedness().is_unbounded() {
-            return plan_err!("an endless stream cannot be anonymised: groups need all their rows");
+            return plan_err!("an unbounded stream cannot be anonymised: groups need all their rows");
         }
         if survey.is_none() && params.is_none() {
             return internal_err!("AnonymizeExec needs a survey");
@@ -91,7 +91,7 @@ impl AnonymizeExec {
         Ok(Self::new(input, survey, bound_policy, params, true))
     }
 
-    /// The operator over rows that carry their cell, by a parameters that was made elsewhere.
+    /// The operator over rows that carry their cell, with parameters that were made elsewhere.
     pub(crate) fn surveyed(input: Arc<dyn ExecutionPlan>, params: Arc<AnonymizeParams>, whole: bool) -> Self {
         let bound_policy = Arc::clone(&params.bound_policy);
         Self::new(input, None, bound_policy, Arc::new(OnceCell::new_with(Some(params))), whole)
@@ -137,7 +137,7 @@ impl AnonymizeExec {
     }
 
     /// Loss and protection of the groups that this node has published so far; none before the first.
-    pub fn measures(&self) -> Option<Measures> {
+    pub(crate) fn measures(&self) -> Option<Measures> {
         self.tally.lock().ok().and_then(|tally| tally.sum())
     }
 
@@ -147,7 +147,7 @@ impl AnonymizeExec {
     }
 
     /// The parameters, once the survey has run.
-    pub fn params(&self) -> Option<&Arc<AnonymizeParams>> {
+    pub(crate) fn params(&self) -> Option<&Arc<AnonymizeParams>> {
         self.params.get()
     }
 
@@ -278,7 +278,7 @@ impl ExecutionPlan for AnonymizeExec {
     }
 
     fn statistics_from_inputs(&self, _inputs: &[Arc<Statistics>], _args: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        // What the raw input looks like says nothing of the published columns, and must not be told.
+        // Statistics of the raw input say nothing about the published columns and must not be shown.
         Ok(Arc::new(Statistics::new_unknown(&self.schema())))
     }
 

@@ -1,4 +1,4 @@
-//! What a group covers on a column, told without the domain of the source: see [`Extent`].
+//! What a group covers on a column, without reference to the domain of the source: see [`Extent`].
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
@@ -20,7 +20,7 @@ pub(super) struct QuasiExtents<'a> {
     axis: usize,
     groups: &'a Groups<'a>,
     original: &'a ArrayRef,
-    /// Positions of the rows of the batch on a line whose codes do not tell them.
+    /// Positions of the rows of the batch on a line whose codes do not determine them.
     positions: Option<Vec<f64>>,
 }
 
@@ -196,7 +196,7 @@ impl<'a> SensitiveExtents<'a> {
         found
     }
 
-    /// Adds the different published values of a column whose values are told apart by their hash.
+    /// Adds the different published values of a column whose values are identified by their hash.
     pub(super) fn add_values(
         &self,
         original: &ArrayRef,

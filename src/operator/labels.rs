@@ -26,13 +26,13 @@ const TOGETHER: u32 = 1 << 13;
 
 /// The labels of all cells.
 #[derive(Debug, Clone)]
-pub struct Labels {
+pub(crate) struct Labels {
     of_cells: Vec<u32>,
     cells: HashMap<u32, u32>,
 }
 
 impl Labels {
-    /// Labels for so many cells: the same wherever they are made by the same random numbers.
+    /// Labels for a number of cells: the same wherever they are made from the same random numbers.
     pub(super) fn new(cells: usize, rng: &mut SecretRng) -> Result<Self> {
         let mut of_cells = vec![0; cells];
         // The next cell that wants a label whose hash leaves this remainder.

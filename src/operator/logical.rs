@@ -21,7 +21,7 @@ use crate::recode::replace_identifiers;
 /// It has two inputs: the rows, and the columns that the survey reads of them. When the survey is known already, only
 /// the rows.
 #[derive(Debug, Clone)]
-pub struct Anonymize {
+pub(crate) struct Anonymize {
     input: LogicalPlan,
     survey: Option<LogicalPlan>,
     bound_policy: Arc<BoundPolicy>,
@@ -32,7 +32,7 @@ pub struct Anonymize {
 impl Anonymize {
     /// Anonymises the rows of `input`, whose identifiers it replaces; they are surveyed when the plan runs. Every node
     /// has a key of its own, unless the policy fixes it.
-    pub fn new(input: LogicalPlan, policy: Arc<Policy>) -> Result<Self> {
+    pub(crate) fn new(input: LogicalPlan, policy: Arc<Policy>) -> Result<Self> {
         let (input, bound_policy) = replace_identifiers(input, policy).map_err(Error::into_datafusion)?;
         Self::treated(input, bound_policy)
     }
@@ -68,28 +68,28 @@ impl Anonymize {
     }
 
     /// What happens to every column.
-    pub fn bound_policy(&self) -> &Arc<BoundPolicy> {
+    pub(crate) fn bound_policy(&self) -> &Arc<BoundPolicy> {
         &self.bound_policy
     }
 
     /// The parameters, when the survey is known.
-    pub fn params(&self) -> Option<&Arc<AnonymizeParams>> {
+    pub(crate) fn params(&self) -> Option<&Arc<AnonymizeParams>> {
         self.params.as_ref()
     }
 
-    /// The same node above only those columns that it needs, so that dropped identifiers are not even read.
+    /// Prunes the input to the columns that the node needs, so that dropped identifiers are not even read.
     pub(super) fn without_unread_columns(&self) -> Result<Self> {
         let columns = self.needed().into_iter().map(|index| Expr::from(self.input.schema().qualified_field(index)));
         let input = LogicalPlanBuilder::from(self.input.clone()).project(columns)?.build()?;
         self.with_exprs_and_inputs(Vec::new(), std::iter::once(input).chain(self.survey.clone()).collect())
     }
 
-    /// The node as a plan.
-    pub fn into_plan(self) -> LogicalPlan {
+    /// Returns the node as a plan.
+    pub(crate) fn into_plan(self) -> LogicalPlan {
         LogicalPlan::Extension(datafusion::logical_expr::Extension { node: Arc::new(self) })
     }
 
-    /// Input columns that the node needs: everything but dropped identifiers, and the one that tells people apart. What
+    /// Input columns that the node needs: everything but dropped identifiers, and the one that identifies people. What
     /// the parents need of its output makes no difference, because fewer columns would mean other groups.
     fn needed(&self) -> Vec<usize> {
         (0..self.bound_policy.roles.len()).filter(|index| self.bound_policy.reads(*index)).collect()

@@ -1,9 +1,9 @@
 //! What a cell publishes, measured while its original rows are at hand.
 //!
 //! Groups are measured twice: against the domains that they were made with, which is what the rules of the policy ask for
-//! and what a release without suppressed rows tells; and as covers that wait for the domain of the published rows
-//! ([`ColumnLoss`](crate::measure::published::ColumnLoss)), which is what a release with suppressed rows tells. Neither
-//! sees more of a suppressed row than that there was one.
+//! and what a release without suppressed rows reports; and as covers that wait for the domain of the published rows
+//! ([`ColumnLoss`](crate::measure::published::ColumnLoss)), which is what a release with suppressed rows reports. Neither
+//! sees more of a suppressed row than its existence.
 
 use datafusion::arrow::array::RecordBatch;
 
@@ -39,15 +39,7 @@ pub(super) fn measure(
         rows.iter().for_each(|&row| cover.add(&table.axes, table.row(row)));
         (0..withheld.len()).filter(|&a| withheld[a]).for_each(|a| cover.widen(&table.axes, a));
     };
-    let mut quasi = Vec::with_capacity(params.coders.len());
-    for (axis, coder) in params.coders.iter().enumerate() {
-        let extents = QuasiExtents::new(coder, axis, batch, groups)?;
-        extents.add_domain(&mut measures.published.quasi[axis].domain);
-        quasi.push(extents);
-    }
-    if quasi.iter().filter(|extents| extents.is_free()).count() > MAX_FREE_COLUMNS {
-        measures.published.worst.give_up();
-    }
+    let quasi = quasi_extents(params, batch, groups, &mut measures)?;
     let mut coverage = Vec::with_capacity(quasi.len());
     let columns = bound_policy.sensitive.iter().zip(&table.sensitive);
     measures.published.ranges_by_domain = columns.clone().any(|(column, codes)| {
@@ -90,12 +82,7 @@ pub(super) fn measure(
             }
         }
         for (axis, part) in raised.into_iter().flat_map(|raised| parts_of(raised, group)) {
-            let of_part = table.members_of(part).count() as u64;
-            let cover = table.cover(part);
-            measures.generalisation.add_values(&table.axes, axis, &cover, of_part);
-            let (extent, share) = (quasi[axis].extent(&cover, part), of_part as f64 / published as f64);
-            measures.published.quasi[axis].add(extent, share, of_part);
-            coverage.push(Coverage { column: axis, extent, part: share });
+            coverage.push(measure_part(table, &quasi[axis], (axis, part), published, &mut measures));
         }
         measures.add_covers(coverage.iter().copied());
         if let Some(workload) = &mut measures.workload {
@@ -106,6 +93,26 @@ pub(super) fn measure(
         let array = batch.column(bound_policy.sensitive[index].index);
         column.add_values(array, groups, &mut measures.published.sensitive[index].domain)?;
     }
+    let shown = groups.grouping.iter().map(|rows| {
+        show(rows, &mut cover);
+        (rows, cover.clone())
+    });
+    measure_cell(params, table, groups, shown, &mut measures);
+    if !params.dependencies.list.is_empty() {
+        measures.dependencies = Preserved::of(&params.dependencies, table, groups.grouping, &withheld);
+    }
+    Ok(measures)
+}
+
+/// Measures what a cell as a whole has lost: its suppressed rows, answers of queries and information. `shown` are its groups,
+/// and what a reader sees of each.
+fn measure_cell<'a>(
+    params: &AnonymizeParams,
+    table: &Table,
+    groups: &Groups<'_>,
+    shown: impl Iterator<Item = (&'a [u32], Cover)>,
+    measures: &mut Measures,
+) {
     let suppressed = GroupView::new(table, &groups.grouping.left_over).members();
     let suppressed = suppressed.saturating_sub(usize::from(Fault::UncountedSuppression.is_planted()));
     measures.loss.add_suppressed(suppressed as u64);
@@ -113,16 +120,43 @@ pub(super) fn measure(
         workload.add_table(&params.queries, table);
     }
     if let Some(information) = &mut measures.information {
-        let shown = groups.grouping.iter().map(|rows| {
-            show(rows, &mut cover);
-            (rows, cover.clone())
-        });
         information.add_cell(table, shown);
     }
-    if !params.dependencies.list.is_empty() {
-        measures.dependencies = Preserved::of(&params.dependencies, table, groups.grouping, &withheld);
+}
+
+/// Reads the extents of every quasi-identifier, and adds what is published of it to its domain.
+fn quasi_extents<'a>(
+    params: &'a AnonymizeParams,
+    batch: &'a RecordBatch,
+    groups: &'a Groups<'a>,
+    measures: &mut Measures,
+) -> Result<Vec<QuasiExtents<'a>>> {
+    let mut quasi = Vec::with_capacity(params.coders.len());
+    for (axis, coder) in params.coders.iter().enumerate() {
+        let extents = QuasiExtents::new(coder, axis, batch, groups)?;
+        extents.add_domain(&mut measures.published.quasi[axis].domain);
+        quasi.push(extents);
     }
-    Ok(measures)
+    if quasi.iter().filter(|extents| extents.is_free()).count() > MAX_FREE_COLUMNS {
+        measures.published.worst.give_up();
+    }
+    Ok(quasi)
+}
+
+/// Measures a part of a group of so many published rows that is raised on an axis by itself.
+fn measure_part(
+    table: &Table,
+    extents: &QuasiExtents<'_>,
+    (axis, part): (usize, &[u32]),
+    published: u64,
+    measures: &mut Measures,
+) -> Coverage {
+    let of_part = table.members_of(part).count() as u64;
+    let cover = table.cover(part);
+    measures.generalisation.add_values(&table.axes, axis, &cover, of_part);
+    let (extent, share) = (extents.extent(&cover, part), of_part as f64 / published as f64);
+    measures.published.quasi[axis].add(extent, share, of_part);
+    Coverage { column: axis, extent, part: share }
 }
 
 /// The parts of a group on every axis; parts stand in the order of their groups.

@@ -54,7 +54,7 @@ fn pair_off(table: Table, order: Vec<u32>, values: &Rows) -> Result<(Table, Vec<
     let strangers: u64 = doubles.values().map(|&left| u64::from(left)).sum();
     if strangers > 0 {
         return Err(Error::input(format!(
-            "{strangers} rows of the source, or more, have quasi-identifiers that the public table does not hold (often \
+            "at least {strangers} rows of the source have quasi-identifiers that the public table does not hold (often \
              enough); privacy.presence.public must hold everybody who is in the source, with the same values"
         )));
     }
@@ -102,7 +102,7 @@ mod tests {
     fn members_who_are_not_public_are_refused() {
         let given = table(&[(3, false), (3, true), (3, true), (4, true)]);
         let error = pair_off(given, vec![0, 1, 2, 3], &whole(&[3, 3, 3, 4])).unwrap_err();
-        assert!(error.to_string().starts_with("2 rows of the source"), "{error}");
+        assert!(error.to_string().starts_with("at least 2 rows of the source"), "{error}");
     }
 
     /// Values that lie close together have one code.

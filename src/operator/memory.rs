@@ -8,21 +8,21 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 
 use crate::survey::CELL_ROWS;
 
-/// A cell needs this many times its input while it is worked on: its rows, their codes, and the published rows.
+/// A cell needs this many times its input while it is processed: its rows, their codes, and the published rows.
 pub(crate) const WORKING_FACTOR: usize = 3;
 
 /// The part of the limit that one cell may take.
 const SHARE_OF_A_CELL: usize = 6;
 
 /// Rows of a cell under a memory limit: a power of two, at most [`CELL_ROWS`].
-pub fn cell_rows(schema: &Schema, limit: Option<usize>) -> usize {
+pub(crate) fn cell_rows(schema: &Schema, limit: Option<usize>) -> usize {
     let Some(limit) = limit else { return CELL_ROWS };
     let fitting = limit / SHARE_OF_A_CELL / (WORKING_FACTOR * row_width(schema));
     let power = 1_usize << fitting.max(1).ilog2();
     power.clamp(1 << 10, CELL_ROWS)
 }
 
-/// Memory to set aside for one cell of so many rows.
+/// Memory to set aside for one cell of `rows` rows.
 pub(crate) fn cell_memory(schema: &Schema, rows: usize) -> usize {
     WORKING_FACTOR * rows * row_width(schema)
 }
@@ -30,18 +30,18 @@ pub(crate) fn cell_memory(schema: &Schema, rows: usize) -> usize {
 /// The part of the limit that may go to cells which are gathered while others are worked on.
 const SHARE_AHEAD: usize = 8;
 
-/// Whether a limit has room for one more cell of so many rows in each of so many partitions.
+/// Whether a limit has room for one more cell of `rows` rows in each partition.
 pub(crate) fn fits_ahead(schema: &Schema, rows: usize, partitions: usize, limit: usize) -> bool {
     cell_memory(schema, rows).saturating_mul(partitions) <= limit / SHARE_AHEAD
 }
 
 /// Partitions that a limit has room for: half of it is for cells, the other half for exchange and sort.
-pub fn fitting_partitions(schema: &Schema, limit: usize, wanted: usize) -> usize {
+pub(crate) fn fitting_partitions(schema: &Schema, limit: usize, wanted: usize) -> usize {
     let cell = cell_memory(schema, cell_rows(schema, Some(limit)));
     (limit / 2 / cell.max(1)).clamp(1, wanted)
 }
 
-/// Bytes of a row, as far as types tell; text and nested values are guessed generously.
+/// Bytes of a row, estimated from types; text and nested values are estimated generously.
 fn row_width(schema: &Schema) -> usize {
     schema.fields().iter().map(|field| width(field.data_type())).sum::<usize>().max(1)
 }

@@ -36,15 +36,14 @@ mod tests;
 pub(crate) use assign_cell::ASSIGN_CELL;
 pub(crate) use cell::publish_together;
 pub use dataframe::{AnonymizeExt, AnonymizeSessionExt, register};
-pub use exec::AnonymizeExec;
-pub use logical::Anonymize;
+pub(crate) use exec::AnonymizeExec;
+pub(crate) use logical::Anonymize;
 pub(crate) use logical::survey_plan;
-pub use memory::{cell_rows, fitting_partitions};
-pub use params::AnonymizeParams;
+pub(crate) use memory::{cell_rows, fitting_partitions};
+pub(crate) use params::AnonymizeParams;
 pub use planner::{AnonymizePlanner, AnonymizeQueryPlanner};
 pub use policies::{PolicyRegistry, policies, register_policy};
-pub use sql::AnonymizeRelation;
-pub use table::{AnonymizeFunction, AnonymizedTable};
+pub use table::AnonymizedTable;
 
 /// Name of the column that carries the cell through exchange and sort. It never leaves the operator.
-pub const CELL_COLUMN: &str = "__throng_cell";
+pub(crate) const CELL_COLUMN: &str = "__throng_cell";

@@ -27,7 +27,7 @@ use crate::secret::Purpose;
 use crate::survey::{Survey, method, rules, survey};
 
 /// What every partition of pass 2 works by. Immutable.
-pub struct AnonymizeParams {
+pub(crate) struct AnonymizeParams {
     /// What happens to every column.
     pub bound_policy: Arc<BoundPolicy>,
     /// What the table looks like.
@@ -73,7 +73,7 @@ impl AnonymizeParams {
         let inference = bound_policy.policy.privacy.inference;
         if inference != Inference::Warn {
             return Err(Error::privacy(format!(
-                "privacy.inference = \"{}\" needs a look at the whole release, which a query does not get; run the job \
+                "privacy.inference = \"{}\" needs the whole release, which a query does not see; run the job \
                  with `throng run`, or remove it",
                 inference.as_str()
             )));
@@ -87,7 +87,7 @@ impl AnonymizeParams {
         Self::new(bound_policy, survey)
     }
 
-    /// Lays a survey over a bound policy.
+    /// Creates the parameters from a survey and a bound policy.
     pub(crate) fn new(bound_policy: Arc<BoundPolicy>, survey: Survey) -> Result<Self> {
         let coders = bound_policy
             .quasi
@@ -104,14 +104,12 @@ impl AnonymizeParams {
         let slices = bound_policy.slices(&survey.slices);
         let method = method(&bound_policy, &survey.tuned, &dependencies, &slices);
         if let Some(reason) = method.too_much(&axes) {
-            return Err(Error::job(format!("method.name: `{}` gives up: {reason}", method.name())));
+            return Err(Error::job(format!("method.name: `{}` cannot run: {reason}", method.name())));
         }
         let rules = rules(&bound_policy, &slices);
         let presence = presence_rule(&bound_policy.policy.privacy).filter(|_| bound_policy.form() == Form::Combined);
         let combined = presence.map(|rule| Raising::new(rule.bounds));
-        let asked = bound_policy.policy.measures.queries();
-        // Nobody asks the usual queries of a form that publishes values as they are.
-        let queries = if bound_policy.policy.measures.queries.is_some() || bound_policy.form() == Form::Generalise {
+        let queries = bound_policy.policy.measures.queries.as_ref().map_or_else(Vec::new, |asked| {
             let demand = Demand {
                 queries: asked.count as usize,
                 dimensions: asked.dimensions as usize,
@@ -119,9 +117,7 @@ impl AnonymizeParams {
                 seed: asked.seed,
             };
             workload::draw(&axes, &demand)
-        } else {
-            Vec::new()
-        };
+        });
         let labels = Labels::new(survey.tree.cells(), &mut bound_policy.key.rng(Purpose::CellOrder, 0))?;
         Ok(Self {
             bound_policy,
@@ -153,7 +149,7 @@ impl AnonymizeParams {
     }
 
     /// No groups yet, with room for everything that is measured.
-    pub fn measures(&self) -> Measures {
+    pub(crate) fn measures(&self) -> Measures {
         let policy = &self.bound_policy.policy;
         let mut measures = Measures::new(self.axes.len(), self.bound_policy.sensitive.len());
         let bounds = policy.privacy.range_diversity.iter().map(|rule| rule.p);
@@ -177,14 +173,20 @@ impl AnonymizeParams {
         if self.hides_counts() { 0 } else { self.survey.rows }
     }
 
-    /// Refuses a result that loses more in a group, or has suppressed more rows, than the policy allows.
+    /// Rows of the input that may be counted: those of the source, or of the public table where the others are a secret.
+    pub(crate) fn countable_rows(&self) -> u64 {
+        let survey = &self.survey;
+        survey.members.map_or_else(|| survey.source_rows(), |members| survey.rows.saturating_sub(members))
+    }
+
+    /// Rejects a result that loses more in a group, or has suppressed more rows, than the policy allows.
     pub(crate) fn refuse(&self, measures: &Measures) -> Result<()> {
         if let (Some(bound), Some(worst)) = (self.bound_policy.policy.privacy.max_loss, measures.loss.wgu())
             && !within(worst, bound)
             && !Fault::AnyLoss.is_planted()
             && !Fault::LeftOverGroup.is_planted()
         {
-            // By how much would tell of the domain of the source.
+            // Saying by how much would reveal the domain of the source.
             return Err(Error::privacy(format!(
                 "a group loses more than privacy.max-loss = {bound} allows; raise it, or lower k"
             )));
@@ -199,7 +201,7 @@ impl AnonymizeParams {
         if self.hides_counts() {
             return Err(Error::privacy(format!(
                 "more rows are left out than privacy.max-suppression = {allowed} allows; relax a rule, or allow more \
-                 suppression (how many is not told where `presence` is a secret)"
+                 suppression (the number is withheld under `presence`)"
             )));
         }
         let others = self.rules.others.iter().map(|rule| rule.record().to_string());

@@ -1,4 +1,4 @@
-//! Policies that SQL can name. The host fills the registry; a query reaches no file that the host has not allowed.
+//! The registry of policies that SQL can name. The host fills it; a query reaches no file that the host has not allowed.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -14,11 +14,21 @@ use crate::secret::RunKey;
 
 /// The policies of a session by name, the folders in which queries may name policy files, and the keys of its queries.
 ///
-/// A policy has one key as long as the session lasts: whoever asks twice for the same rows under the same policy gets
-/// the same groups. With a key for every query, the groups of many answers could be intersected until k means nothing.
+/// A policy has one key as long as the session lasts: asking twice for the same rows under the same policy gives
+/// the same groups. With a key per query, the groups of many answers could be intersected until k means nothing.
 ///
 /// [`register`](super::register) gives a session an empty one, [`register_policy`] adds to it. No folder is allowed
 /// unless the host says so: whoever may write a query could otherwise make the host open any file of its machine.
+///
+/// ```
+/// use throng::planning::PolicyRegistry;
+/// use throng::{Column, Policy};
+///
+/// let registry = PolicyRegistry::default();
+/// registry.insert("fives", Policy::builder(5).column("age", Column::quasi()).build()?);
+/// assert_eq!(registry.get("fives").map(|policy| policy.k()), Some(5));
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct PolicyRegistry {
     policies: RwLock<BTreeMap<String, Arc<Policy>>>,
@@ -28,12 +38,12 @@ pub struct PolicyRegistry {
 }
 
 impl PolicyRegistry {
-    /// Makes a policy known by a name. One that has the name already is replaced, and returned.
+    /// Registers a policy under a name. A policy that has the name already is replaced and returned.
     pub fn insert(&self, name: impl Into<String>, policy: Policy) -> Option<Arc<Policy>> {
         self.policies.write().unwrap_or_else(PoisonError::into_inner).insert(name.into(), Arc::new(policy))
     }
 
-    /// The policy of a name.
+    /// Returns the policy registered under a name.
     pub fn get(&self, name: &str) -> Option<Arc<Policy>> {
         self.policies.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
@@ -73,7 +83,7 @@ impl PolicyRegistry {
         if folders.is_empty() {
             return Err(Error::job(format!(
                 "no policy is registered as `{name}`; policies are registered by the program that runs the query \
-                 (register_policy), and policy files are not opened unless it allows a folder of them"
+                 (register_policy), and policy files are opened only from folders that it allows"
             )));
         }
         let climbs = Path::new(name).components().any(|part| part == Component::ParentDir);
@@ -96,19 +106,34 @@ impl PolicyRegistry {
 }
 
 fn outside(name: &str) -> Error {
-    Error::job(format!("`{name}` is neither a registered policy nor in a folder of which policy files may be opened"))
+    Error::job(format!("`{name}` is neither a registered policy nor in a folder whose policy files may be opened"))
 }
 
-/// Makes a policy known to the SQL of a session: `SELECT * FROM anonymize((SELECT ...), '<name>')`.
+/// Registers a policy with the SQL of a session: `SELECT * FROM anonymize((SELECT ...), '<name>')`.
+///
+/// ```
+/// use datafusion::prelude::SessionContext;
+/// use throng::{Column, Policy, register, register_policy};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let context = SessionContext::new();
+/// register(&context)?;
+/// context.sql("CREATE TABLE people AS SELECT value AS age FROM generate_series(20, 79)").await?.collect().await?;
+/// register_policy(&context, "fives", Policy::builder(5).column("age", Column::quasi()).build()?)?;
+/// assert_eq!(context.sql("SELECT * FROM anonymize('people', 'fives')").await?.count().await?, 60);
+/// # Ok(())
+/// # }
+/// ```
 pub fn register_policy(context: &SessionContext, name: &str, policy: Policy) -> DataFusionResult<()> {
     policies(context)?.insert(name, policy);
     Ok(())
 }
 
-/// The registry of a session that has been taught by [`register`](super::register).
+/// Returns the registry of a session prepared by [`register`](super::register).
 pub fn policies(context: &SessionContext) -> DataFusionResult<Arc<PolicyRegistry>> {
     let known = context.state_ref().read().config().get_extension::<PolicyRegistry>();
-    known.ok_or_else(|| plan_datafusion_err!("the session does not know anonymize: call `register` first"))
+    known.ok_or_else(|| plan_datafusion_err!("anonymize is not registered with this session: call `register` first"))
 }
 
 #[cfg(test)]
@@ -137,7 +162,7 @@ mod tests {
         #[cfg(unix)]
         std::os::unix::fs::symlink(&secret, inside.join("link.toml")).unwrap();
         let link = if cfg!(unix) { "link.toml" } else { "../secret.toml" };
-        // Whether there is such a file is not told either.
+        // Whether there is such a file is not revealed either.
         for name in [&secret, "../secret.toml", "../nothing.toml", "/nothing.toml", link] {
             let refused = registry.resolve(name).unwrap_err().to_string();
             assert!(refused.contains("is neither a registered policy nor"), "{refused}");

@@ -20,13 +20,13 @@ use crate::policy::Policy;
 
 /// Plans calls of `anonymize` in a FROM clause and leaves all other relations alone.
 #[derive(Debug, Default)]
-pub struct AnonymizeRelation {
+pub(crate) struct AnonymizeRelation {
     policies: Arc<PolicyRegistry>,
 }
 
 impl AnonymizeRelation {
-    /// Calls can name the policies of a registry.
-    pub fn new(policies: Arc<PolicyRegistry>) -> Self {
+    /// Creates it with the registry of policies that calls can name.
+    pub(crate) fn new(policies: Arc<PolicyRegistry>) -> Self {
         Self { policies }
     }
 
@@ -38,7 +38,7 @@ impl AnonymizeRelation {
     }
 }
 
-const USAGE: &str = "anonymize takes a query in brackets, and either the name of a policy or named arguments: \
+const USAGE: &str = "anonymize takes a query in parentheses, and either the name of a policy or named arguments: \
                      anonymize((SELECT ...), 'name') or anonymize((SELECT ...), k => 10, quasi => ['age'], ...)";
 
 impl RelationPlanner for AnonymizeRelation {
@@ -72,7 +72,7 @@ impl RelationPlanner for AnonymizeRelation {
     }
 }
 
-/// The rows to anonymise: a query in brackets. DataFusion looks up the tables of a statement before it is planned, and
+/// The rows to anonymise: a query in parentheses. DataFusion looks up the tables of a statement before it is planned, and
 /// does not find one that is named as a bare argument.
 fn plan_rows(input: &Expr, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     match input {
@@ -87,7 +87,7 @@ fn plan_rows(input: &Expr, context: &mut dyn RelationPlannerContext) -> Result<L
 /// Named arguments as the tables of a job file.
 fn written_policy(arguments: &[FunctionArg]) -> Result<Policy> {
     let (mut privacy, mut columns, mut method, mut defaults) = (Table::new(), Table::new(), Table::new(), Table::new());
-    let options = methods::keys();
+    let mut options = Table::new();
     for argument in arguments {
         let FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } = argument else {
             return plan_err!("{USAGE}");
@@ -110,18 +110,12 @@ fn written_policy(arguments: &[FunctionArg]) -> Result<Policy> {
             "k" | "max_suppression" | "max_loss" => _ = privacy.insert(name.replace('_', "-"), value),
             "method" => _ = method.insert("name".into(), value),
             "seed" | "form" => _ = method.insert(name, value),
-            option if options.iter().any(|key| key.name == option.replace('_', "-")) => {
-                _ = method.insert(name.replace('_', "-"), value);
-            }
-            _ => {
-                let options: Vec<String> = options.iter().map(|key| key.name.replace('-', "_")).collect();
-                return plan_err!(
-                    "anonymize: unknown argument {name}; there are k, quasi, sensitive, kept, identifier, others, nulls, \
-                     max_suppression, max_loss, method, seed, form, and the options of methods: {}",
-                    options.join(", ")
-                );
-            }
+            _ => _ = options.insert(name, value),
         }
+    }
+    if !options.is_empty() {
+        let (name, options) = method_options(&method, options)?;
+        method.insert(name, options);
     }
     let mut job = Table::new();
     for (name, table) in [("privacy", privacy), ("columns", columns), ("method", method), ("defaults", defaults)] {
@@ -130,6 +124,29 @@ fn written_policy(arguments: &[FunctionArg]) -> Result<Policy> {
         }
     }
     Policy::from_table(job, Path::new(".")).map_err(Error::into_datafusion)
+}
+
+/// What is left of the arguments: options of the method, which stand in a table of its name.
+fn method_options(method: &Table, options: Table) -> Result<(String, Toml)> {
+    let name = method.get("name").and_then(Toml::as_str).unwrap_or(methods::METHODS[0].name);
+    let Some(entry) = methods::find(name) else {
+        let known: Vec<&str> = methods::METHODS.iter().map(|entry| entry.name).collect();
+        return plan_err!("anonymize: there is no method {name}; there are {}", known.join(", "));
+    };
+    let mut table = Table::new();
+    for (argument, value) in options {
+        let option = argument.replace('_', "-");
+        if entry.options.iter().all(|key| key.name != option) {
+            let known: Vec<String> = entry.options.iter().map(|key| key.name.replace('-', "_")).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return plan_err!(
+                "anonymize: unknown argument {argument}; there are k, quasi, sensitive, kept, identifier, others, nulls, \
+                 max_suppression, max_loss, method, seed, form, and the options of the method {name}: {known}"
+            );
+        }
+        table.insert(option, value);
+    }
+    Ok((name.to_owned(), Toml::Table(table)))
 }
 
 /// A number, text, truth value or list.

@@ -1,6 +1,6 @@
 //! The stream of one partition. It
 //! - gathers batches, which come sorted by cell, until a cell is complete;
-//! - reserves every byte that it holds, and says which setting to raise when the pool refuses;
+//! - reserves every byte that it holds, and says which setting to raise if the pool denies it;
 //! - hands the cell to a blocking thread, so that the runtime stays responsive, and gathers the next one meanwhile where
 //!   the memory limit has ample room;
 //! - counts rows, groups, suppressed rows and times;
@@ -36,7 +36,7 @@ pub(super) struct Metrics {
     suppressed: Count,
     /// Cuts of the tree of cells.
     pub(super) splits: Gauge,
-    /// Rows of the smallest and of the largest cell of all partitions, told by the last one to end: gauges are added up.
+    /// Rows of the smallest and of the largest cell of all partitions, reported by the last one to end: gauges are summed.
     smallest_cell: Gauge,
     largest_cell: Gauge,
     encoding: Time,
@@ -102,7 +102,7 @@ pub(super) struct CellStream {
     metrics: Metrics,
     reservation: MemoryReservation,
     batch_rows: usize,
-    /// Whether the next cell is gathered while one is worked on or taken.
+    /// Whether the next cell is gathered while one is processed or taken.
     ahead: bool,
     /// What was reserved before the first batch: kept until the end.
     floor: usize,
@@ -110,14 +110,14 @@ pub(super) struct CellStream {
     open: Option<Gathered>,
     /// Complete cells that wait for their turn.
     complete: VecDeque<Gathered>,
-    /// A batch that there was no memory for while a cell was worked on.
+    /// A batch that there was no memory for while a cell was processed.
     parked: Option<RecordBatch>,
-    /// The cell that is being worked on, and the bytes of its rows.
+    /// The cell that is being processed, and the bytes of its rows.
     working: Option<(SpawnedTask<Result<Cell>>, usize)>,
     /// Published rows that wait to be taken, how many of them were, and the bytes of the rows that they were made of.
     ready: Option<(RecordBatch, usize, usize)>,
     ended: bool,
-    /// Ends the work on a cell when the stream is dropped.
+    /// Cancels the work on a cell when the stream is dropped.
     waiting: CancelOnDrop,
 }
 
@@ -218,7 +218,7 @@ impl CellStream {
             self.complete.extend(self.open.take());
             return Ok(());
         };
-        let cells = batch.columns().last().ok_or_else(|| Error::internal("a batch without a cell column"))?;
+        let cells = batch.columns().last().ok_or_else(|| Error::internal("a batch has no cell column"))?;
         let cells = cells.as_primitive::<UInt32Type>().values().clone();
         let rows = batch.project(&(0..batch.num_columns() - 1).collect::<Vec<_>>())?;
         let mut from = 0;
@@ -231,7 +231,7 @@ impl CellStream {
             parts.push((cell, batch_size(&part), part));
         }
         if let Err(error) = self.reserve(parts.iter().map(|(_, bytes, _)| bytes).sum()) {
-            // What is worked on will be given back.
+            // What is being processed will be freed.
             if self.working.is_none() && self.ready.is_none() {
                 return Err(error);
             }
@@ -317,7 +317,7 @@ impl CellStream {
         let wanted = (self.held() + more) * WORKING_FACTOR;
         self.reservation.try_resize(wanted.max(self.floor)).map_err(|error| {
             Error::resources(format!(
-                "a cell needs {} of working memory, which the memory limit does not leave; raise --memory-limit, or \
+                "a cell needs {} of working memory, more than the memory limit leaves; raise --memory-limit, or \
                  lower --cell-rows or --partitions ({})",
                 bytesize::ByteSize(wanted as u64),
                 error.strip_backtrace()
@@ -325,7 +325,7 @@ impl CellStream {
         })
     }
 
-    /// Gives back what finished cells have held.
+    /// Frees what finished cells have held.
     fn release(&mut self) {
         self.reservation.resize((self.held() * WORKING_FACTOR).max(self.floor));
     }

@@ -33,8 +33,7 @@ const TABLE_NAME: &str = "anonymize";
 /// use std::sync::Arc;
 ///
 /// use datafusion::prelude::SessionContext;
-/// use throng::policy::{Column, Policy};
-/// use throng::operator::AnonymizedTable;
+/// use throng::{AnonymizedTable, Column, Policy};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -90,7 +89,7 @@ impl TableProvider for AnonymizedTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // Not by the optimiser of the session: its rules may take the node for something that others can execute.
+        // Not by the optimiser of the session: its rules may mistake the node for something that others can execute.
         let node = self.node.without_unread_columns()?;
         let mut inputs = Vec::new();
         for input in node.inputs() {
@@ -110,16 +109,16 @@ impl TableProvider for AnonymizedTable {
     }
 }
 
-/// `anonymize('table', 'policy')` as a table function: a table of the session by its name, a policy of the registry by
+/// Implements the table function `anonymize('table', 'policy')`: a table of the session and a registered policy, each by
 /// its name.
 #[derive(Debug)]
-pub struct AnonymizeFunction {
+pub(crate) struct AnonymizeFunction {
     policies: Arc<PolicyRegistry>,
 }
 
 impl AnonymizeFunction {
-    /// Calls can name the policies of a registry.
-    pub fn new(policies: Arc<PolicyRegistry>) -> Self {
+    /// Creates it with the registry of policies that calls can name.
+    pub(crate) fn new(policies: Arc<PolicyRegistry>) -> Self {
         Self { policies }
     }
 }
@@ -150,7 +149,7 @@ fn find_table(session: &dyn Session, name: TableReference) -> Result<Arc<dyn Tab
     match schema.table(&resolved.table).now_or_never() {
         Some(found) => found?.ok_or_else(|| plan_datafusion_err!("anonymize: there is no table `{name}`")),
         None => plan_err!(
-            "anonymize: the catalog of `{name}` looks tables up elsewhere; write anonymize((SELECT * FROM {name}), ...)"
+            "anonymize: the catalog of `{name}` is asynchronous; write anonymize((SELECT * FROM {name}), ...)"
         ),
     }
 }

@@ -143,7 +143,7 @@ async fn statistics_of_the_raw_rows_are_not_told() {
 async fn wrong_calls_say_what_is_missing() {
     let context = people(1).await;
     for (call, expected) in [
-        ("anonymize((SELECT * FROM people))", "anonymize takes a query in brackets"),
+        ("anonymize((SELECT * FROM people))", "anonymize takes a query in parentheses"),
         ("anonymize(people, k => 5)", "write (SELECT * FROM people)"),
         ("anonymize((SELECT * FROM people), k => 5, quasi => ['age'])", "columns.town"),
         (

@@ -10,10 +10,14 @@ use super::definition::Policy;
 use super::dependencies::{Dependency, Inference};
 use super::measures::MeasureSpec;
 use super::method::{Form, MethodName, MethodSpec};
-use super::model::{CalendarUnit, Column, Defaults, HierarchySpec, Nulls, Privacy, Publish, Role, Side};
+use super::model::{
+    CalendarUnit, Column, Constant, Defaults, HierarchySpec, Nulls, Privacy, Publish, Role, Side, Unknown,
+};
+use super::presence::Presence;
 use super::privacy::PrivacyRule;
+use super::slices::SliceSpec;
 use super::{IdentifierAction, forms};
-use crate::auto::Effort;
+use crate::auto::{self, Effort};
 use crate::error::{Error, Result};
 use crate::grouping::options::{Kind, Value};
 use crate::hierarchy::InlineTree;
@@ -25,7 +29,7 @@ use crate::methods;
 /// column is an error, because forgetting one is how data leaks.
 ///
 /// ```
-/// use throng::policy::{Column, HierarchySpec, LDiversity, Policy};
+/// use throng::{Column, HierarchySpec, LDiversity, Policy};
 ///
 /// let policy = Policy::builder(10)
 ///     .column("name", Column::identifier())
@@ -35,8 +39,8 @@ use crate::methods;
 ///     .rule(LDiversity::distinct("diagnosis", 3))
 ///     .max_suppression(0.01)
 ///     .build()?;
-/// assert_eq!(policy.privacy().k, 10);
-/// # Ok::<(), throng::error::Error>(())
+/// assert_eq!(policy.k(), 10);
+/// # Ok::<(), throng::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until `build` is called"]
@@ -66,13 +70,13 @@ impl Policy {
 }
 
 impl PolicyBuilder {
-    /// Says what a column is. A second call for the same name replaces the first.
+    /// Sets the role of a column. A second call for the same name replaces the first.
     pub fn column(mut self, name: impl Into<String>, column: Column) -> Self {
         self.columns.insert(name.into(), column);
         self
     }
 
-    /// Gives columns of one kind the same role: `columns(["age", "zip"], Column::quasi())`.
+    /// Sets the same role for several columns: `columns(["age", "zip"], Column::quasi())`.
     pub fn columns<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>, column: Column) -> Self {
         self.columns.extend(names.into_iter().map(|name| (name.into(), column.clone())));
         self
@@ -84,7 +88,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// Sets what becomes of rows with a null in a quasi-identifier, unless the column says otherwise.
+    /// Sets how rows with a null in a quasi-identifier are handled, unless the column says otherwise.
     pub fn nulls(mut self, nulls: Nulls) -> Self {
         self.defaults.get_or_insert_default().nulls = Some(nulls);
         self
@@ -114,13 +118,19 @@ impl PolicyBuilder {
         self
     }
 
+    /// Hides who is in the table at all from readers who hold a public table of people.
+    pub fn presence(mut self, presence: Presence) -> Self {
+        self.privacy.presence = Some(presence);
+        self
+    }
+
     /// Adds a functional dependency that readers may know.
     pub fn dependency(mut self, dependency: Dependency) -> Self {
         self.dependencies.push(dependency);
         self
     }
 
-    /// Sets what happens when dependencies let readers tell rows of a class apart.
+    /// Sets what happens if dependencies let readers distinguish rows of a class.
     pub fn inference(mut self, inference: Inference) -> Self {
         self.privacy.inference = inference;
         self
@@ -132,19 +142,19 @@ impl PolicyBuilder {
         self
     }
 
-    /// Sets what is measured beside what always is.
+    /// Sets the optional measures.
     pub fn measures(mut self, measures: MeasureSpec) -> Self {
         self.measures = measures;
         self
     }
 
-    /// Sets the folder that relative paths of hierarchy and key files start at. Defaults to the working directory.
+    /// Sets the folder to which hierarchy and key files are relative. Defaults to the working directory.
     pub fn base(mut self, folder: impl Into<PathBuf>) -> Self {
         self.base = folder.into();
         self
     }
 
-    /// Checks everything and loads the hierarchies.
+    /// Checks the policy and loads its hierarchies.
     ///
     /// # Errors
     ///
@@ -157,79 +167,99 @@ impl PolicyBuilder {
 }
 
 impl Column {
-    /// A column that names a person by itself: dropped, unless [`with_treat`](Self::with_treat) says otherwise.
+    /// Creates a column that names a person by itself: dropped, unless [`with_treat`](Self::with_treat) says otherwise.
     pub fn identifier() -> Self {
         Self::new(Role::Identifier)
     }
 
-    /// A column that could name a person together with others: generalised.
+    /// Creates a column that could name a person together with others: generalised.
     pub fn quasi() -> Self {
         Self::new(Role::Quasi)
     }
 
-    /// A column that must not be linked to a person: published unchanged, guarded by the rules.
+    /// Creates a column that must not be linked to a person: published unchanged, guarded by the rules.
     pub fn sensitive() -> Self {
         Self::new(Role::Sensitive)
     }
 
-    /// A column that is published unchanged.
+    /// Creates a column that is published unchanged.
     pub fn kept() -> Self {
         Self::new(Role::Kept)
     }
 
-    /// The same column with a hierarchy.
+    /// Sets the hierarchy.
     pub fn with_hierarchy(self, hierarchy: HierarchySpec) -> Self {
         Self { hierarchy: Some(hierarchy), ..self }
     }
 
-    /// The same column with another weight in the search: the higher, the less it is generalised.
+    /// Sets the weight in the search: the higher, the less the column is generalised.
     pub fn with_priority(self, priority: f64) -> Self {
         Self { priority: Some(priority), ..self }
     }
 
-    /// The same column in another published form.
+    /// Sets the published form.
     pub fn with_publish(self, publish: Publish) -> Self {
         Self { publish: Some(publish), ..self }
     }
 
-    /// The same column with another way to deal with nulls.
+    /// Sets how nulls are handled.
     pub fn with_nulls(self, nulls: Nulls) -> Self {
         Self { nulls: Some(nulls), ..self }
     }
 
-    /// The same numeric column with declared ends of its domain.
+    /// Declares the ends of the domain of a numeric column.
     pub fn with_domain(self, smallest: f64, largest: f64) -> Self {
         Self { domain: Some([smallest, largest]), ..self }
     }
 
-    /// The same identifier, replaced instead of dropped.
+    /// The same column with another way to deal with values that its hierarchy does not know.
+    pub fn with_unknown(self, unknown: Unknown) -> Self {
+        Self { unknown: Some(unknown), ..self }
+    }
+
+    /// The same column, which may hold one value in every row.
+    pub fn with_constant(self, constant: Constant) -> Self {
+        Self { constant: Some(constant), ..self }
+    }
+
+    /// The same quasi-identifier with nothing published of it: every value is the top of the domain.
+    pub fn withheld(self) -> Self {
+        Self { withhold: true, ..self }
+    }
+
+    /// Replaces the identifier instead of dropping it.
     pub fn with_treat(self, treat: IdentifierAction) -> Self {
         Self { treat: Some(treat), ..self }
     }
 }
 
 impl HierarchySpec {
-    /// A CSV file of lines `leaf;level 1;...;*`.
+    /// Reads a CSV file of lines `leaf;level 1;...;*`.
     pub fn file(path: impl Into<String>) -> Self {
         Self::File(path.into())
     }
 
-    /// Codes whose last characters are masked first.
+    /// Masks codes from their last character on.
     pub fn mask_right() -> Self {
         Self::Mask { mask: Side::Right, fill: forms::MASK_CHAR, keep: None }
     }
 
-    /// Numbers in intervals of nested widths, each a multiple of the one before.
+    /// Numbers in intervals that hold about equally many rows: numbers of intervals, descending.
+    pub fn quantiles(intervals: impl Into<Vec<u32>>) -> Self {
+        Self::Quantiles { quantiles: intervals.into() }
+    }
+
+    /// Puts numbers into intervals of nested widths, each a multiple of the one before.
     pub fn widths(widths: impl Into<Vec<f64>>) -> Self {
         Self::Widths { widths: widths.into(), origin: 0.0 }
     }
 
-    /// Numbers in intervals between listed bounds, finest level first.
+    /// Puts numbers into intervals between listed bounds, finest level first.
     pub fn bounds(bounds: impl Into<Vec<Vec<f64>>>) -> Self {
         Self::Bounds { bounds: bounds.into() }
     }
 
-    /// Dates and timestamps by calendar units, ascending.
+    /// Puts dates and timestamps into calendar units, ascending.
     pub fn calendar(units: impl Into<Vec<CalendarUnit>>) -> Self {
         Self::Calendar { calendar: units.into() }
     }
@@ -241,28 +271,27 @@ impl HierarchySpec {
 }
 
 impl MethodSpec {
-    /// `auto` at an effort.
+    /// Selects `auto` at an effort.
     pub fn auto(effort: Effort) -> Self {
         let mut spec = Self::default();
-        if let Some(key) = methods::keys().into_iter().find(|key| key.name == "effort") {
-            spec.options.set(key, Value::Text(effort.name().to_owned()));
-        }
+        spec.options_mut().set(&auto::EFFORT, Value::Text(effort.name().to_owned()));
         spec
     }
 
-    /// A method by its name in the catalogue.
+    /// Selects a method by its name in the catalogue.
     ///
     /// # Errors
     ///
-    /// If there is no such method; the message lists those that there are.
+    /// If there is no such method; the message lists the known ones.
     pub fn named(name: &str) -> Result<Self> {
         let known = || methods::METHODS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
         let found = MethodName::new(name);
-        let name = found.ok_or_else(|| Error::job(format!("there is no method `{name}`; there are {}", known())))?;
+        let name =
+            found.ok_or_else(|| Error::job(format!("there is no method `{name}`; expected one of {}", known())))?;
         Ok(Self { name, ..Self::default() })
     }
 
-    /// The same method with an option set.
+    /// Sets an option of the method.
     ///
     /// # Errors
     ///
@@ -284,25 +313,31 @@ impl MethodSpec {
             (Kind::Word(words), Value::Text(word)) if words.iter().any(|(known, _)| *known == word) => {
                 Value::Text(word)
             }
-            (kind, _) => return Err(Error::job(format!("method.{name} takes {}", kind.expected()))),
+            (kind, _) => return Err(Error::job(format!("method.{}.{name} takes {}", entry.name, kind.expected()))),
         };
-        self.options.set(key, value);
+        self.options_mut().set(key, value);
         Ok(self)
     }
 
-    /// The same method with groups published in another form.
+    /// Sets the form in which groups are published.
     #[must_use]
     pub fn with_form(self, form: Form) -> Self {
         Self { form: Some(form), ..self }
     }
 
-    /// The same method with a fixed seed, for tests and experiments: whoever knows it can re-enact the run.
+    /// The same method with columns that stay together in the form `slice`.
+    #[must_use]
+    pub fn with_slices(self, slices: SliceSpec) -> Self {
+        Self { slices: Some(slices), ..self }
+    }
+
+    /// Fixes the seed, for tests and experiments: whoever knows it can re-enact the run.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
 
-    /// The same method with its key in an environment variable, which makes runs repeatable for whoever holds it.
+    /// Takes the key from an environment variable, which makes runs repeatable for whoever holds it.
     #[must_use]
     pub fn with_key_env(self, variable: impl Into<String>) -> Self {
         Self { key_env: Some(variable.into()), ..self }
@@ -347,7 +382,7 @@ mod tests {
                        defaults = { role = \"kept\", nulls = \"drop\" }\n[columns]\nname.role = \"identifier\"\n\
                        age = { role = \"quasi\", hierarchy.widths = [5, 10], priority = 2 }\n\
                        day = { role = \"quasi\", hierarchy.calendar = [\"month\", \"year\"] }\nill.role = \"sensitive\"\n\
-                       [method]\nname = \"toc\"\ndelta = 0.25\ns = 40\nseed = 7\n";
+                       [method]\nname = \"toc\"\nseed = 7\ntoc = { delta = 0.25, s = 40 }\n";
         let written = Policy::from_table(toml::from_str(written).unwrap(), Path::new(".")).unwrap();
         let method = MethodSpec::named("toc").unwrap().with_option("delta", 0.25).unwrap();
         let method = method.with_option("s", 40_u32).unwrap().with_seed(7);

@@ -1,4 +1,4 @@
-//! What a release must satisfy and how it is made: the part of a job that an embedder can use without files.
+//! The definition of a policy: the part of a job that an embedder can use without files.
 //!
 //! A [`Policy`] is opaque: it is made from the tables of a job file, all of which are checked, and cannot be changed
 //! afterwards. What is sent to other machines is written from the policy as it is, and its identity is checked where it
@@ -18,14 +18,14 @@ use crate::storage::bounded::read_job_text;
 /// Rules, columns and method of a job, with its hierarchies loaded.
 ///
 /// ```compile_fail
-/// # let policy: throng::policy::Policy = unimplemented!();
+/// # let policy: throng::Policy = unimplemented!();
 /// policy.privacy.k = 25; // A policy is as it was checked: make another one instead.
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// What the release must satisfy.
     pub(crate) privacy: Privacy,
-    /// What holds where the columns do not say.
+    /// Defaults of the columns.
     pub(crate) defaults: Option<Defaults>,
     /// Columns by name.
     pub(crate) columns: BTreeMap<String, Column>,
@@ -33,7 +33,7 @@ pub struct Policy {
     pub(crate) dependencies: Vec<Dependency>,
     /// How rows are grouped.
     pub(crate) method: MethodSpec,
-    /// What to measure beside what is always measured.
+    /// Optional measures.
     pub(crate) measures: MeasureSpec,
     /// How files are written: a part of the policy's identity.
     output: Output,
@@ -51,7 +51,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The policy of a job, whose rules, columns and method are checked; hierarchy files are read relative to `base`.
+    /// Returns the checked policy of a job; hierarchy files are read relative to `base`.
     pub fn of(job: &Job, base: &Path) -> Result<Self> {
         let problems: Vec<String> = check::check(job, base)
             .into_iter()
@@ -88,7 +88,7 @@ impl Policy {
         })
     }
 
-    /// Opens a policy file: a job file, whose source and sink may be missing and are not looked at.
+    /// Opens a policy file: a job file, whose source and sink may be missing and are ignored.
     ///
     /// An error about a file that is not a job file names the line, never what stands in it.
     pub fn open(path: &Path) -> Result<Self> {
@@ -104,7 +104,7 @@ impl Policy {
         Self::from_table(table, base).map_err(|error| error.context(name))
     }
 
-    /// A policy from the tables of a job file; `source`, `sink` and `version` may be missing. Hierarchy files are read
+    /// Creates a policy from tables of a job file; `source`, `sink` and `version` may be missing. Hierarchy files are read
     /// relative to `base`.
     pub fn from_table(table: toml::Table, base: &Path) -> Result<Self> {
         Self::of(&job_of(table)?, base)
@@ -120,13 +120,14 @@ impl Policy {
 
     /// The policy as the text of a job file without source and sink, from which [`reopen`](Self::reopen) makes it again.
     pub(crate) fn to_text(&self) -> Result<String> {
-        let mut table = toml::Table::try_from(self.to_job()).map_err(|error| Error::internal(error.to_string()))?;
+        let mut table =
+            toml::Table::try_from(self.unplaced_job()).map_err(|error| Error::internal(error.to_string()))?;
         table.retain(|key, _| key != "source" && key != "sink");
         toml::to_string(&table).map_err(|error| Error::internal(error.to_string()))
     }
 
-    /// A job that has this policy and comes from and goes nowhere.
-    fn to_job(&self) -> Job {
+    /// A job with this policy and placeholder source and sink.
+    fn unplaced_job(&self) -> Job {
         let (privacy, defaults, columns) = (self.privacy.clone(), self.defaults.clone(), self.columns.clone());
         let job = policy_job(privacy, defaults, columns, self.dependencies.clone(), self.method.clone());
         Job { output: self.output.clone(), measures: self.measures.clone(), ..job }
@@ -134,7 +135,7 @@ impl Policy {
 
     /// The same policy with some more quasi-identifiers withheld. Its identity is another one.
     pub(crate) fn withholding<'a>(&self, columns: impl IntoIterator<Item = &'a str>) -> Result<Self> {
-        let mut job = self.to_job();
+        let mut job = self.unplaced_job();
         for column in columns {
             let column = job.columns.entry(column.to_owned()).or_insert_with(|| Column::new(Role::Quasi));
             column.withhold = true;
@@ -168,12 +169,23 @@ impl Policy {
             .unwrap_or_default()
     }
 
-    /// What the release must satisfy.
-    pub fn privacy(&self) -> &Privacy {
-        &self.privacy
+    /// The smallest class that may be published.
+    pub fn k(&self) -> u32 {
+        self.privacy.k
     }
 
-    /// Columns by name, as the policy writes them.
+    /// Rules about sensitive columns in words, such as `3-diversity of diagnosis`.
+    pub fn rules(&self) -> Vec<String> {
+        self.privacy.rules().into_iter().map(|rule| rule.record.to_string()).collect()
+    }
+
+    /// A job that publishes a source under this policy: both are a path or the URL of an object store.
+    pub fn to_job(&self, source: impl AsRef<str>, sink: impl Into<String>) -> Job {
+        let job = self.unplaced_job();
+        Job { source: Source::at(source.as_ref()), sink: Sink { url: sink.into(), ..job.sink }, ..job }
+    }
+
+    /// Returns the columns by name, as the policy defines them.
     pub fn columns(&self) -> &BTreeMap<String, Column> {
         &self.columns
     }
@@ -189,10 +201,10 @@ impl Policy {
     }
 }
 
-/// Where the rows of a policy without a job come from and go to.
+/// Placeholder for source and sink of a policy without a job.
 const NOWHERE: &str = ".";
 
-/// A job that comes from and goes nowhere.
+/// A job with placeholder source and sink.
 pub(crate) fn policy_job(
     privacy: Privacy,
     defaults: Option<Defaults>,
@@ -222,7 +234,7 @@ fn nowhere() -> Source {
     }
 }
 
-/// A job that has the policy of a table and comes from and goes nowhere.
+/// A job with the policy of a table and placeholder source and sink.
 fn job_of(mut table: toml::Table) -> Result<Job> {
     let nowhere = || toml::Value::Table(toml::Table::from_iter([("url".to_owned(), toml::Value::from(NOWHERE))]));
     table.insert("source".to_owned(), nowhere());

@@ -13,15 +13,29 @@ use crate::error::Problem;
 use crate::error::problem::nearest;
 
 /// A functional dependency: rows with equal values in `from` have equal values in `to`. Null is a value of its own.
+///
+/// ```
+/// use throng::rules::{Dependency, Inference};
+/// use throng::{Column, Policy};
+///
+/// let county = Dependency { from: vec!["postcode".into()], to: vec!["county".into()], tolerance: 0.001 };
+/// let policy = Policy::builder(5)
+///     .columns(["postcode", "county"], Column::quasi())
+///     .dependency(county)
+///     .inference(Inference::Reject)
+///     .build()?;
+/// # drop(policy);
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Dependency {
-    /// The columns that decide.
+    /// The determining columns.
     pub from: Vec<String>,
-    /// The columns that are decided.
+    /// The determined columns.
     pub to: Vec<String>,
-    /// The largest share of rows that may have to be left out for the dependency to hold; 0, no row, when absent. A run
-    /// stops when more do, and reports the share.
+    /// The largest share of rows that may violate the dependency. Defaults to 0, that is, no row. A run
+    /// stops if more do, and reports the share.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub tolerance: f64,
@@ -33,29 +47,29 @@ fn is_zero(share: &f64) -> bool {
 
 impl Dependency {
     /// `a, b -> c`: for messages and the manifest.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{} -> {}", self.from.join(", "), self.to.join(", "))
     }
 }
 
-/// What to do when the dependencies let a reader tell rows of a class apart, so that fewer than k of them still fit a
+/// What to do if the dependencies let a reader distinguish rows of a class, so that fewer than k of them still fit a
 /// person, or the other rules do not hold among those that do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Inference {
-    /// Publish, and say so in the log and the manifest.
+    /// Publish, with a warning in the log and the manifest.
     #[default]
     Warn,
     /// Publish nothing.
     Reject,
-    /// Form groups of which enough rows still fit everybody whom they may hold. What is exposed even then, because other
-    /// cells tell more, is withheld: the columns on the right of dependencies.
+    /// Form groups of which enough rows still fit everybody whom they may hold. What is still exposed, because other
+    /// cells reveal more, is withheld: the columns on the right of dependencies.
     Repair,
 }
 
 impl Inference {
     /// The name as it is written in the job file.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Warn => "warn",
             Self::Reject => "reject",
@@ -72,23 +86,23 @@ impl Inference {
 pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
     let method = job.method.name;
     if job.dependencies.is_empty() && method.entry().preserves {
-        let message = format!("is missing: method `{}` preserves dependencies, and the job has none", method.as_str());
+        let message = format!("is missing: method `{}` preserves dependencies, but the job has none", method.as_str());
         let help = "add [[dependencies]] with from = [\"...\"] and to = [\"...\"], or change method.name";
         problems.push(Problem::error("dependencies", message).help(help));
     }
     if job.dependencies.is_empty() && !job.privacy.inference.is_default() {
-        let message = "is about dependencies, and the job has none";
+        let message = "is about dependencies, but the job has none";
         problems.push(Problem::error("privacy.inference", message).help("add [[dependencies]], or remove it"));
     }
     if !job.dependencies.is_empty() && !job.privacy.inference.is_default() && job.privacy.person.is_some() {
-        let message = "counts rows to a reader who knows the dependencies, and k counts people";
+        let message = "counts rows to a reader who knows the dependencies, but k counts people";
         problems
             .push(Problem::error("privacy.inference", message).help("set it to \"warn\", or remove privacy.person"));
     }
     let form = job.method.form();
     if !job.dependencies.is_empty() && form.is_numbered() {
         let message = match form {
-            Form::Combined => "have no meaning in the form `combined`, which parts the columns of a row".to_owned(),
+            Form::Combined => "have no meaning in the form `combined`, which separates the columns of a row".to_owned(),
             _ => format!(
                 "have no meaning in the form `{}`, which publishes quasi-identifiers as they are",
                 form.as_str()
@@ -107,7 +121,7 @@ pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
             }
             for column in columns {
                 if !seen.insert(column) {
-                    problems.push(Problem::error(&key, format!("names column `{column}` a second time")));
+                    problems.push(Problem::error(&key, format!("names column `{column}` twice")));
                 }
                 let open = || job.defaults.as_ref().and_then(|defaults| defaults.role).map(Column::new);
                 let becomes = match job.columns.get(column).cloned().or_else(open).as_ref().and_then(Column::treat) {
@@ -117,7 +131,7 @@ pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
                     Some(IdentifierAction::Pseudonym(_)) | None => continue,
                 };
                 let message = format!("column `{column}` is an identifier, which is {becomes}");
-                problems.push(Problem::error(&key, message).help("leave it out: nobody will see it"));
+                problems.push(Problem::error(&key, message).help("remove it: it is not published"));
             }
         }
     }
@@ -173,10 +187,10 @@ mod tests {
         assert_eq!(
             errors(&ZIP_TO_STATE.replace("[\"state\"]", "[\"zip\", \"name\"]\ntolerance = 2.0")),
             [
-                "dependencies[0].tolerance: must be from 0 to 1, is 2",
-                "dependencies[0].to: names column `zip` a second time",
-                "dependencies[0].to: column `name` is an identifier, which is dropped\n  help: leave it out: nobody will \
-                 see it",
+                "dependencies[0].tolerance: must be from 0 to 1, got 2",
+                "dependencies[0].to: names column `zip` twice",
+                "dependencies[0].to: column `name` is an identifier, which is dropped\n  help: remove it: it is not \
+                 published",
             ]
         );
         assert_eq!(errors(&ZIP_TO_STATE.replace("[\"zip\"]", "[]")), ["dependencies[0].from: names no column"]);
@@ -184,12 +198,13 @@ mod tests {
 
     #[test]
     fn methods_and_inference_need_dependencies() {
-        let found =
-            errors("privacy = { k = 5, inference = \"reject\" }\nmethod = { name = \"k-assemble\", seeds = 0 }\n");
+        let found = errors(
+            "privacy = { k = 5, inference = \"reject\" }\nmethod = { name = \"k-assemble\", k-assemble.seeds = 0 }\n",
+        );
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found[0].starts_with("dependencies: is missing: method `k-assemble` preserves dependencies"));
         assert!(found[1].starts_with("privacy.inference: is about dependencies"));
-        assert!(found[2].starts_with("method.seeds: must be at least 1"));
+        assert!(found[2].starts_with("method.k-assemble.seeds: must be at least 1"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Values of the job file that may be written in more than one way, read by hand.
+//! Deserialises values of the job file that have more than one form.
 //!
 //! Serde's untagged enums would do, but their only error is "did not match any variant". These visitors look at what
 //! was written, choose the form, and let the form's own error through, with the line it is on.
@@ -16,17 +16,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::model::{CalendarUnit, HierarchySpec, ListedRange, RangeOf, Ranges, Side, Values};
 use crate::hierarchy::InlineTree;
 
-/// The character that stands for a masked one when the job does not say.
+/// The default mask character.
 pub(super) const MASK_CHAR: char = '*';
 
 /// Any number of things of one kind: `{ ... }` is a list of one, `[{ ... }, ...]` a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct OneOrMany<T>(Vec<T>);
+pub(crate) struct OneOrMany<T>(Vec<T>);
 
 impl<T> OneOrMany<T> {
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -129,7 +129,7 @@ impl HierarchyTable {
             .next()
             .ok_or("a hierarchy table needs one of `mask`, `widths`, `bounds`, `quantiles`, `calendar`, `tree`")?;
         if forms.next().is_some() {
-            return Err("a hierarchy has only one of `mask`, `widths`, `bounds`, `quantiles`, `calendar`, `tree`");
+            return Err("a hierarchy may have only one of `mask`, `widths`, `bounds`, `quantiles`, `calendar`, `tree`");
         }
         if mask_options && !matches!(spec, HierarchySpec::Mask { .. }) {
             return Err("`char` and `keep` belong to a hierarchy with `mask`");
@@ -323,7 +323,7 @@ impl<'de> Deserialize<'de> for RangeOf {
 enum RangesForm {
     /// `"identity"`: every value is its own range.
     Word(RangesWord),
-    /// The ascendant so many levels above the value.
+    /// The ancestor this many levels above the value.
     Level {
         /// Levels above the value; the value itself is level 0.
         level: u32,

@@ -1,4 +1,4 @@
-//! The name of a policy: a hash of everything that decides what a release looks like, and of nothing else.
+//! The identity of a policy: a hash of everything that decides what a release looks like, and of nothing else.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,13 @@ impl Job {
     /// Hash of privacy rules, columns, method, output and the contents of the hierarchy files; not of where rows come
     /// from or go to, nor of what the files are called.
     ///
-    /// `hierarchies` holds the contents of each file by its path as the job writes it (see
-    /// [`hierarchy_files`](Self::hierarchy_files)), `keys` the fingerprint of each pseudonym's key by column: another key
+    /// `hierarchies` holds the contents of each file by its path as the job writes it, `keys` the fingerprint of each pseudonym's key by column: another key
     /// is another policy, wherever it is kept.
-    pub fn policy_hash(&self, hierarchies: &BTreeMap<String, String>, keys: &BTreeMap<String, String>) -> String {
+    pub(crate) fn policy_hash(
+        &self,
+        hierarchies: &BTreeMap<String, String>,
+        keys: &BTreeMap<String, String>,
+    ) -> String {
         let mut columns = json!(self.columns);
         for (name, column) in &self.columns {
             if let Some(HierarchySpec::File(path)) = &column.hierarchy {
@@ -31,7 +34,7 @@ impl Job {
             "privacy": self.privacy,
             "defaults": self.defaults,
             "columns": columns,
-            "method": self.method,
+            "method": self.method.without_unused(),
             "output": self.output,
         });
         if !self.dependencies.is_empty() {
@@ -65,11 +68,14 @@ mod tests {
         );
         assert_eq!(plain, hash(&JOB.replace("a.csv", "b.csv"), "x;*\ny;*\n"));
         assert_eq!(plain, hash(&JOB.replace("k = 3", "k = 3, max-suppression = 0.05"), "x;*\ny;*\n"));
+        let unused = format!("{JOB}method.toc = {{ s = 40 }}\n");
+        assert_eq!(plain, hash(&unused, "x;*\ny;*\n"), "options of another method");
         for other in [
             hash(JOB, "x;*\nz;*\n"),
             hash(&JOB.replace("k = 3", "k = 4"), "x;*\ny;*\n"),
             hash(&JOB.replace("quasi", "sensitive"), "x;*\ny;*\n"),
             hash(&format!("{JOB}method = {{ seed = 7 }}\n"), "x;*\ny;*\n"),
+            hash(&format!("{JOB}method.auto = {{ effort = \"fast\" }}\n"), "x;*\ny;*\n"),
             hash(&format!("{JOB}output = {{ level = 7 }}\n"), "x;*\ny;*\n"),
             hash(&format!("{JOB}dependencies = [{{ from = [\"a\"], to = [\"b\"] }}]\n"), "x;*\ny;*\n"),
         ] {

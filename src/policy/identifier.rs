@@ -1,4 +1,4 @@
-//! What becomes of identifiers: dropped, replaced by a keyed pseudonym, or replaced by one text for all rows.
+//! What happens to identifiers: dropped, replaced by a keyed pseudonym, or replaced by one text for all rows.
 //!
 //! The key of a pseudonym is never in the job: it comes from an environment variable or a file. What the policy knows
 //! of it is its fingerprint, so that another key is another policy.
@@ -16,23 +16,42 @@ use crate::error::{Error, Problem, Result, reason};
 use crate::secret::{Encoding, Key};
 use crate::storage::bounded::read_at_most;
 
-/// The most bytes of a key file.
+/// Maximum size of a key file in bytes.
 const MAX_KEY_BYTES: u64 = 64 << 10;
 
-/// What becomes of an identifier: `"drop"`, `{ pseudonym = { key-env = "NAME" } }` or `{ constant = "text" }`.
+/// What happens to an identifier: `"drop"`, `{ pseudonym = { key-env = "NAME" } }` or `{ constant = "text" }`.
+///
+/// ```
+/// use throng::Column;
+/// use throng::columns::IdentifierAction;
+///
+/// let dropped = Column::identifier();
+/// let constant = Column::identifier().with_treat(IdentifierAction::Constant("a person".into()));
+/// assert_ne!(dropped, constant);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdentifierAction {
     /// Not published.
     #[default]
     Drop,
-    /// Replaced by a keyed hash: equal values have equal pseudonyms, and only the key tells which.
+    /// Replaced by a keyed hash: equal values have equal pseudonyms, and only the key links them to values.
     Pseudonym(Pseudonym),
     /// Replaced by this text in every row.
     Constant(String),
 }
 
 /// A keyed pseudonym: HMAC-SHA-256 of the value under a key of the column.
+///
+/// ```
+/// use throng::Column;
+/// use throng::columns::{Encoding, IdentifierAction, Pseudonym};
+///
+/// // The key is never a part of the policy: it is read from the environment when the policy is built.
+/// let key = Pseudonym { key_env: Some("PATIENTS_KEY".into()), key_file: None, encoding: Encoding::default() };
+/// let patient = Column::identifier().with_treat(IdentifierAction::Pseudonym(key));
+/// # drop(patient);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Pseudonym {
@@ -49,8 +68,8 @@ pub struct Pseudonym {
 }
 
 impl Column {
-    /// What becomes of this column if it is an identifier.
-    pub fn treat(&self) -> Option<&IdentifierAction> {
+    /// What happens to this column if it is an identifier.
+    pub(crate) fn treat(&self) -> Option<&IdentifierAction> {
         (self.role == Role::Identifier).then(|| self.treat.as_ref().unwrap_or(&IdentifierAction::Drop))
     }
 
@@ -64,7 +83,7 @@ impl Column {
 }
 
 impl Pseudonym {
-    /// Reads the key; what is wrong with it is said without its content.
+    /// Reads the key; errors do not quote its content.
     fn key(&self, base: &Path) -> Result<Key, String> {
         let (secret, name) = read_named_secret(self.key_env.as_deref(), self.key_file.as_deref(), base)?;
         Key::new(&secret).map_err(|error| format!("{name} {error}"))
@@ -89,8 +108,8 @@ fn read_named_secret(
     base: &Path,
 ) -> Result<(Zeroizing<Vec<u8>>, String), String> {
     let (mut bytes, name) = match (key_env, key_file) {
-        (Some(_), Some(_)) => return Err("has both `key-env` and `key-file`; one of them names the key".into()),
-        (None, None) => return Err("needs `key-env` or `key-file`, which say where the key is".into()),
+        (Some(_), Some(_)) => return Err("has both `key-env` and `key-file`; give only one of them".into()),
+        (None, None) => return Err("needs `key-env` or `key-file` to locate the key".into()),
         (Some(variable), None) => match std::env::var_os(variable) {
             Some(value) => {
                 (Zeroizing::new(value.into_encoded_bytes()), format!("the environment variable `{variable}`"))
@@ -121,7 +140,7 @@ pub(crate) fn keys(job: &Job, base: &Path) -> Result<BTreeMap<String, Key>> {
     Ok(keys)
 }
 
-/// Checks the bound policy of every identifier, and that there is a key for each pseudonym.
+/// Checks the action of every identifier, and that there is a key for each pseudonym.
 pub(crate) fn check(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
     for (name, column) in &job.columns {
         let Some(pseudonym) = column.pseudonym() else { continue };
@@ -129,14 +148,14 @@ pub(crate) fn check(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
         match pseudonym.key(base) {
             Err(message) => problems.push(
                 Problem::error(key, message)
-                    .help("`openssl rand -hex 32` makes a key; keep it where you keep other secrets"),
+                    .help("create a key with `openssl rand -hex 32`, and keep it with your other secrets"),
             ),
             Ok(_) => problems.push(
                 Problem::warning(
                     key,
                     "pseudonyms of one key are the same in every release: rows of two releases can be joined on them",
                 )
-                .help("that tells more than each release alone; take a new key for every release, or drop the column"),
+                .help("together they reveal more than each alone; use a new key for every release, or drop the column"),
             ),
         }
     }
@@ -169,12 +188,15 @@ mod tests {
             ("{ pseudonym = { key-env = \"A\", key-file = \"b\" } }", "has both"),
             ("{ pseudonym = { key-env = \"NO_SUCH_VARIABLE\" } }", "`NO_SUCH_VARIABLE` is not set"),
             ("{ pseudonym = { key-file = \"none\" } }", "the key file `none` cannot be read"),
-            ("{ pseudonym = { key-file = \"/dev/zero\" } }", "it holds more than 65536 bytes, so it is no key file"),
-            ("{ pseudonym = { key-file = \"short\" } }", "the file `short` holds 15 bytes; a key has at least 16"),
+            ("{ pseudonym = { key-file = \"/dev/zero\" } }", "it holds more than 65536 bytes, so it is not a key file"),
+            (
+                "{ pseudonym = { key-file = \"short\" } }",
+                "the file `short` holds 15 bytes; a key must have at least 16",
+            ),
         ] {
             let found = problems(treat);
             assert!(found.len() == 1 && found[0].contains(expected), "{treat}: {found:?}");
-            assert!(!found[0].contains("0123"), "the key is told: {found:?}");
+            assert!(!found[0].contains("0123"), "the key is revealed: {found:?}");
         }
         let warned = problems("{ pseudonym = { key-file = \"long\" } }");
         assert!(warned.len() == 1 && warned[0].starts_with("warning: "), "{warned:?}");

@@ -12,7 +12,7 @@ use crate::error::{Error as ThrongError, Result};
 use crate::hierarchy::{Calendar, End, Hierarchy, HierarchyError, Ladder, LevelTree, MAX_LEVELS, Mask, Unit};
 use crate::storage::bounded::read_text;
 
-/// The most bytes of a hierarchy file: a thousand for every leaf that one may have.
+/// Maximum size of a hierarchy file in bytes: a thousand for every leaf that it may have.
 pub(crate) const MAX_HIERARCHY_BYTES: u64 = 64 << 20;
 
 /// The hierarchies of a job.
@@ -55,17 +55,17 @@ fn hierarchies_with(job: &Job, read: impl Fn(&str) -> Result<String, OpenError>)
 
 /// A hierarchy that cannot be opened.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub(crate) enum OpenError {
     /// The file cannot be read.
     #[error("cannot read {path}: {reason}")]
     Read {
         /// The file, as the job names it.
         path: String,
-        /// Why not.
+        /// The reason.
         reason: io::Error,
     },
     /// The file is too large.
-    #[error("{path} holds more than {} MiB, the most of a hierarchy file", MAX_HIERARCHY_BYTES >> 20)]
+    #[error("{path} holds more than {} MiB, the limit of a hierarchy file", MAX_HIERARCHY_BYTES >> 20)]
     TooLarge {
         /// The file, as the job names it.
         path: String,
@@ -92,7 +92,7 @@ pub enum OpenError {
 impl HierarchySpec {
     /// Opens and validates the hierarchy. `None` for quantiles, whose bounds come from the data (see
     /// [`Ladder::quantiles`]).
-    pub fn open(&self, base: &Path) -> Result<Option<Hierarchy>, OpenError> {
+    pub(crate) fn open(&self, base: &Path) -> Result<Option<Hierarchy>, OpenError> {
         self.open_with(|path| read(base, path))
     }
 
@@ -101,7 +101,7 @@ impl HierarchySpec {
             Self::Widths { widths, .. } => widths.len(),
             Self::Bounds { bounds } => bounds.len(),
             Self::Quantiles { quantiles } => quantiles.len(),
-            // The others know themselves.
+            // The others need no data.
             Self::File(_) | Self::Tree { .. } | Self::Mask { .. } | Self::Calendar { .. } => 0,
         };
         if levels > MAX_LEVELS {
@@ -126,19 +126,6 @@ impl HierarchySpec {
             }
         };
         Ok(Some(hierarchy))
-    }
-}
-
-impl Job {
-    /// Contents of all hierarchy files, by path as the job writes it.
-    pub fn hierarchy_files(&self, base: &Path) -> Result<BTreeMap<String, String>, OpenError> {
-        let mut files = BTreeMap::new();
-        for column in self.columns.values() {
-            if let Some(HierarchySpec::File(path)) = &column.hierarchy {
-                files.insert(path.clone(), read(base, path)?);
-            }
-        }
-        Ok(files)
     }
 }
 
@@ -187,9 +174,9 @@ mod tests {
         assert!(told(".").contains("is not a file"));
         let large = std::fs::File::create(folder.path().join("large.csv")).unwrap();
         large.set_len(MAX_HIERARCHY_BYTES + 1).unwrap();
-        assert_eq!(told("large.csv"), "large.csv holds more than 64 MiB, the most of a hierarchy file");
+        assert_eq!(told("large.csv"), "large.csv holds more than 64 MiB, the limit of a hierarchy file");
         let spec = HierarchySpec::Widths { widths: vec![1.0; 60_000], origin: 0.0 };
-        assert!(spec.open(folder.path()).unwrap_err().to_string().contains("60000 levels, the most is 100"));
+        assert!(spec.open(folder.path()).unwrap_err().to_string().contains("60000 levels, but the limit is 100"));
     }
 
     #[test]
@@ -202,7 +189,7 @@ mod tests {
         let job = Job::parse(text, Path::new("job.toml")).unwrap();
         let loaded = hierarchies(&job, folder.path()).unwrap();
         assert_eq!(loaded.hierarchies.keys().collect::<Vec<_>>(), ["a", "b"]);
-        assert_eq!(loaded.contents, job.hierarchy_files(folder.path()).unwrap());
+        assert_eq!(loaded.contents.keys().collect::<Vec<_>>(), ["a.csv"]);
         assert_eq!(loaded.contents["a.csv"], "x;*\ny;*\n");
         let missing = hierarchies(&job, Path::new("nowhere")).unwrap_err().to_string();
         assert!(missing.starts_with("columns.a.hierarchy: cannot read a.csv: "), "{missing}");

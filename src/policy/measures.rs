@@ -1,4 +1,4 @@
-//! Measures that cost time: how much of them is taken is for the job to say.
+//! Optional measures that take time, as the job requests them.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,19 @@ use super::check::outside_share;
 use super::model::{Column, Job, Role};
 use crate::error::Problem;
 
-/// What to measure beside loss, protection and risk, which are always measured. It changes the manifest, never the
+/// Measures in addition to loss, protection and risk, which are always measured. They change the manifest, never the
 /// release.
+///
+/// ```
+/// use throng::rules::{MeasureSpec, Queries};
+/// use throng::{Column, Policy};
+///
+/// let queries = Queries { count: 100, dimensions: 1, selectivity: 0.1, seed: 7 };
+/// let measures = MeasureSpec { information: true, queries: Some(queries), ..MeasureSpec::default() };
+/// let policy = Policy::builder(5).column("age", Column::quasi()).measures(measures).build()?;
+/// # drop(policy);
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct MeasureSpec {
@@ -19,10 +30,11 @@ pub struct MeasureSpec {
     pub class: Option<String>,
     /// Whether to measure entropy, KL divergence, and the chance to reconstruct a row.
     pub information: bool,
-    /// The COUNT queries whose relative error on the release is measured; a few over two columns when absent.
+    /// The COUNT queries whose relative error on the release is measured. Without them, trials ask a few over two columns,
+    /// and runs none: an answer of the source follows from its original values, and a manifest tells published ones only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<Queries>,
-    /// Measures the share of rows in groups whose range diversity is above this; when absent, above the bound of the
+    /// Measures the share of rows in groups whose range diversity is above this. Defaults to the bound of the
     /// policy, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -55,15 +67,8 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Queries of a job that asks for none: few enough to cost next to nothing.
-    const USUAL: Self = Self { count: 24, dimensions: 2, selectivity: 0.05, seed: 0 };
-}
-
-impl MeasureSpec {
-    /// The queries to ask.
-    pub fn queries(&self) -> &Queries {
-        self.queries.as_ref().unwrap_or(&Queries::USUAL)
-    }
+    /// Queries of a trial whose job asks for none: few enough to cost next to nothing.
+    pub(crate) const USUAL: Self = Self { count: 24, dimensions: 2, selectivity: 0.05, seed: 0 };
 }
 
 fn default_dimensions() -> u32 {
@@ -81,25 +86,25 @@ pub(super) fn check_measures(job: &Job, problems: &mut Vec<Problem>) {
     if let Some(queries) = &measures.queries {
         for (key, number) in [("count", queries.count), ("dimensions", queries.dimensions)] {
             if number == 0 {
-                problems.push(Problem::error(format!("measures.queries.{key}"), "must be at least 1, is 0"));
+                problems.push(Problem::error(format!("measures.queries.{key}"), "must be at least 1, got 0"));
             }
         }
         problems.extend(outside_share("measures.queries.selectivity", queries.selectivity));
     }
     if measures.population == Some(0) {
-        problems.push(Problem::error("measures.population", "must be at least 1, is 0"));
+        problems.push(Problem::error("measures.population", "must be at least 1, got 0"));
     }
     if let Some(class) = &measures.class {
         problems.extend(unfit_class(class, &job.columns, job.defaults.as_ref().and_then(|defaults| defaults.role)));
     }
 }
 
-/// The problem with a class column that is not published as it is.
+/// The problem with a class column that is not published unchanged.
 fn unfit_class(class: &str, columns: &BTreeMap<String, Column>, default: Option<Role>) -> Option<Problem> {
     match columns.get(class).map(|column| column.role).or(default) {
         Some(Role::Kept | Role::Sensitive) => None,
         Some(_) => Some(
-            Problem::error("measures.class", format!("`{class}` is not published as it is"))
+            Problem::error("measures.class", format!("`{class}` is not published unchanged"))
                 .help("name a column with the role \"kept\" or \"sensitive\""),
         ),
         None => Some(Problem::error("measures.class", format!("`{class}` is not among the columns"))),
@@ -130,12 +135,12 @@ mod tests {
         assert_eq!(
             errors("queries = { count = 0, selectivity = 2 }\nunprotected = -1"),
             [
-                "measures.unprotected: must be from 0 to 1, is -1",
-                "measures.queries.count: must be at least 1, is 0",
-                "measures.queries.selectivity: must be from 0 to 1, is 2",
+                "measures.unprotected: must be from 0 to 1, got -1",
+                "measures.queries.count: must be at least 1, got 0",
+                "measures.queries.selectivity: must be from 0 to 1, got 2",
             ]
         );
-        assert!(errors("class = \"age\"")[0].starts_with("measures.class: `age` is not published as it is"));
+        assert!(errors("class = \"age\"")[0].starts_with("measures.class: `age` is not published unchanged"));
         assert_eq!(errors("class = \"wage\""), ["measures.class: `wage` is not among the columns"]);
     }
 }

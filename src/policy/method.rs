@@ -1,8 +1,11 @@
-//! The `[method]` table: a name and a seed, how groups are published, and the options of the named method.
+//! The `[method]` table: a name and a seed, how groups are published, and a table of options for each method that takes
+//! some (`[method.toc]`).
 //!
-//! Which options there are, what may be written for them and to which methods they belong is told by the list of methods
-//! ([`crate::methods`]); nothing here names a method.
+//! Which options a method takes and what may be written for them is decided by the list of methods ([`crate::methods`]);
+//! nothing here names a method. Options of other methods than the named one may stand beside: they count when that method
+//! is named, in the job or for a trial.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -26,29 +29,40 @@ use crate::privacy::range_diversity::RangeDiversity;
 use crate::secret::RunKey;
 
 /// How rows are grouped.
+///
+/// ```
+/// use throng::{Effort, Form, MethodSpec};
+///
+/// let quick = MethodSpec::auto(Effort::Fast);
+/// let uniform = MethodSpec::named("full-domain")?; // one level for all values of a column
+/// let tables = MethodSpec::named("anatomy")?.with_seed(7);
+/// assert_eq!((quick.name(), uniform.name(), tables.name()), ("auto", "full-domain", "anatomy"));
+/// assert!(MethodSpec::named("mondrain").unwrap_err().to_string().contains("mondrian"));
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MethodSpec {
     /// The grouping method.
-    pub name: MethodName,
+    pub(crate) name: MethodName,
     /// Environment variable that holds the key of every random choice: same rows, policy and key, same release. Drawn
-    /// anew for every run when neither it nor a seed is given.
-    pub key_env: Option<String>,
+    /// anew for every run if neither it nor a seed is given.
+    pub(crate) key_env: Option<String>,
     /// Seed of every random choice, for tests and experiments: whoever knows it can re-enact the run.
-    pub seed: Option<u64>,
-    /// How groups are published; as is usual for the method when absent.
-    pub form: Option<Form>,
+    pub(crate) seed: Option<u64>,
+    /// How groups are published. Defaults to the usual form of the method.
+    pub(crate) form: Option<Form>,
     /// Which columns stay together in the form `slice`.
-    pub slices: Option<SliceSpec>,
-    /// What is set of the options that methods take.
-    pub options: Options,
+    pub(crate) slices: Option<SliceSpec>,
+    /// What is set of the options of each method, by the method's name.
+    pub(crate) options: BTreeMap<&'static str, Options>,
 }
 
 impl MethodSpec {
-    /// The key of every random choice, where the job fixes it. What is wrong with it is said without its content.
+    /// The key of every random choice, where the job fixes it. Errors do not quote its content.
     pub(crate) fn fixed_key(&self) -> Result<Option<RunKey>, String> {
         match (&self.key_env, self.seed) {
             (None, seed) => Ok(seed.map(RunKey::from_seed)),
-            (Some(_), Some(_)) => Err("has both `key-env` and `seed`; one of them fixes the key".into()),
+            (Some(_), Some(_)) => Err("has both `key-env` and `seed`; give only one of them".into()),
             (Some(variable), None) => {
                 let secret = std::env::var_os(variable).map(|value| Zeroizing::new(value.into_encoded_bytes()));
                 let secret = secret.ok_or_else(|| format!("the environment variable `{variable}` is not set"))?;
@@ -58,7 +72,7 @@ impl MethodSpec {
         }
     }
 
-    /// What everybody should know who publishes a release that was made with a seed.
+    /// The warning about a release that was made with a seed.
     pub(crate) fn seed_warning(&self) -> Option<Problem> {
         self.seed.map(|_| {
             Problem::warning("method.seed", "whoever knows the seed can re-enact the run and undo its grouping").help(
@@ -67,8 +81,30 @@ impl MethodSpec {
         })
     }
 
+    /// What is set of the options of the method.
+    pub(crate) fn options(&self) -> &Options {
+        self.options.get(self.name.as_str()).unwrap_or(&NONE)
+    }
+
+    /// What is set of the options of the method, to be changed.
+    pub(crate) fn options_mut(&mut self) -> &mut Options {
+        self.options.entry(self.name.as_str()).or_default()
+    }
+
+    /// The same without what is set for other methods.
+    pub(crate) fn without_unused(&self) -> Self {
+        let mut spec = self.clone();
+        spec.options.retain(|method, options| *method == self.name.as_str() && options.iter().next().is_some());
+        spec
+    }
+
+    /// The name of the method.
+    pub fn name(&self) -> &'static str {
+        self.name.as_str()
+    }
+
     /// How groups are published.
-    pub fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> Form {
         self.form.unwrap_or(match self.name.entry().form {
             methods::Form::Generalise => Form::Generalise,
             methods::Form::Anatomy => Form::Anatomy,
@@ -79,6 +115,14 @@ impl MethodSpec {
 }
 
 /// How groups are published.
+///
+/// ```
+/// use throng::columns::SliceSpec;
+/// use throng::{Form, MethodSpec};
+///
+/// let sliced = MethodSpec::default().with_form(Form::Slice).with_slices(SliceSpec::Count(3));
+/// # drop(sliced);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -125,7 +169,7 @@ impl Form {
         !matches!(self, Self::Generalise | Self::Combined)
     }
 
-    /// Whether groups are told by a number, not by what they publish.
+    /// Whether groups are identified by a number, not by what they publish.
     pub fn is_numbered(self) -> bool {
         self != Self::Generalise
     }
@@ -138,21 +182,21 @@ impl Form {
 
 /// The name of a grouping method.
 #[derive(Clone, Copy)]
-pub struct MethodName(&'static Entry);
+pub(crate) struct MethodName(&'static Entry);
 
 impl MethodName {
-    /// The method of that name.
-    pub fn new(name: &str) -> Option<Self> {
+    /// Returns the method of that name.
+    pub(crate) fn new(name: &str) -> Option<Self> {
         methods::find(name).map(Self)
     }
 
     /// The name as it is written in the job file.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         self.0.name
     }
 
-    /// What the list of methods says about it.
-    pub fn entry(self) -> &'static Entry {
+    /// Its catalogue entry.
+    pub(crate) fn entry(self) -> &'static Entry {
         self.0
     }
 }
@@ -184,10 +228,23 @@ impl Serialize for MethodName {
 }
 
 static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| METHODS.iter().map(|entry| entry.name).collect());
-static KEYS: LazyLock<Vec<&'static Key>> = LazyLock::new(methods::keys);
+
+/// Keys of the table, those of options left out: these stand in the table of their method.
+const KEYS: [&str; 5] = ["name", "key-env", "seed", "form", "slices"];
+
+/// Everything that may stand in the table.
 static FIELDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    ["name", "key-env", "seed", "form", "slices"].into_iter().chain(KEYS.iter().map(|key| key.name)).collect()
+    let tables = METHODS.iter().filter(|entry| !entry.options.is_empty()).map(|entry| entry.name);
+    KEYS.into_iter().chain(tables).collect()
 });
+
+/// Names of the options of each method.
+static OPTIONS: LazyLock<BTreeMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
+    METHODS.iter().map(|entry| (entry.name, entry.options.iter().map(|key| key.name).collect())).collect()
+});
+
+/// No options.
+static NONE: LazyLock<Options> = LazyLock::new(Options::default);
 
 impl<'de> Deserialize<'de> for MethodName {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -212,7 +269,20 @@ impl Serialize for MethodSpec {
         if let Some(slices) = &self.slices {
             map.serialize_entry("slices", slices)?;
         }
-        for (name, value) in self.options.iter() {
+        for (name, options) in &self.options {
+            map.serialize_entry(name, &OptionTable(options))?;
+        }
+        map.end()
+    }
+}
+
+/// The table of the options of a method.
+struct OptionTable<'a>(&'a Options);
+
+impl Serialize for OptionTable<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        for (name, value) in self.0.iter() {
             match value {
                 Value::Number(number) => map.serialize_entry(name, number)?,
                 Value::Count(count) => map.serialize_entry(name, count)?,
@@ -242,7 +312,10 @@ impl<'de> Deserialize<'de> for MethodSpec {
                         Field::Seed => spec.seed = Some(map.next_value()?),
                         Field::Form => spec.form = Some(map.next_value()?),
                         Field::Slices => spec.slices = Some(map.next_value()?),
-                        Field::Option(key) => spec.options.set(key, map.next_value_seed(Written(key))?),
+                        Field::Options(entry) => {
+                            let options = map.next_value_seed(OptionsOf(entry))?;
+                            _ = spec.options.insert(entry.name, options);
+                        }
                     }
                 }
                 Ok(spec)
@@ -259,7 +332,7 @@ enum Field {
     Seed,
     Form,
     Slices,
-    Option(&'static Key),
+    Options(&'static Entry),
 }
 
 impl<'de> Deserialize<'de> for Field {
@@ -278,8 +351,16 @@ impl<'de> Deserialize<'de> for Field {
                     "form" => Ok(Field::Form),
                     "slices" => Ok(Field::Slices),
                     _ => {
-                        let known = KEYS.iter().find(|key| key.name == name);
-                        known.map(|key| Field::Option(key)).ok_or_else(|| E::unknown_field(name, &FIELDS))
+                        if let Some(entry) = methods::find(name).filter(|entry| !entry.options.is_empty()) {
+                            return Ok(Field::Options(entry));
+                        }
+                        match methods::owners(name).first() {
+                            Some(owner) => Err(E::custom(format!(
+                                "`{name}` is an option of a method and stands in the table of that method, such as \
+                                 [method.{owner}]"
+                            ))),
+                            None => Err(E::unknown_field(name, &FIELDS)),
+                        }
                     }
                 }
             }
@@ -288,10 +369,61 @@ impl<'de> Deserialize<'de> for Field {
     }
 }
 
-/// Reads what was written for an option.
-struct Written(&'static Key);
+/// Reads the table of the options of a method.
+struct OptionsOf(&'static Entry);
 
-impl<'de> DeserializeSeed<'de> for Written {
+impl<'de> DeserializeSeed<'de> for OptionsOf {
+    type Value = Options;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Options, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for OptionsOf {
+    type Value = Options;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a table of options of the method `{}`", self.0.name)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Options, A::Error> {
+        let mut options = Options::default();
+        while let Some(key) = map.next_key_seed(OptionKey(self.0))? {
+            options.set(key, map.next_value_seed(OptionValue(key))?);
+        }
+        Ok(options)
+    }
+}
+
+/// Reads the name of an option of a method.
+struct OptionKey(&'static Entry);
+
+impl<'de> DeserializeSeed<'de> for OptionKey {
+    type Value = &'static Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<&'static Key, D::Error> {
+        from.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for OptionKey {
+    type Value = &'static Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of an option")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<&'static Key, E> {
+        let known = OPTIONS.get(self.0.name).map_or(&[][..], Vec::as_slice);
+        self.0.options.iter().find(|key| key.name == name).ok_or_else(|| E::unknown_field(name, known))
+    }
+}
+
+/// Reads the value of an option.
+struct OptionValue(&'static Key);
+
+impl<'de> DeserializeSeed<'de> for OptionValue {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
@@ -315,7 +447,7 @@ impl<'de> DeserializeSeed<'de> for Written {
 }
 
 /// Words and what they mean.
-fn words(words: impl Iterator<Item = (&'static str, &'static str)>) -> Vec<Json> {
+fn words(words: impl Iterator<Item = (&'static str, String)>) -> Vec<Json> {
     words.map(|(word, about)| json!({ "const": word, "description": about })).collect()
 }
 
@@ -325,7 +457,9 @@ impl JsonSchema for MethodName {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let names = words(METHODS.iter().map(|entry| (entry.name, entry.about)));
+        // Those that everybody needs come first.
+        let (research, usual): (Vec<&Entry>, Vec<&Entry>) = METHODS.iter().partition(|entry| entry.research);
+        let names = words(usual.into_iter().chain(research).map(|entry| (entry.name, entry.describe())));
         json_schema!({ "description": "The grouping methods.", "oneOf": names })
     }
 }
@@ -342,30 +476,20 @@ impl JsonSchema for MethodSpec {
             value
         };
         let mut properties = Map::new();
-        let name = described(generator.subschema_for::<MethodName>(), "The grouping method; `auto` when absent.");
+        let name = described(generator.subschema_for::<MethodName>(), "The grouping method. Defaults to `auto`.");
         properties.insert("name".into(), name);
         let about = "Environment variable that holds the secret key of every random choice, of at least 32 characters: \
                      same rows, policy and key, same release. Defaults to a new key for every run.";
         properties.insert("key-env".into(), json!({ "type": "string", "description": about }));
         let about = "Seed of every random choice, for tests and experiments: whoever knows it can re-enact the run.";
         properties.insert("seed".into(), json!({ "type": "integer", "minimum": 0, "description": about }));
-        let about = "How groups are published; as is usual for the method when absent.";
+        let about = "How groups are published. Defaults to the usual form of the method.";
         properties.insert("form".into(), described(generator.subschema_for::<Form>(), about));
         let about = "Which columns stay together in the form `slice`: how many slices there are, or the columns of each. \
                      Columns that are not named are slices of their own.";
         properties.insert("slices".into(), described(generator.subschema_for::<SliceSpec>(), about));
-        for key in KEYS.iter() {
-            let mut schema = match key.kind {
-                Kind::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
-                Kind::Number { least } => json!({ "type": "number", "minimum": least }),
-                Kind::Count { least } => json!({ "type": "integer", "minimum": least }),
-                Kind::Switch => json!({ "type": "boolean" }),
-                Kind::Word(known) => json!({ "oneOf": words(known.iter().copied()) }),
-                Kind::Column => json!({ "type": "string" }),
-                Kind::Columns => json!({ "type": "array", "items": { "type": "string" } }),
-            };
-            schema["description"] = json!(format!("{} Only for {}.", key.about, owners(key)));
-            properties.insert(key.name.into(), schema);
+        for entry in METHODS.iter().filter(|entry| !entry.options.is_empty()) {
+            properties.insert(entry.name.into(), options_schema(entry));
         }
         json_schema!({
             "description": "How rows are grouped.",
@@ -376,35 +500,55 @@ impl JsonSchema for MethodSpec {
     }
 }
 
-/// The methods that take an option, for people.
-fn owners(key: &Key) -> String {
-    let owners: Vec<String> = methods::owners(key.name).iter().map(|name| format!("`{name}`")).collect();
-    match owners.as_slice() {
-        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
-        all => all.join(""),
+/// The table of the options of a method.
+fn options_schema(entry: &Entry) -> Json {
+    let mut properties = Map::new();
+    for key in entry.options {
+        let mut schema = match key.kind {
+            Kind::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+            Kind::Number { least } => json!({ "type": "number", "minimum": least }),
+            Kind::Count { least } => json!({ "type": "integer", "minimum": least }),
+            Kind::Switch => json!({ "type": "boolean" }),
+            Kind::Word(known) => {
+                json!({ "oneOf": words(known.iter().map(|(word, about)| (*word, (*about).to_owned()))) })
+            }
+            Kind::Column => json!({ "type": "string" }),
+            Kind::Columns => json!({ "type": "array", "items": { "type": "string" } }),
+        };
+        schema["description"] = json!(key.about);
+        properties.insert(key.name.into(), schema);
     }
+    json!({
+        "description": format!("Options of the method `{}`.", entry.name),
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    })
 }
 
-/// What is wrong with the method of a job, and what is worth knowing about it.
+/// The key of an option in the job file.
+fn option_key(entry: &Entry, option: &str) -> String {
+    format!("method.{}.{option}", entry.name)
+}
+
+/// Checks the method of a job and adds notes.
 pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
     let (method, entry) = (&job.method, job.method.name.entry());
     match method.fixed_key() {
         Err(message) => problems.push(
             Problem::error("method", message)
-                .help("`openssl rand -hex 32` makes a key; without `key-env` every run draws one of its own"),
+                .help("create a key with `openssl rand -hex 32`; without `key-env` every run draws its own"),
         ),
         Ok(_) => problems.extend(method.seed_warning()),
     }
-    for key in KEYS.iter().filter(|key| method.options.has(key)) {
-        let at = format!("method.{}", key.name);
-        if entry.options.iter().all(|option| option.name != key.name) {
-            let message = format!("is an option of {}, the method is `{}`", owners(key), entry.name);
-            problems.push(Problem::error(at, message).help("remove it, or change method.name"));
-        } else {
-            let value = method.options.iter().find(|(name, _)| *name == key.name);
-            let outside = value.and_then(|(_, value)| key.kind.outside(value));
-            problems.extend(outside.map(|message| Problem::error(at, message)));
-        }
+    for other in method.options.keys().filter(|name| **name != entry.name) {
+        let message = format!("is not used: the method is `{}`", entry.name);
+        problems.push(Problem::warning(format!("method.{other}"), message).help("remove it, or change method.name"));
+    }
+    for (name, value) in method.options().iter() {
+        let key = entry.options.iter().find(|key| key.name == name);
+        let outside = key.and_then(|key| key.kind.outside(value));
+        problems.extend(outside.map(|message| Problem::error(option_key(entry, name), message)));
     }
     let named = |role: Role| {
         let open = job.defaults.as_ref().is_some_and(|defaults| defaults.role == Some(role));
@@ -412,7 +556,7 @@ pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
         (!open).then(|| columns.collect())
     };
     let setting = Setting {
-        options: &method.options,
+        options: method.options(),
         k: job.privacy.k as usize,
         max_loss: job.privacy.max_loss,
         range_diversity: range_rules(&job.privacy),
@@ -425,9 +569,13 @@ pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
         slices: Vec::new(),
     };
     for remark in (entry.check)(&setting) {
+        // Methods may share an option, and do not know under which of their names it was set.
+        let option =
+            remark.key.strip_prefix("method.").filter(|name| entry.options.iter().any(|key| key.name == *name));
+        let key = option.map_or_else(|| remark.key.to_owned(), |name| option_key(entry, name));
         let problem = match remark.error {
-            true => Problem::error(remark.key, remark.message),
-            false => Problem::warning(remark.key, remark.message),
+            true => Problem::error(key, remark.message),
+            false => Problem::warning(key, remark.message),
         };
         problems.push(if remark.help.is_empty() { problem } else { problem.help(remark.help) });
     }
@@ -437,16 +585,16 @@ pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
              value is whose",
             entry.name
         );
-        let help = "set form = \"generalise\", or take the method `anatomy`, which fills groups at random";
+        let help = "set form = \"generalise\", or use the method `anatomy`, which fills groups at random";
         problems.push(Problem::error("method.form", message).help(help));
     }
     slices::check_form(job, setting.sensitive.as_deref(), problems);
 }
 
 /// Column that numbers the groups in every form but `generalise`.
-pub const GROUP: &str = "group";
+pub(crate) const GROUP: &str = "group";
 /// Column of the form `anatomy` that says how often a sensitive value occurs in its group.
-pub const COUNT: &str = "count";
+pub(crate) const COUNT: &str = "count";
 
 /// Folder of the quasi-identifier table below that of the run.
 pub(crate) const QIT: &str = "qit";
@@ -487,35 +635,43 @@ mod tests {
 
     #[test]
     fn options_are_read_and_written_back() {
-        let text =
-            "name = \"density\"\nseed = 7\npriorities = [\"b\", \"a\"]\ns = 50\nbeta = 2.5\nweights = \"height\"\n";
+        let text = "name = \"density\"\nseed = 7\n[density]\npriorities = [\"b\", \"a\"]\ns = 50\nbeta = 2.5\n\
+                    weights = \"height\"\n[toc]\ns = 40\n";
         let spec: MethodSpec = toml::from_str(text).unwrap();
         assert_eq!((spec.name.as_str(), spec.seed, spec.form()), ("density", Some(7), Form::Generalise));
         let again: MethodSpec = toml::from_str(&toml::to_string(&spec).unwrap()).unwrap();
         assert_eq!(again, spec);
-        assert_eq!(again.options.iter().count(), 4);
+        assert_eq!((again.options().iter().count(), again.options["toc"].iter().count()), (4, 1));
+        let used = again.without_unused();
+        assert_eq!((used.options().iter().count(), used.options.len()), (4, 1));
     }
 
     #[test]
     fn wrong_names_words_and_types_are_refused() {
         let error = |text: &str| toml::from_str::<MethodSpec>(text).unwrap_err().to_string();
         assert!(error("name = \"mondrain\"").contains("unknown variant `mondrain`, expected one of `auto`"));
-        assert!(error("efort = \"fast\"").contains("unknown field `efort`, expected one of `name`"));
-        assert!(error("effort = \"slow\"").contains("unknown variant `slow`, expected one of `fast`"));
-        assert!(error("s = \"many\"").contains("invalid type"));
+        assert!(error("auto.efort = \"fast\"").contains("unknown field `efort`, expected `effort`"));
+        assert!(error("auto.effort = \"slow\"").contains("unknown variant `slow`, expected one of `fast`"));
+        assert!(error("toc.s = \"many\"").contains("invalid type"));
+        assert!(error("nmae = \"toc\"").contains("unknown field `nmae`, expected one of `name`"));
+        assert!(error("anatomy.s = 4").contains("unknown field `anatomy`"), "a method without options");
+        assert!(error("delta = 0.4").contains("stands in the table of that method, such as [method.toc]"));
     }
 
-    /// The mistake is told with its line, and with what was probably meant.
+    /// The error names the line and suggests what was probably meant.
     #[test]
     fn an_unknown_option_is_found_where_it_stands() {
         let text =
-            "version = 1\nsource.url = \"a\"\nsink.url = \"b\"\nprivacy.k = 2\n[method]\nseed = 1\nefort = \"fast\"\n";
+            "version = 1\nsource.url = \"a\"\nsink.url = \"b\"\nprivacy.k = 2\n[method.auto]\n\nefort = \"fast\"\n";
         let error = Job::parse(text, std::path::Path::new("job.toml")).unwrap_err().to_string();
-        assert_eq!(error, "job.toml:7: method.efort: unknown key `efort` in [method]\n  help: did you mean `effort`?");
+        assert_eq!(
+            error,
+            "job.toml:7: method.auto.efort: unknown key `efort` in [method.auto]\n  help: did you mean `effort`?"
+        );
         let wrong =
             Job::parse(&text.replace("efort = \"fast\"", "effort = \"fats\""), std::path::Path::new("job.toml"));
         let error = wrong.unwrap_err().to_string();
-        assert_eq!(error, "job.toml:7: method.effort: `fats` is not a known value\n  help: did you mean `fast`?");
+        assert_eq!(error, "job.toml:7: method.auto.effort: `fats` is not a known value\n  help: did you mean `fast`?");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! The way of a job: [`Job::parse`] turns TOML into the plain [`model`] (unknown keys refused with a suggestion),
 //! [`check`] finds every problem that shows without reading data, [`check_schema`] every problem that shows once the
-//! columns of the source are known. A [`BoundPolicy`](crate::binding::BoundPolicy) is the checked policy laid over those columns. [`json_schema`]
+//! columns of the source are known. A [`BoundPolicy`](crate::binding::BoundPolicy) is the checked policy bound to those columns. [`json_schema`]
 //! describes the file for editors, and [`Job::policy_hash`] names the policy that a release was made under.
 
 mod builder;
@@ -16,7 +16,7 @@ pub(crate) mod identifier;
 mod load;
 mod measures;
 pub(crate) mod method;
-pub mod model;
+pub(crate) mod model;
 mod output;
 mod parse;
 mod presence;
@@ -29,29 +29,28 @@ mod source;
 pub use crate::secret::Encoding;
 pub use builder::{MethodOption, PolicyBuilder};
 pub use check::check;
-pub use columns::{check_layout, check_schema};
+pub(crate) use columns::{check_layout, check_schema};
 pub use definition::Policy;
 pub use dependencies::{Dependency, Inference};
-pub use forms::OneOrMany;
 pub use identifier::{IdentifierAction, Pseudonym};
 #[cfg(feature = "cli")]
 pub(crate) use load::MAX_HIERARCHY_BYTES;
-pub use load::OpenError;
 pub use measures::{MeasureSpec, Queries};
-pub use method::{COUNT, GROUP};
+pub(crate) use method::{COUNT, GROUP};
 pub(crate) use method::{QIT, ST, diversity_rules, presence_rule, qit_width, range_rules};
 pub use model::*;
-pub use output::FileSize;
 pub use parse::JobError;
 pub use presence::Presence;
 pub use privacy::PrivacyRule;
-pub use series::{Series, SeriesMode};
+pub(crate) use series::Series;
+pub use series::SeriesMode;
 pub use slices::SliceSpec;
 pub(crate) use source::BUILD;
-pub use source::{Format, SinkFormat, SinkReleases, data_type};
+pub(crate) use source::{Format, SinkFormat, data_type};
 
-/// The JSON schema of the job file, for editors that complete and check TOML.
-pub fn json_schema() -> serde_json::Value {
+/// Returns the JSON schema of the job file, for editors that complete and check TOML.
+#[cfg(any(feature = "cli", test))]
+pub(crate) fn json_schema() -> serde_json::Value {
     schemars::schema_for!(Job).to_value()
 }
 

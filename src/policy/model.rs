@@ -13,114 +13,135 @@ use super::dependencies::Dependency;
 use super::forms;
 use super::identifier::IdentifierAction;
 use super::measures::MeasureSpec;
-pub use super::method::{Form, MethodName, MethodSpec};
+pub(crate) use super::method::MethodName;
+pub use super::method::{Form, MethodSpec};
 use super::output::FileSize;
-pub use super::privacy::{ConfiguredRule, Privacy};
+pub(crate) use super::privacy::{ConfiguredRule, Privacy};
 use super::series::Series;
 use super::source::{self, Format, SinkFormat, SinkReleases};
 use crate::hierarchy::InlineTree;
 use crate::storage::StoreOptions;
 
 /// A Throng job: anonymise a table by a policy and publish the result.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use throng::Job;
+///
+/// let text = "version = 1\nsource.url = \"people/\"\nsink.url = \"out/\"\nprivacy.k = 5\ncolumns.age.role = \"quasi\"\n";
+/// let job = Job::parse_with(text, Path::new("job.toml"), &[("privacy.k", "20")])?;
+/// # drop(job);
+/// let wrong = Job::parse(&text.replace("quasi", "quasy"), Path::new("job.toml")).unwrap_err();
+/// assert!(wrong.to_string().ends_with("did you mean `quasi`?"));
+/// # Ok::<(), throng::JobError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Job {
     /// Version of the job file's format. This is version 1.
-    pub version: u32,
+    pub(crate) version: u32,
     /// Where the rows come from.
-    pub source: Source,
+    pub(crate) source: Source,
     /// Where the release goes.
-    pub sink: Sink,
+    pub(crate) sink: Sink,
     /// What the release must satisfy.
-    pub privacy: Privacy,
-    /// What holds where `columns` does not say.
+    pub(crate) privacy: Privacy,
+    /// Defaults of the columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub defaults: Option<Defaults>,
+    pub(crate) defaults: Option<Defaults>,
     /// Every column of the source by name.
     #[serde(default)]
-    pub columns: BTreeMap<String, Column>,
+    pub(crate) columns: BTreeMap<String, Column>,
     /// Functional dependencies that hold between the columns and that readers of the release may know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dependencies: Vec<Dependency>,
+    pub(crate) dependencies: Vec<Dependency>,
     /// How rows are grouped.
     #[serde(default)]
-    pub method: MethodSpec,
+    pub(crate) method: MethodSpec,
     /// How the released files are written.
     #[serde(default)]
-    pub output: Output,
-    /// What to measure beside what is always measured.
+    pub(crate) output: Output,
+    /// Optional measures.
     #[serde(default)]
-    pub measures: MeasureSpec,
+    pub(crate) measures: MeasureSpec,
     /// How releases of the same subjects stay safe together. Without it, a sink takes one release, or independent ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub series: Option<Series>,
+    pub(crate) series: Option<Series>,
 }
 
 /// Where the rows come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Source {
+pub(crate) struct Source {
     /// A file, a folder, a glob or an object-store prefix; folders named `column=value` become columns. A relative path
     /// starts at the job file's folder. `delta://` before a location is a Delta table, and so is a folder that holds a
     /// Delta log.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub url: String,
+    pub(crate) url: String,
     /// How its object store is reached.
     #[serde(default)]
-    pub options: StoreOptions,
+    pub(crate) options: StoreOptions,
     /// A query over `tables`, instead of `url`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sql: Option<String>,
+    pub(crate) sql: Option<String>,
     /// The tables of `sql` by name: a location, or a table of `url` and the keys below.
     #[serde(default, deserialize_with = "source::tables", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "source::tables_schema")]
-    pub tables: BTreeMap<String, Source>,
-    /// What the files are; Parquet or a Delta table, as it is found, when absent.
+    pub(crate) tables: BTreeMap<String, Source>,
+    /// The format of the files. Defaults to Parquet, or to Delta where there is a Delta log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub format: Option<Format>,
+    pub(crate) format: Option<Format>,
     /// Types of the columns of CSV files, all of them, and of columns that are folder names, such as `int32`, `text`,
     /// `date`, `timestamp` or `decimal(10, 2)`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub schema: BTreeMap<String, String>,
+    pub(crate) schema: BTreeMap<String, String>,
     /// Columns of CSV files without a header, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub names: Vec<String>,
-    /// Whether the first line of every CSV file holds the names of the columns; true when absent.
+    pub(crate) names: Vec<String>,
+    /// Whether the first line of every CSV file holds the names of the columns. Defaults to true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub header: Option<bool>,
-    /// What stands between two values in CSV files; a comma when absent.
+    pub(crate) header: Option<bool>,
+    /// The separator between values in CSV files. Defaults to a comma.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delimiter: Option<char>,
-    /// What stands for null in CSV files, beside nothing at all.
+    pub(crate) delimiter: Option<char>,
+    /// The text that stands for null in CSV files, in addition to an empty field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub null: Option<String>,
-    /// Version of a Delta table; the newest when absent.
+    pub(crate) null: Option<String>,
+    /// Version of a Delta table. Defaults to the newest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<u64>,
+    pub(crate) version: Option<u64>,
 }
 
 /// Where the release goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Sink {
+pub(crate) struct Sink {
     /// A folder or an object-store prefix. A relative path starts at the job file's folder.
-    pub url: String,
+    pub(crate) url: String,
     /// How its object store is reached.
     #[serde(default)]
-    pub options: StoreOptions,
-    /// How releases are kept: `files` beside a manifest when absent, or as versions of a `delta` table.
+    pub(crate) options: StoreOptions,
+    /// How releases are kept: as `files` with a manifest (default), or as versions of a `delta` table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub format: Option<SinkFormat>,
-    /// How a release stands to earlier ones in the sink. Without it, a second release is refused: whoever compares
-    /// releases of the same people learns more of them than one release may tell.
+    pub(crate) format: Option<SinkFormat>,
+    /// How a release relates to earlier ones in the sink. Without it, a second release is rejected: whoever compares
+    /// releases of the same people learns more about them than one release may reveal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub releases: Option<SinkReleases>,
+    pub(crate) releases: Option<SinkReleases>,
 }
 
-/// The share of rows that may be suppressed when the job does not say.
-pub const DEFAULT_MAX_SUPPRESSION: f64 = 0.05;
+/// The default share of rows that may be suppressed.
+pub(crate) const DEFAULT_MAX_SUPPRESSION: f64 = 0.05;
 
 /// Range diversity: in no group may the values of a sensitive column fall into one sensitive range more surely than P.
+///
+/// ```
+/// use throng::rules::{RangeDiversity, Ranges};
+///
+/// let mut incomes = RangeDiversity::new("income", 0.3);
+/// incomes.ranges = Ranges::Interval(10_000.0); // an income is disclosed by anything within 5,000 of it
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RangeDiversity {
@@ -149,7 +170,7 @@ pub enum Ranges {
     /// Every value is its own range: only the exact value is a disclosure.
     #[default]
     Identity,
-    /// The ascendant so many levels above the value in the column's hierarchy (the leaf itself is level 0).
+    /// The ancestor this many levels above the value in the column's hierarchy (the leaf itself is level 0).
     Level(u32),
     /// The interval of this total length centred on the value (numbers).
     Interval(f64),
@@ -190,6 +211,14 @@ pub enum RangeOf {
 }
 
 /// l-diversity: every group holds enough variety of sensitive values.
+///
+/// ```
+/// use throng::LDiversity;
+///
+/// let at_least_three_values = LDiversity::distinct("diagnosis", 3);
+/// let none_too_common = LDiversity::recursive("diagnosis", 2.0, 3);
+/// assert_ne!(at_least_three_values, none_too_common);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LDiversity {
@@ -236,19 +265,28 @@ pub enum Diversity {
     Recursive,
 }
 
-/// What holds where the columns of a job do not say.
+/// Defaults of the columns of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Defaults {
+pub(crate) struct Defaults {
     /// Role of every column that `columns` does not name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<Role>,
-    /// What becomes of rows with a null in a quasi-identifier that does not say; `category` when absent.
+    pub(crate) role: Option<Role>,
+    /// How nulls are handled in quasi-identifiers that do not say. Defaults to `category`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nulls: Option<Nulls>,
+    pub(crate) nulls: Option<Nulls>,
 }
 
 /// What a column is to the anonymisation.
+///
+/// ```
+/// use throng::{Column, Policy, Role};
+///
+/// // A forgotten column is an error, unless all others have a role.
+/// let policy = Policy::builder(5).column("age", Column::quasi()).other_columns(Role::Identifier).build()?;
+/// assert!(policy.columns().contains_key("age"));
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -263,40 +301,49 @@ pub enum Role {
 }
 
 /// One column of the source.
+///
+/// ```
+/// use throng::columns::{Nulls, Publish};
+/// use throng::{Column, HierarchySpec};
+///
+/// let age = Column::quasi().with_domain(0.0, 120.0).with_publish(Publish::Bounds).with_nulls(Nulls::Drop);
+/// let postcode = Column::quasi().with_hierarchy(HierarchySpec::mask_right()).with_priority(2.0);
+/// assert_ne!(age, postcode);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Column {
     /// What the column is to the anonymisation.
-    pub role: Role,
+    pub(crate) role: Role,
     /// How values generalise: a level CSV file or one of the built-in forms. Without one, numbers and dates become
     /// ranges and text becomes sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hierarchy: Option<HierarchySpec>,
-    /// What to do with values that the hierarchy does not know; `error` when absent.
+    pub(crate) hierarchy: Option<HierarchySpec>,
+    /// What to do with values that the hierarchy does not list. Defaults to `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unknown: Option<Unknown>,
-    /// What to do when a quasi-identifier holds the same value in every row; `error` when absent.
+    pub(crate) unknown: Option<Unknown>,
+    /// What to do when a quasi-identifier holds the same value in every row. Defaults to `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub constant: Option<Constant>,
-    /// What becomes of rows with a null in a quasi-identifier; as `defaults` says when absent.
+    pub(crate) constant: Option<Constant>,
+    /// How rows with a null in this quasi-identifier are handled. Defaults to the value in `defaults`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nulls: Option<Nulls>,
-    /// Published form of a quasi-identifier. When absent: `range` for numbers and dates without a hierarchy, else
+    pub(crate) nulls: Option<Nulls>,
+    /// Published form of a quasi-identifier. Defaults to `range` for numbers and dates without a hierarchy, else
     /// `label`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub publish: Option<Publish>,
-    /// Weight of a quasi-identifier in the search for groups: the higher, the less it is generalised. 1 when absent.
+    pub(crate) publish: Option<Publish>,
+    /// Weight of a quasi-identifier in the search for groups: the higher, the less it is generalised. Defaults to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<f64>,
+    pub(crate) priority: Option<f64>,
     /// Publishes nothing of a quasi-identifier: its column stays, every value in it is the top of its domain.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub withhold: bool,
+    pub(crate) withhold: bool,
     /// Smallest and largest value of a numeric domain, when they are not those of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub domain: Option<[f64; 2]>,
-    /// What becomes of an identifier; `drop` when absent.
+    pub(crate) domain: Option<[f64; 2]>,
+    /// What happens to an identifier. Defaults to `drop`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub treat: Option<IdentifierAction>,
+    pub(crate) treat: Option<IdentifierAction>,
 }
 
 impl Column {
@@ -319,6 +366,20 @@ impl Column {
 
 /// How the values of a column generalise.
 // Deserialised by hand in `forms`, so that a wrong table says what is wrong with it.
+///
+/// ```
+/// use throng::HierarchySpec;
+/// use throng::columns::{CalendarUnit, InlineTree};
+///
+/// let ages = HierarchySpec::widths([5.0, 10.0, 20.0]); // 37, [35, 40), [30, 40), [20, 40)
+/// let arrivals = HierarchySpec::calendar([CalendarUnit::Month, CalendarUnit::Year]);
+/// let leaf = |name: &str| InlineTree::Leaf(name.into());
+/// let towns = HierarchySpec::tree([
+///     InlineTree::Node("North".into(), vec![leaf("York"), leaf("Leeds")]),
+///     InlineTree::Node("South".into(), vec![leaf("Bath")]),
+/// ]);
+/// # drop((ages, arrivals, towns));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(deny_unknown_fields)]
@@ -329,11 +390,11 @@ pub enum HierarchySpec {
     Mask {
         /// The end that is masked first.
         mask: Side,
-        /// The character that stands for a masked one; `*` when absent.
+        /// The character that replaces masked ones. Defaults to `*`.
         #[serde(rename = "char")]
         #[schemars(default = "default_mask_char")]
         fill: char,
-        /// How many characters each level keeps, descending; when absent, one character at a time is masked.
+        /// How many characters each level keeps, descending. Defaults to masking one more character per level.
         #[serde(skip_serializing_if = "Option::is_none")]
         keep: Option<Vec<usize>>,
     },
@@ -341,7 +402,7 @@ pub enum HierarchySpec {
     Widths {
         /// Width of each level's intervals, ascending, each a multiple of the one before.
         widths: Vec<f64>,
-        /// A number at which an interval begins on every level; 0 when absent.
+        /// A number at which an interval begins on every level. Defaults to 0.
         #[schemars(default)]
         origin: f64,
     },
@@ -400,6 +461,15 @@ pub enum CalendarUnit {
 }
 
 /// What to do with values that a hierarchy does not know.
+///
+/// ```
+/// use throng::columns::Unknown;
+/// use throng::{Column, HierarchySpec};
+///
+/// // Occupations that the file does not list are published as `*` instead of ending the run.
+/// let occupation = Column::quasi().with_hierarchy(HierarchySpec::file("occupation.csv")).with_unknown(Unknown::Top);
+/// # drop(occupation);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unknown {
@@ -421,7 +491,7 @@ pub enum Constant {
     Allow,
 }
 
-/// What becomes of rows with a null in a quasi-identifier.
+/// How rows with a null in a quasi-identifier are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Nulls {
@@ -435,6 +505,15 @@ pub enum Nulls {
 }
 
 /// Published form of a quasi-identifier.
+///
+/// ```
+/// use throng::Column;
+/// use throng::columns::Publish;
+///
+/// // Two columns, `age_min` and `age_max`, that queries can go on computing with.
+/// let age = Column::quasi().with_publish(Publish::Bounds);
+/// # drop(age);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Publish {
@@ -451,23 +530,23 @@ pub enum Publish {
 /// How the released files are written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Output {
+pub(crate) struct Output {
     /// Compression of the Parquet pages.
-    pub compression: Compression,
-    /// Level of the compression; the codec's default when absent. For `zstd` (1 to 22) and `gzip` (0 to 9).
+    pub(crate) compression: Compression,
+    /// Compression level, for `zstd` (1 to 22) and `gzip` (0 to 9). Defaults to the codec's own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub level: Option<u32>,
+    pub(crate) level: Option<u32>,
     /// Largest number of rows in a Parquet row group, at least 100.
     #[schemars(range(min = 100))]
-    pub row_group_rows: usize,
-    /// Number of rows after which a new file is begun, at least 100.
+    pub(crate) row_group_rows: usize,
+    /// Number of rows after which a new file starts, at least 100.
     #[schemars(range(min = 100))]
-    pub file_rows: usize,
-    /// Size after which a new file is begun, such as `256MB`.
-    pub file_size: FileSize,
+    pub(crate) file_rows: usize,
+    /// Size after which a new file starts, such as `256MB`.
+    pub(crate) file_size: FileSize,
     /// Kept columns whose values become folders, `column=value`, outermost first; they are left out of the files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub partition_by: Vec<String>,
+    pub(crate) partition_by: Vec<String>,
 }
 
 impl Default for Output {
@@ -486,7 +565,7 @@ impl Default for Output {
 /// Compression of Parquet pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Compression {
+pub(crate) enum Compression {
     /// Zstandard.
     #[default]
     Zstd,

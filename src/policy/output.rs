@@ -12,7 +12,7 @@ use crate::error::Problem;
 
 /// A number of bytes, written as `"256MB"` or as a plain number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileSize(pub u64);
+pub(crate) struct FileSize(pub u64);
 
 impl Default for FileSize {
     fn default() -> Self {
@@ -63,7 +63,7 @@ impl JsonSchema for FileSize {
 /// Checks what shows without knowing the source.
 pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
     if job.output.file_size.0 == 0 {
-        problems.push(Problem::error("output.file-size", "must be at least 1 byte, is 0"));
+        problems.push(Problem::error("output.file-size", "must be at least 1 byte, got 0"));
     }
     let default = job.defaults.as_ref().and_then(|defaults| defaults.role);
     for (place, name) in job.output.partition_by.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! From TOML text to a [`Job`].
 //!
 //! 1. The text is parsed with the place of every key and value kept.
-//! 2. Settings from outside (`privacy.k = 5` of a command line or the environment) are laid over it.
+//! 2. Overrides (`privacy.k = 5` of a command line or the environment) are applied.
 //! 3. The tables are read into the model. At an unknown key or an impossible value the problem is noted, the key is
 //!    taken out and reading starts again, so that one look shows all problems.
 
@@ -47,7 +47,7 @@ impl Job {
         Self::parse_with(text, path, &[])
     }
 
-    /// Reads a job file and lays settings over it: pairs such as `("privacy.k", "5")`. A value is read as TOML, and as
+    /// Reads a job file and applies overrides: pairs such as `("privacy.k", "5")`. A value is read as TOML, and as
     /// plain text when it is not TOML; it replaces what the key has in the file, a table as a whole.
     pub fn parse_with(text: &str, path: &Path, settings: &[(&str, &str)]) -> Result<Self, JobError> {
         let fail = |problems| JobError { path: path.to_owned(), problems };
@@ -108,7 +108,7 @@ fn as_toml(key: &str, value: &str) -> String {
     format!("{key} = {}", toml::Value::String(value.to_owned()))
 }
 
-/// How many names a key has: two of `privacy.k`. None of what is not a key.
+/// How many names a key has: two for `privacy.k`. `None` for anything but a key.
 fn depth(key: &str) -> Option<usize> {
     let line = format!("{key} = 0");
     let mut table = DeTable::parse(&line).ok()?.into_inner();
@@ -120,7 +120,7 @@ fn depth(key: &str) -> Option<usize> {
     None
 }
 
-/// Puts the value of a key of so many names in the place of the one that is there.
+/// Replaces the value of a key with the given number of names.
 fn lay_over<'a>(base: &mut DeTable<'a>, over: DeTable<'a>, depth: usize) {
     for (key, value) in over {
         match (base.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut), value) {
@@ -158,7 +158,7 @@ fn syntax(text: &str, error: &toml::de::Error) -> Problem {
     Problem { line, ..Problem::error("", error.message().replace('\n', ", ")) }
 }
 
-/// What a deserialising error says, in the words of the job file.
+/// A deserialisation error in the terms of the job file.
 struct Fault {
     problem: Problem,
     /// Whether a required key is not there.
@@ -169,7 +169,7 @@ struct Fault {
 
 impl Fault {
     fn of(error: &toml::de::Error) -> Self {
-        // The error knows its keys but only tells them in its last line: "in `privacy.k`".
+        // The error knows its keys but only prints them in its last line: "in `privacy.k`".
         let shown = error.to_string();
         let within = shown.trim_end().rsplit_once("\nin `").and_then(|(_, keys)| keys.strip_suffix('`')).unwrap_or("");
         let mut path: Vec<String> = within.split('.').filter(|key| !key.is_empty()).map(str::to_owned).collect();
@@ -200,7 +200,7 @@ fn suggest(problem: Problem, word: &str, known: &[&str]) -> Problem {
     match nearest(word, known.iter().copied()) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
         None if known.is_empty() => problem,
-        None => problem.help(format!("known are {}", known.join(", "))),
+        None => problem.help(format!("expected one of {}", known.join(", "))),
     }
 }
 
@@ -219,7 +219,7 @@ fn plain(message: &str) -> String {
         ("expected f64", "expected a number"),
         ("expected a sequence", "expected a list"),
         ("expected a string", "expected a text"),
-        ("wanted string or table", "wrong type: expected one of the known words"),
+        ("wanted string or table", "wrong type: expected one of the known values"),
         ("invalid type: ", "wrong type: "),
         ("string \"", "the text \""),
         ("integer `", "the number `"),
@@ -307,6 +307,7 @@ age = { role = "quasi" }
             salary = { role = "sensitive" }
             [method]
             name = "upc"
+            [method.upc]
             s = 50
             [output]
             compression = "snappy"
@@ -404,7 +405,7 @@ age = { role = "quasi" }
                 "job.toml:2: privacy.l-diversity.column: is missing",
                 "job.toml:4: columns.a.rule: unknown key `rule` in [columns.a]",
                 "job.toml:4: columns.a.role: is missing",
-                "job.toml:5: columns.b.role: wrong type: expected one of the known words",
+                "job.toml:5: columns.b.role: wrong type: expected one of the known values",
                 "job.toml: source: is missing",
                 "job.toml: sink: is missing",
             ]
@@ -471,7 +472,7 @@ age = { role = "quasi" }
     #[test]
     fn a_table_is_replaced_as_a_whole() {
         let text = format!(
-            "{}\n[method]\nname = \"auto\"\nseed = 7\neffort = \"fast\"\n",
+            "{}\n[method]\nname = \"auto\"\nseed = 7\nauto.effort = \"fast\"\n",
             JOB.replace("k = 10", "k = 10\nl-diversity = { column = \"a\", l = 3, kind = \"entropy\" }")
         );
         let set = |settings: &[(&str, &str)]| Job::parse_with(&text, Path::new("job.toml"), settings).unwrap();
@@ -481,7 +482,7 @@ age = { role = "quasi" }
         assert_eq!(rule(&replaced), rule(&plain), "nothing is left of the entropy");
         let job = set(&[("method", "{ name = \"mondrian\" }"), ("method.seed", "3"), ("privacy.k", "4")]);
         assert_eq!((job.method.name, job.method.seed), (MethodName::new("mondrian").unwrap(), Some(3)));
-        assert_eq!((job.method.options.iter().count(), job.privacy.k), (0, 4));
-        assert_eq!(set(&[("method.name", "mondrian")]).method.options.iter().count(), 1, "one key leaves the others");
+        assert_eq!((job.method.options.len(), job.privacy.k), (0, 4));
+        assert_eq!(set(&[("method.name", "mondrian")]).method.options.len(), 1, "one key leaves the others");
     }
 }

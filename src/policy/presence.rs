@@ -15,7 +15,7 @@ use crate::privacy::weak_diversity::WeakDiversity;
 use crate::storage::local_path;
 use crate::storage::locate::names;
 
-/// delta-presence: from the release and a public table, nobody's chance to be in the source may be told better than
+/// delta-presence: as inferred from the release and a public table, everybody's chance to be in the source must lie
 /// between two bounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -23,27 +23,71 @@ pub struct Presence {
     /// Parquet with everybody who might be in the source, and everybody who is: a file, a folder, a glob or an
     /// object-store prefix, with the quasi-identifiers as columns of the same names. A relative path starts at the job
     /// file's folder.
-    pub public: String,
+    pub(crate) public: String,
     /// The least chance that anybody may seem to have; above 0 it also hides who is not in the source.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub min: f64,
+    pub(crate) min: f64,
     /// The largest chance that anybody may seem to have.
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub max: f64,
+    pub(crate) max: f64,
     /// Fewest people of the public table who fit any published class, whether they are in the source or not: k-map, or
     /// weak k-anonymity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
-    pub people: Option<u32>,
+    pub(crate) people: Option<u32>,
     /// Weak l-diversity of sensitive columns: no value is published for more than one in l of the people of the public
     /// table who fit a class. One rule, or a list of rules.
     #[serde(default, skip_serializing_if = "OneOrMany::is_empty")]
-    pub diversity: OneOrMany<WeakDiversity>,
-    /// Columns of both tables that tell people apart: every person of the source must be in the public table. When
-    /// absent, the quasi-identifiers of the source must occur there often enough.
+    pub(crate) diversity: OneOrMany<WeakDiversity>,
+    /// Columns of both tables that identify people: every person of the source must be in the public table. Without
+    /// them, the quasi-identifiers of the source must occur there often enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub key: Vec<String>,
+    pub(crate) key: Vec<String>,
+}
+
+impl Presence {
+    /// Nobody of the public table may seem to be in the source with a higher chance than `max`. `public` is a path or the
+    /// URL of an object store.
+    ///
+    /// ```
+    /// use throng::rules::Presence;
+    /// use throng::{Column, Policy};
+    ///
+    /// let presence = Presence::new("register.parquet", 0.9).with_min(0.05).with_people(20);
+    /// let policy = Policy::builder(5).column("age", Column::quasi()).presence(presence).build()?;
+    /// assert_eq!(policy.k(), 5);
+    /// # Ok::<(), throng::Error>(())
+    /// ```
+    pub fn new(public: impl Into<String>, max: f64) -> Self {
+        let (people, diversity, key) = (None, OneOrMany::default(), Vec::new());
+        Self { public: public.into(), min: 0.0, max, people, diversity, key }
+    }
+
+    /// The same with a chance that nobody may fall below, which also hides who is not in the source.
+    #[must_use]
+    pub fn with_min(self, min: f64) -> Self {
+        Self { min, ..self }
+    }
+
+    /// The same with so many people of the public table for every published class.
+    #[must_use]
+    pub fn with_people(self, people: u32) -> Self {
+        Self { people: Some(people), ..self }
+    }
+
+    /// The same with weak l-diversity of a sensitive column.
+    #[must_use]
+    pub fn with_diversity(mut self, column: impl Into<String>, l: u32) -> Self {
+        self.diversity.push(WeakDiversity { column: column.into(), l });
+        self
+    }
+
+    /// The same with columns that tell the people of both tables apart.
+    #[must_use]
+    pub fn with_key<N: Into<String>>(self, columns: impl IntoIterator<Item = N>) -> Self {
+        Self { key: columns.into_iter().map(Into::into).collect(), ..self }
+    }
 }
 
 pub(crate) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
@@ -51,10 +95,10 @@ pub(crate) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>
     problems.extend(outside_share("privacy.presence.min", *min));
     problems.extend(outside_share("privacy.presence.max", *max));
     if min > max {
-        let message = format!("{min} is above max = {max}, so nothing can lie between them");
+        let message = format!("{min} is above max = {max}");
         problems.push(Problem::error("privacy.presence.min", message));
     } else if *min <= 0.0 && *max >= 1.0 {
-        let message = "0 to 1 allows everything to be told";
+        let message = "0 to 1 does not restrict anything";
         problems.push(Problem::warning("privacy.presence", message).help("lower max, or raise min"));
     }
     if *people == Some(0) {
@@ -99,7 +143,7 @@ pub(crate) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>
     for (name, column) in &job.columns {
         if column.publish == Some(Publish::Centroid) {
             problems.push(
-                Problem::error(format!("columns.{name}.publish"), "a centroid does not say whom it covers")
+                Problem::error(format!("columns.{name}.publish"), "a centroid does not show whom it covers")
                     .help("presence needs label, range or bounds"),
             );
         }

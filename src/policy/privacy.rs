@@ -29,11 +29,11 @@ macro_rules! privacy {
         /// What the release must satisfy.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-        pub struct Privacy {
+        pub(crate) struct Privacy {
             /// Every combination of published quasi-identifier values occurs at least this often. At least 2.
             #[schemars(range(min = 2))]
             pub k: u32,
-            /// The column that tells people apart, when a person may have several rows: k then counts people, not rows.
+            /// The column that identifies people, if a person may have several rows: k then counts people, not rows.
             /// It need not be published; rows without a value in it count as one person.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub person: Option<String>,
@@ -41,11 +41,11 @@ macro_rules! privacy {
             #[serde(default = "default_max_suppression")]
             #[schemars(range(min = 0.0, max = 1.0))]
             pub max_suppression: f64,
-            /// The largest mean information loss of any group over its quasi-identifiers (U). No bound when absent.
+            /// The largest mean information loss of any group over its quasi-identifiers (U). Unbounded by default.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             #[schemars(range(min = 0.0, max = 1.0))]
             pub max_loss: Option<f64>,
-            /// What to do when a reader who knows the dependencies can tell rows of a class apart, so that fewer than k
+            /// What to do if a reader who knows the dependencies can distinguish rows of a class, so that fewer than k
             /// are left.
             #[serde(default, skip_serializing_if = "Inference::is_default")]
             pub inference: Inference,
@@ -99,7 +99,7 @@ macro_rules! privacy {
             }
 
             /// All rules about sensitive columns, each with its key in the job file.
-            pub fn rules(&self) -> Vec<ConfiguredRule> {
+            pub(crate) fn rules(&self) -> Vec<ConfiguredRule> {
                 let mut rules = Vec::new();
                 $(
                     let name = stringify!($key).replace('_', "-");
@@ -130,7 +130,7 @@ privacy! {
     p_sensitive: PSensitive;
     /// Demands on the number of different sensitive numbers in every group and on their range. One rule, or a list.
     k_e: KE;
-    /// Bounds on how much more or less a group tells of a sensitive value than the table. One rule, or a list of rules.
+    /// Bounds on how much more or less a group reveals of a sensitive value than the table. One rule, or a list of rules.
     delta_disclosure: DeltaDisclosure;
     /// Bounds on how much more common a sensitive value is in a group than in the table. One rule, or a list of rules.
     beta_likeness: BetaLikeness;
@@ -140,7 +140,7 @@ privacy! {
 
 /// A rule of the job.
 #[derive(Debug, Clone)]
-pub struct ConfiguredRule {
+pub(crate) struct ConfiguredRule {
     /// The key of its kind, such as `l-diversity`.
     pub name: String,
     /// Its own key, such as `privacy.l-diversity[1]`.
@@ -152,13 +152,13 @@ pub struct ConfiguredRule {
 }
 
 impl Privacy {
-    /// Whether a rule looks at a column.
-    pub fn guards(&self, column: &str) -> bool {
+    /// Whether a rule is about a column.
+    pub(crate) fn guards(&self, column: &str) -> bool {
         self.rules().iter().any(|listed| listed.rule.column() == column)
     }
 
     /// Whether a rule compares the groups' values of a column with those of the whole table.
-    pub fn compares(&self, column: &str) -> bool {
+    pub(crate) fn compares(&self, column: &str) -> bool {
         self.rules().iter().any(|listed| listed.rule.column() == column && listed.rule.needs().table)
     }
 }

@@ -22,10 +22,10 @@ pub(super) type Trees = BTreeMap<String, LevelTree>;
 pub(super) fn check_privacy(job: &Job, trees: &Trees, problems: &mut Vec<Problem>) {
     let privacy = &job.privacy;
     if privacy.k < 2 {
-        problems.push(Problem::error("privacy.k", format!("must be at least 2, is {}", privacy.k)));
+        problems.push(Problem::error("privacy.k", format!("must be at least 2, got {}", privacy.k)));
     } else if privacy.k < SMALL_K {
         let message = format!("{} is small: each row hides among only {} others", privacy.k, privacy.k - 1);
-        problems.push(Problem::warning("privacy.k", message).help("5 and more is usual, 10 and more for open data"));
+        problems.push(Problem::warning("privacy.k", message).help("5 or more is usual, 10 or more for open data"));
     }
     problems.extend(outside_share("privacy.max-suppression", privacy.max_suppression));
     problems.extend(privacy.max_loss.and_then(|max_loss| outside_share("privacy.max-loss", max_loss)));
@@ -66,15 +66,15 @@ fn check_rule(
     let hierarchy = job.columns.get(column).is_some_and(|column| column.hierarchy.is_some());
     let needs = rule.needs();
     if needs.hierarchy && !hierarchy {
-        let message = format!("needs a hierarchy, and `{column}` has none");
+        let message = format!("needs a hierarchy, but `{column}` has none");
         problems.push(Problem::error(key, message).help(format!("give columns.{column} a hierarchy")));
     }
     if (needs.numbers || needs.order) && hierarchy {
-        problems.push(Problem::error(key, format!("needs plain numbers, and `{column}` has a hierarchy")));
+        problems.push(Problem::error(key, format!("needs plain numbers, but `{column}` has a hierarchy")));
     }
 }
 
-/// The column that tells people apart must still tell them apart when rows are grouped.
+/// The column that identifies people must still identify them when rows are grouped.
 fn check_person(job: &Job, problems: &mut Vec<Problem>) {
     let Some(person) = job.privacy.person.as_deref() else { return };
     let key = "privacy.person";
@@ -86,7 +86,7 @@ fn check_person(job: &Job, problems: &mut Vec<Problem>) {
                 .help("give it the role \"identifier\""),
         ),
         Some(Role::Kept) => problems.push(
-            Problem::warning(key, format!("`{person}` is published as it is, and links all rows of a person"))
+            Problem::warning(key, format!("`{person}` is published unchanged, which links all rows of a person"))
                 .help("give it the role \"identifier\" to drop it"),
         ),
         None => {
@@ -126,7 +126,7 @@ fn check_range_diversity(job: &Job, rule: &RangeDiversity, key: &str, trees: &Tr
     match &rule.ranges {
         Ranges::Identity => {}
         Ranges::Level(_) if !has_hierarchy => {
-            let message = format!("a level needs a hierarchy, and `{}` has none", rule.column);
+            let message = format!("a level needs a hierarchy, but `{}` has none", rule.column);
             problems.push(Problem::error(key, message).help("give the column a hierarchy, or use { interval = ... }"));
         }
         Ranges::Level(level) => {
@@ -134,16 +134,16 @@ fn check_range_diversity(job: &Job, rule: &RangeDiversity, key: &str, trees: &Tr
                 && *level as usize > tree.height()
             {
                 let message =
-                    format!("level {level} is above the top, the hierarchy of `{}` has {}", rule.column, tree.height());
+                    format!("level {level} is above the top; the hierarchy of `{}` has {}", rule.column, tree.height());
                 problems.push(Problem::error(key, message));
             }
         }
         Ranges::Interval(length) => {
             if !(length.is_finite() && *length > 0.0) {
-                problems.push(Problem::error(&key, format!("the interval must be longer than 0, is {length}")));
+                problems.push(Problem::error(&key, format!("the interval must be longer than 0, got {length}")));
             }
             if has_hierarchy {
-                let message = format!("an interval needs numbers, and `{}` has a hierarchy", rule.column);
+                let message = format!("an interval needs numbers, but `{}` has a hierarchy", rule.column);
                 problems.push(Problem::error(&key, message).help("use { level = ... }"));
             }
         }
@@ -190,7 +190,7 @@ fn check_listed(listed: &ListedRange, tree: Option<&LevelTree>) -> Result<(), St
     }
 }
 
-/// Ranges of listed texts are the same or have nothing in common: without an order, more cannot be told apart.
+/// Ranges of listed texts are the same or have nothing in common: without an order, no more can be distinguished.
 fn apart(listed: &ListedRange, before: &[ListedRange]) -> Result<(), String> {
     let RangeOf::Listed(range) = &listed.range else { return Ok(()) };
     for other in before {
@@ -206,7 +206,7 @@ fn apart(listed: &ListedRange, before: &[ListedRange]) -> Result<(), String> {
 
 fn known<'a>(values: impl IntoIterator<Item = &'a String>, tree: Option<&LevelTree>) -> Result<(), String> {
     match (tree, values.into_iter().find(|value| tree.is_some_and(|tree| tree.leaf(value).is_none()))) {
-        (Some(_), Some(value)) => Err(format!("the hierarchy does not know the value `{value}`")),
+        (Some(_), Some(value)) => Err(format!("the hierarchy does not contain the value `{value}`")),
         _ => Ok(()),
     }
 }
@@ -214,9 +214,9 @@ fn known<'a>(values: impl IntoIterator<Item = &'a String>, tree: Option<&LevelTr
 fn check_l_diversity(job: &Job, rule: &LDiversity, key: &str, problems: &mut Vec<Problem>) {
     let l = rule.l;
     if !(l.is_finite() && l > 1.0) {
-        problems.push(Problem::error(format!("{key}.l"), format!("must be above 1, is {l}")));
+        problems.push(Problem::error(format!("{key}.l"), format!("must be above 1, got {l}")));
     } else if rule.kind != Diversity::Entropy && l.fract() != 0.0 {
-        problems.push(Problem::error(format!("{key}.l"), format!("must be a whole number, is {l}")));
+        problems.push(Problem::error(format!("{key}.l"), format!("must be a whole number, got {l}")));
     } else if l > f64::from(job.privacy.k) {
         let message = format!("{l} is above k = {}, so every group needs at least {l} rows", job.privacy.k);
         problems.push(Problem::note(format!("{key}.l"), message));
@@ -228,7 +228,7 @@ fn check_l_diversity(job: &Job, rule: &LDiversity, key: &str, problems: &mut Vec
             );
         }
         (Diversity::Recursive, Some(c)) if !(c.is_finite() && c > 0.0) => {
-            problems.push(Problem::error(format!("{key}.c"), format!("must be above 0, is {c}")));
+            problems.push(Problem::error(format!("{key}.c"), format!("must be above 0, got {c}")));
         }
         (Diversity::Distinct | Diversity::Entropy, Some(_)) => {
             problems.push(Problem::error(format!("{key}.c"), "is an option of kind = \"recursive\""));
@@ -239,7 +239,7 @@ fn check_l_diversity(job: &Job, rule: &LDiversity, key: &str, problems: &mut Vec
 
 impl LDiversity {
     /// The rule that this form stands for.
-    pub fn rule(&self) -> privacy::l_diversity::LDiversity {
+    pub(crate) fn rule(&self) -> privacy::l_diversity::LDiversity {
         let l = self.l as usize;
         let kind = match self.kind {
             Diversity::Distinct => privacy::l_diversity::Diversity::Distinct { l },
@@ -252,7 +252,7 @@ impl LDiversity {
 
 impl RangeDiversity {
     /// The rule that this form stands for; the ranges belong to the column.
-    pub fn rule(&self) -> privacy::range_diversity::RangeDiversity {
+    pub(crate) fn rule(&self) -> privacy::range_diversity::RangeDiversity {
         privacy::range_diversity::RangeDiversity { column: self.column.clone(), bound: self.p }
     }
 }
@@ -287,7 +287,7 @@ macro_rules! as_its_rule {
 as_its_rule!(LDiversity);
 as_its_rule!(RangeDiversity);
 
-/// The problem with a rule about a column that is not a sensitive one.
+/// The problem with a rule about a column that is not sensitive.
 pub(super) fn not_sensitive(job: &Job, column: &str, key: &str) -> Option<Problem> {
     let key = format!("{key}.column");
     match job.columns.get(column).map(|column| column.role) {
@@ -307,16 +307,19 @@ pub(super) fn not_sensitive(job: &Job, column: &str, key: &str) -> Option<Proble
     }
 }
 
-/// Sensitive columns that no rule looks at.
+/// Sensitive columns without a rule.
 fn note_unguarded(job: &Job, problems: &mut Vec<Problem>) {
     let privacy = &job.privacy;
     for (name, column) in &job.columns {
-        // What tells people apart is counted, not guarded.
+        // The column that identifies people is counted, not guarded.
         let counted = privacy.person.as_deref() == Some(name);
         if column.role == Role::Sensitive && !counted && !privacy.guards(name) {
             problems.push(
-                Problem::note(format!("columns.{name}"), "no rule guards it: a group may hold one and the same value")
-                    .help(format!("add l-diversity = {{ column = \"{name}\", l = 2 }} to [privacy]")),
+                Problem::note(
+                    format!("columns.{name}"),
+                    "no rule guards it: all rows of a group may hold the same value",
+                )
+                .help(format!("add l-diversity = {{ column = \"{name}\", l = 2 }} to [privacy]")),
             );
         }
     }
@@ -347,13 +350,16 @@ mod tests {
 
     #[test]
     fn k_and_shares() {
-        assert_eq!(errors("k = 1"), ["privacy.k: must be at least 2, is 1"]);
-        assert_eq!(errors("k = 0"), ["privacy.k: must be at least 2, is 0"]);
+        assert_eq!(errors("k = 1"), ["privacy.k: must be at least 2, got 1"]);
+        assert_eq!(errors("k = 0"), ["privacy.k: must be at least 2, got 0"]);
         assert_eq!(
             errors("k = 5\nmax-loss = 1.2\nmax-suppression = -0.1"),
-            ["privacy.max-suppression: must be from 0 to 1, is -0.1", "privacy.max-loss: must be from 0 to 1, is 1.2"]
+            [
+                "privacy.max-suppression: must be from 0 to 1, got -0.1",
+                "privacy.max-loss: must be from 0 to 1, got 1.2"
+            ]
         );
-        assert_eq!(errors("k = 5\nmax-suppression = nan"), ["privacy.max-suppression: must be from 0 to 1, is NaN"]);
+        assert_eq!(errors("k = 5\nmax-suppression = nan"), ["privacy.max-suppression: must be from 0 to 1, got NaN"]);
         let small = problems("k = 2");
         assert!(small.iter().any(|p| p.key == "privacy.k" && p.severity == Severity::Warning), "{small:?}");
     }
@@ -366,7 +372,7 @@ mod tests {
              least 1/k\n  help: set p to 0.2 or more, or raise k to 10 or more"
         );
         assert_eq!(range("column = \"pay\", p = 0.2"), "");
-        assert_eq!(range("column = \"pay\", p = 1.1"), "privacy.range-diversity.p: must be from 0 to 1, is 1.1");
+        assert_eq!(range("column = \"pay\", p = 1.1"), "privacy.range-diversity.p: must be from 0 to 1, got 1.1");
     }
 
     #[test]
@@ -389,7 +395,7 @@ mod tests {
         assert_eq!(range("column = \"ill\", p = 0.5, ranges.level = 1"), "");
         assert_eq!(
             range("column = \"ill\", p = 0.5, ranges.level = 3"),
-            format!("{key}: level 3 is above the top, the hierarchy of `ill` has 2")
+            format!("{key}: level 3 is above the top; the hierarchy of `ill` has 2")
         );
         assert!(
             range("column = \"pay\", p = 0.5, ranges.level = 1")
@@ -398,7 +404,7 @@ mod tests {
         assert_eq!(range("column = \"pay\", p = 0.5, ranges.interval = 10"), "");
         assert_eq!(
             range("column = \"pay\", p = 0.5, ranges.interval = 0"),
-            format!("{key}: the interval must be longer than 0, is 0")
+            format!("{key}: the interval must be longer than 0, got 0")
         );
         assert!(range("column = \"ill\", p = 0.5, ranges.interval = 2").contains("an interval needs numbers"));
     }
@@ -432,7 +438,7 @@ mod tests {
         );
         assert_eq!(
             listed("ill", "values = [\"gout\"], range = \"skin\""),
-            format!("{key}: the hierarchy does not know the value `gout`")
+            format!("{key}: the hierarchy does not contain the value `gout`")
         );
         assert_eq!(
             listed("ill", "values = [\"flu\"], range = [\"cold\"]"),
@@ -453,11 +459,11 @@ mod tests {
         let rule = |rule: &str| errors(&format!("k = 5\nl-diversity = {{ column = \"ill\", {rule} }}")).join("|");
         let key = "privacy.l-diversity";
         assert_eq!(rule("l = 2"), "");
-        assert_eq!(rule("l = 1"), format!("{key}.l: must be above 1, is 1"));
-        assert_eq!(rule("l = 2.5"), format!("{key}.l: must be a whole number, is 2.5"));
+        assert_eq!(rule("l = 1"), format!("{key}.l: must be above 1, got 1"));
+        assert_eq!(rule("l = 2.5"), format!("{key}.l: must be a whole number, got 2.5"));
         assert_eq!(rule("kind = \"entropy\", l = 2.5"), "");
         assert!(rule("kind = \"recursive\", l = 2").starts_with(&format!("{key}.c: is missing")));
-        assert_eq!(rule("kind = \"recursive\", l = 2, c = 0"), format!("{key}.c: must be above 0, is 0"));
+        assert_eq!(rule("kind = \"recursive\", l = 2, c = 0"), format!("{key}.c: must be above 0, got 0"));
         assert_eq!(rule("l = 2, c = 2"), format!("{key}.c: is an option of kind = \"recursive\""));
         let above = problems("k = 5\nl-diversity = { column = \"ill\", l = 7 }");
         assert!(
@@ -476,11 +482,11 @@ mod tests {
         assert_eq!(errors(all), [""; 0]);
         assert_eq!(
             errors("k = 5\nt-closeness = { column = \"ill\", t = 0 }"),
-            ["privacy.t-closeness.t: must be above 0 and at most 1, is 0"]
+            ["privacy.t-closeness.t: must be above 0 and at most 1, got 0"]
         );
         assert_eq!(
             errors("k = 5\nk-e = { column = \"pay\", k = 0, e = -1 }"),
-            ["privacy.k-e.k: must be at least 1, is 0", "privacy.k-e.e: must be above 0, is -1"]
+            ["privacy.k-e.k: must be at least 1, got 0", "privacy.k-e.e: must be above 0, got -1"]
         );
         assert_eq!(
             errors("k = 5\nguarding = { column = \"ill\", nodes = [\"lungs\"], p = 0.5 }"),
@@ -488,15 +494,15 @@ mod tests {
         );
         assert_eq!(
             errors("k = 5\nguarding = { column = \"pay\", nodes = [\"lung\"], p = 0.5 }"),
-            ["privacy.guarding: needs a hierarchy, and `pay` has none\n  help: give columns.pay a hierarchy"]
+            ["privacy.guarding: needs a hierarchy, but `pay` has none\n  help: give columns.pay a hierarchy"]
         );
         assert_eq!(
             errors("k = 5\nk-e = { column = \"ill\", k = 2, e = 1 }"),
-            ["privacy.k-e: needs plain numbers, and `ill` has a hierarchy"]
+            ["privacy.k-e: needs plain numbers, but `ill` has a hierarchy"]
         );
         assert!(errors("k = 5\nalpha-k = { column = \"age\", alpha = 0.5 }")[0].contains("is not a sensitive column"));
         let two = "k = 5\nbeta-likeness = [{ column = \"ill\", beta = 3 }, { column = \"ill\", beta = 0 }]";
-        assert_eq!(errors(two), ["privacy.beta-likeness[1].beta: must be above 0, is 0"]);
+        assert_eq!(errors(two), ["privacy.beta-likeness[1].beta: must be above 0, got 0"]);
     }
 
     #[test]

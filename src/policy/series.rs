@@ -22,43 +22,43 @@ use crate::storage::locate::names;
 /// Releases of the same subjects that stay safe together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Series {
+pub(crate) struct Series {
     /// The columns that tell subjects apart: of people, their number. Identifiers that are dropped may be named.
-    pub subject: Vec<String>,
+    pub(crate) subject: Vec<String>,
     /// Where the ledger of the series is kept: a folder or an object-store prefix that readers of the sink cannot see. A
     /// relative path starts at the job file's folder.
-    pub state: String,
+    pub(crate) state: String,
     /// How the object store of the state is reached.
     #[serde(default)]
-    pub options: StoreOptions,
+    pub(crate) options: StoreOptions,
     /// Environment variable that holds the key of the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key_env: Option<String>,
+    pub(crate) key_env: Option<String>,
     /// File that holds the key of the ledger; a line break at its end is not part of it. A relative path starts at the job
     /// file's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key_file: Option<String>,
+    pub(crate) key_file: Option<String>,
     /// What the source is: everybody of the day, or rows of which each is published once.
     #[serde(default)]
-    pub mode: SeriesMode,
+    pub(crate) mode: SeriesMode,
     /// Rows of a new class in multiples of k. More than 1 leaves room to split the class when some of its rows are gone.
     #[serde(default = "default_reserve")]
     #[schemars(range(min = 1.0))]
-    pub reserve: f64,
+    pub(crate) reserve: f64,
     /// The largest mean information loss of a new class; rows that would lose more wait for the next release.
     #[serde(default = "default_max_loss")]
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub max_loss: f64,
+    pub(crate) max_loss: f64,
     /// Releases that a row waits for at most; then it goes into the best class there is, or is suppressed.
     #[serde(default = "default_max_wait")]
-    pub max_wait: u32,
+    pub(crate) max_wait: u32,
     /// The share of rows of a class that are gone or have changed from which on it is retired.
     #[serde(default = "default_retire_at")]
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub retire_at: f64,
+    pub(crate) retire_at: f64,
     /// Whether a class that cannot be split is withdrawn as a whole when it is due. Its rows are never published again.
     #[serde(default)]
-    pub dissolve: bool,
+    pub(crate) dissolve: bool,
 }
 
 /// What the source of a series is.

@@ -14,9 +14,9 @@ use crate::error::Problem;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SliceSpec {
-    /// So many, of columns that depend on each other in a sample.
+    /// A number of slices, of columns that depend on each other in a sample.
     Count(u32),
-    /// These.
+    /// The listed slices.
     Listed(Vec<Vec<String>>),
 }
 
@@ -30,7 +30,7 @@ impl<'de> Deserialize<'de> for SliceSpec {
             }
             fn visit_i64<E: Error>(self, count: i64) -> Result<SliceSpec, E> {
                 let count = u32::try_from(count).ok().filter(|count| *count > 0);
-                count.map(SliceSpec::Count).ok_or_else(|| E::custom("there is at least one slice"))
+                count.map(SliceSpec::Count).ok_or_else(|| E::custom("there must be at least one slice"))
             }
             fn visit_u64<E: Error>(self, count: u64) -> Result<SliceSpec, E> {
                 self.visit_i64(i64::try_from(count).unwrap_or(0))
@@ -43,7 +43,7 @@ impl<'de> Deserialize<'de> for SliceSpec {
     }
 }
 
-/// What is wrong with the form of a job, and what is worth knowing about it.
+/// Checks the published form of a job and adds notes.
 pub(crate) fn check_form(job: &Job, sensitive: Option<&[String]>, problems: &mut Vec<Problem>) {
     let form = job.method.form();
     check_slices(job, form, problems);
@@ -68,7 +68,7 @@ pub(crate) fn check_form(job: &Job, sensitive: Option<&[String]>, problems: &mut
         );
         problems.push(Problem::warning("method.form", message));
     } else if job.privacy.presence.is_none() && job.method.name.as_str() != "combined" {
-        let message = "`combined` hides who is in the source, and needs privacy.presence to say how well";
+        let message = "`combined` hides who is in the source, and needs privacy.presence to define how well";
         let help = "add presence = { public = \"...\", min = 0.05, max = 0.9 }, or choose another form";
         problems.push(Problem::error("method.form", message).help(help));
     }
@@ -103,7 +103,7 @@ pub(crate) fn check_form(job: &Job, sensitive: Option<&[String]>, problems: &mut
 fn check_slices(job: &Job, form: Form, problems: &mut Vec<Problem>) {
     let Some(slices) = &job.method.slices else { return };
     if form != Form::Slice {
-        let message = format!("belong to the form `slice`, and this is `{}`", form.as_str());
+        let message = format!("belong to the form `slice`, but this is `{}`", form.as_str());
         problems.push(Problem::error("method.slices", message).help("remove them, or set method.form = \"slice\""));
     }
     let SliceSpec::Listed(listed) = slices else { return };
@@ -111,9 +111,9 @@ fn check_slices(job: &Job, form: Form, problems: &mut Vec<Problem>) {
     for name in listed.iter().flatten() {
         let role = job.columns.get(name).map(|column| column.role).or(job.defaults.as_ref().and_then(|open| open.role));
         let message = match role {
-            _ if named.contains(&name) => Some(format!("names `{name}` a second time")),
+            _ if named.contains(&name) => Some(format!("names `{name}` twice")),
             Some(Role::Identifier) => Some(format!("names `{name}`, an identifier")),
-            None => Some(format!("names `{name}`, which is no column")),
+            None => Some(format!("names `{name}`, which is not a column")),
             _ => None,
         };
         problems.extend(message.map(|message| Problem::error("method.slices", message)));

@@ -1,4 +1,4 @@
-//! Where rows come from: what the keys of `[source]` mean, and what can be wrong with them before a file is opened.
+//! The `[source]` table: its keys, and their checks before a file is opened.
 //!
 //! A source is one location, or a query over several: each table of the query is a source of its own.
 
@@ -19,7 +19,7 @@ use crate::storage::StoreOptions;
 /// What the files of a source are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Format {
+pub(crate) enum Format {
     /// Parquet files.
     Parquet,
     /// CSV files; `schema` gives the types of their columns.
@@ -31,18 +31,18 @@ pub enum Format {
 /// How releases are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum SinkFormat {
+pub(crate) enum SinkFormat {
     /// Parquet files beside a manifest, and a pointer to the newest release.
     Files,
     /// A Delta Lake table: every release replaces the one before it, as a new version.
     Delta,
 }
 
-/// How a release stands to earlier ones in the same sink.
+/// How a release relates to earlier ones in the same sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum SinkReleases {
-    /// Each is anonymous by itself alone: for people who do not overlap, or where the owner accepts the risk.
+pub(crate) enum SinkReleases {
+    /// Each is anonymous only by itself: for people who do not overlap, or if the owner accepts the risk.
     Independent,
 }
 
@@ -51,7 +51,7 @@ const DELTA: &str = "delta://";
 
 impl Source {
     /// A source at a location.
-    pub fn at(url: &str) -> Self {
+    pub(crate) fn at(url: &str) -> Self {
         Self {
             url: url.to_owned(),
             options: StoreOptions::default(),
@@ -68,17 +68,17 @@ impl Source {
     }
 
     /// The location without what says that it is a Delta table.
-    pub fn location(&self) -> &str {
+    pub(crate) fn location(&self) -> &str {
         self.url.strip_prefix(DELTA).unwrap_or(&self.url)
     }
 
     /// What the files are, as far as the job says.
-    pub fn declared_format(&self) -> Option<Format> {
+    pub(crate) fn declared_format(&self) -> Option<Format> {
         if self.url.starts_with(DELTA) { Some(Format::Delta) } else { self.format }
     }
 
     /// The sources that have a location, with their keys: the source itself, or the tables of its query.
-    pub fn located(&self) -> Vec<(String, &Self)> {
+    pub(crate) fn located(&self) -> Vec<(String, &Self)> {
         if self.sql.is_none() {
             return vec![("source".to_owned(), self)];
         }
@@ -87,7 +87,7 @@ impl Source {
 
     /// Everything that decides which rows there are, but for where the files lie: part of what a run is. Empty for a
     /// plain location.
-    pub fn reading(&self) -> String {
+    pub(crate) fn reading(&self) -> String {
         let mut reading = self.clone();
         reading.url = String::new();
         reading.tables.values_mut().for_each(|table| table.url = String::new());
@@ -97,12 +97,12 @@ impl Source {
 
 impl Sink {
     /// Whether releases are versions of a Delta table.
-    pub fn is_delta(&self) -> bool {
+    pub(crate) fn is_delta(&self) -> bool {
         self.format == Some(SinkFormat::Delta)
     }
 
-    /// Whether releases may stand beside each other without regard to what they tell together.
-    pub fn is_independent(&self) -> bool {
+    /// Whether several releases are allowed regardless of what they reveal together.
+    pub(crate) fn is_independent(&self) -> bool {
         self.releases == Some(SinkReleases::Independent)
     }
 }
@@ -160,7 +160,7 @@ const TYPES: [&str; 17] = [
 ];
 
 /// The type of a name in `source.schema`.
-pub fn data_type(name: &str) -> Option<DataType> {
+pub(crate) fn data_type(name: &str) -> Option<DataType> {
     let name = name.trim().to_ascii_lowercase();
     let (base, inside) = match name.split_once('(') {
         Some((base, rest)) => (base.trim(), Some(rest.strip_suffix(')')?.trim())),
@@ -208,7 +208,7 @@ pub fn data_type(name: &str) -> Option<DataType> {
 pub(crate) fn check(source: &Source, problems: &mut Vec<Problem>) {
     match (&source.sql, source.url.is_empty()) {
         (Some(_), false) => problems.push(
-            Problem::error("source.sql", "stands beside source.url, and only one of them can say what is read")
+            Problem::error("source.sql", "conflicts with source.url: give only one of them")
                 .help("name the location in [source.tables], and query it by that name"),
         ),
         (Some(sql), true) if sql.trim().is_empty() => problems.push(Problem::error("source.sql", "is empty")),
@@ -226,11 +226,11 @@ pub(crate) fn check(source: &Source, problems: &mut Vec<Problem>) {
         let nested = table.sql.is_some() || !table.tables.is_empty();
         if nested {
             let key = format!("source.tables.{name}");
-            problems.push(Problem::error(key, "is a location; only the source itself can be a query"));
+            problems.push(Problem::error(key, "must be a location; only the source itself can be a query"));
         }
     }
     if source.sql.is_some() && source.reading() != query_alone(source).reading() {
-        let message = "file options stand beside source.sql; they belong to the tables of the query";
+        let message = "file options conflict with source.sql; they belong to the tables of the query";
         problems
             .push(Problem::error("source", message).help("write people = { url = \"...\", format = \"csv\", ... }"));
     }
@@ -268,7 +268,7 @@ fn check_files(key: &str, source: &Source, problems: &mut Vec<Problem>) {
             let problem = Problem::error(format!("{key}.schema.{column}"), format!("`{name}` is not a known type"));
             problems.push(match nearest(name, TYPES) {
                 Some(near) => problem.help(format!("did you mean `{near}`?")),
-                None => problem.help(format!("known are {}", TYPES.join(", "))),
+                None => problem.help(format!("expected one of {}", TYPES.join(", "))),
             });
         }
     }
@@ -282,7 +282,7 @@ fn check_files(key: &str, source: &Source, problems: &mut Vec<Problem>) {
         );
     }
     if source.delimiter.is_some_and(|delimiter| !delimiter.is_ascii() || delimiter == '"' || delimiter == '\n') {
-        problems.push(Problem::error(format!("{key}.delimiter"), "must be one ASCII character, and no quote"));
+        problems.push(Problem::error(format!("{key}.delimiter"), "must be one ASCII character other than a quote"));
     }
     match source.header {
         Some(false) if source.names.is_empty() => problems.push(
@@ -309,11 +309,11 @@ fn check_files(key: &str, source: &Source, problems: &mut Vec<Problem>) {
 /// Checks how releases are kept.
 pub(crate) fn check_sink(sink: &Sink, problems: &mut Vec<Problem>) {
     if sink.is_delta() && !cfg!(feature = "delta") {
-        problems.push(Problem::error("sink.format", "this build of Throng does not know Delta tables").help(BUILD));
+        problems.push(Problem::error("sink.format", "this build of Throng does not support Delta tables").help(BUILD));
     }
 }
 
-/// How to get what is missing.
+/// How to build with Delta support.
 pub(crate) const BUILD: &str = "build it with `--features delta`";
 
 #[cfg(test)]
@@ -347,12 +347,12 @@ mod tests {
         assert_eq!(errors("url = \"in\""), [""; 0]);
         assert_eq!(errors("sql = \"SELECT 1\"\ntables = { a = \"x\", b = { url = \"y\" } }"), [""; 0]);
         for (source, expected) in [
-            ("url = \"in\"\nsql = \"SELECT 1\"", "source.sql: stands beside source.url"),
+            ("url = \"in\"\nsql = \"SELECT 1\"", "source.sql: conflicts with source.url"),
             ("sql = \"SELECT 1\"", "source.tables: is missing"),
             ("sql = \" \"\ntables.a = \"x\"", "source.sql: is empty"),
             ("url = \"in\"\ntables.a = \"x\"", "source.tables: is for source.sql"),
-            ("sql = \"SELECT 1\"\ntables.a.sql = \"SELECT 1\"", "source.tables.a: is a location"),
-            ("sql = \"SELECT 1\"\ntables.a = \"x\"\nformat = \"csv\"", "file options stand beside source.sql"),
+            ("sql = \"SELECT 1\"\ntables.a.sql = \"SELECT 1\"", "source.tables.a: must be a location"),
+            ("sql = \"SELECT 1\"\ntables.a = \"x\"\nformat = \"csv\"", "file options conflict with source.sql"),
         ] {
             let found = errors(source).join("\n");
             assert!(found.contains(expected), "{source}: {found}");

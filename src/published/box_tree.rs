@@ -1,22 +1,22 @@
 //! Which of many boxes hold a point?
 //!
 //! A tree of cuts: boxes below a cut, boxes above it, and boxes across it are trees of their own. A point goes down one
-//! side, and through those across. BoxTree that lie apart because space was cut into them have a cut without any across at
+//! side, and through those across. Boxes that lie apart because space was cut into them have a cut without any across at
 //! every step, so that a point meets one leaf.
 
 use std::num::NonZeroU32;
 
-/// BoxTree in one leaf.
+/// Boxes in one leaf.
 const LEAF: usize = 4;
 
 /// The share of boxes that a cut must take off each part of the tree: one in so many.
 const PROGRESS: usize = 16;
 
-/// BoxTree over any number of axes, ends included.
+/// Boxes over any number of axes, ends included.
 #[derive(Debug)]
 pub(crate) struct BoxTree {
     axes: usize,
-    /// BoxTree by number, leaf after leaf.
+    /// Boxes by number, leaf after leaf.
     order: Vec<u32>,
     /// Ends of every box in that order, axis by axis.
     ends: Vec<(f64, f64)>,
@@ -43,7 +43,7 @@ enum Side {
 }
 
 impl BoxTree {
-    /// The tree of `count` boxes, given by axis. A box whose ends are no numbers, or in the wrong order, holds nothing.
+    /// The tree of `count` boxes, given by axis. A box whose ends are NaN or in the wrong order holds nothing.
     pub(crate) fn new(extents: Vec<&[(f64, f64)]>, count: usize) -> Self {
         let axes = extents.len();
         let hold = |number: &u32| extents.iter().all(|axis| axis[*number as usize].0 <= axis[*number as usize].1);
@@ -105,7 +105,7 @@ impl BoxTree {
         node
     }
 
-    /// Names every box that holds a point. A coordinate that is no number lies nowhere.
+    /// Names every box that holds a point. NaN lies nowhere.
     pub(crate) fn query_point(&self, point: &[f64], mut each: impl FnMut(u32)) {
         self.visit(0, point, &mut each);
     }
@@ -133,7 +133,7 @@ impl BoxTree {
     }
 }
 
-/// The axis and place at which a point has least to look through: few boxes across, and sides of like size. None when no
+/// The axis and place at which a point has least to look through: few boxes across, and sides of like size. `None` if no
 /// cut gets on.
 fn best_cut(extents: &[&[(f64, f64)]], boxes: &Sorted) -> Option<(usize, f64)> {
     let count = boxes[0][0].len();

@@ -98,7 +98,7 @@ impl Published {
                 let is_period = |label: &str| has_hours && Period::parse(label).is_some();
                 let inside = |row| label(row).and_then(inside).filter(|_| plain);
                 let end = |pick: fn((&'_ str, &'_ str)) -> String| -> Result<ArrayRef> {
-                    // What is no value of the type is null after the cast: an interval or a unit of the calendar.
+                    // Anything but a value of the type is null after the cast: an interval or a unit of the calendar.
                     let ends = (0..labels.len()).map(|row| inside(row).map(pick).or(label(row).map(str::to_owned)));
                     let ends: ArrayRef = Arc::new(ends.collect::<StringArray>());
                     Ok(cast(&ends, plain_type(&quasi.data_type))?)
@@ -208,7 +208,7 @@ fn spans(low: &ArrayRef, high: &ArrayRef, null: impl Fn(usize) -> bool) -> Resul
     Ok(spans)
 }
 
-/// Where the values of a quasi-identifier lie on their line: both zeros in one place, and what is no number is missing.
+/// Where the values of a quasi-identifier lie on their line: both zeros in one place; NaN is missing.
 fn line_keys(column: &ArrayRef) -> Result<Vec<i128>> {
     let mut keys = Keys::Line.read(column)?;
     if plain_type(column.data_type()).is_floating() {
@@ -276,7 +276,7 @@ impl Bound {
         self.exactly_at_or_below(value, unit).unwrap_or_else(|| unit.position_wide(value) >= self.number)
     }
 
-    /// Compares whole numbers; none for floating-point numbers, and where 256 bits are too few.
+    /// Compares whole numbers; `None` for floating-point numbers, and if 256 bits are too few.
     fn exactly_at_or_below(&self, value: i256, unit: &Unit) -> Option<bool> {
         let Unit::Whole(unit) = unit else { return None };
         let (digits, tenths) = self.exact?;
@@ -306,7 +306,7 @@ impl Span {
             Self::Nothing | Self::Wide(..) => false,
             _ if key == NULL => false,
             Self::Between(low, high) => (*low..=*high).contains(&key),
-            // What is no number lies in no interval.
+            // NaN lies in no interval.
             Self::HalfOpen(..) if *unit == Unit::Float && key == i128::from(ordered(f64::NAN)) => false,
             Self::HalfOpen(low, high) => {
                 low.as_ref().is_none_or(|bound| bound.at_or_below(key, unit))
@@ -344,7 +344,7 @@ fn label_holds(label: Option<&str>, value: Option<&str>, hierarchy: Option<&Hier
     }
 }
 
-/// Where a key of a line lies: null first, what is no number last.
+/// Where a key of a line lies: null first, NaN last.
 fn line_place(key: i128, unit: &Unit) -> f64 {
     match unit.position(key) {
         _ if key == NULL => f64::NEG_INFINITY,
@@ -367,7 +367,7 @@ fn bytes_place(bytes: &[u8], fill: u8) -> f64 {
     (0..6).fold(0.0, |place, at| place * 256.0 + f64::from(bytes.get(at).copied().unwrap_or(fill)))
 }
 
-/// The places of everything that a label covers; none when that can be anywhere.
+/// The places of everything that a label covers; `None` if that can be anywhere.
 fn label_extent(label: &str, hierarchy: Option<&Hierarchy>) -> Option<(f64, f64)> {
     if label == TOP {
         return None;
@@ -482,7 +482,7 @@ mod tests {
     fn steps_of_a_ladder_are_read_as_they_are_written() {
         let steps = quasi(DataType::Int64, ", hierarchy = { widths = [10.0, 100.0] }");
         let values: ArrayRef = Arc::new(Int64Array::from(vec![NEAR - 8, NEAR + 1, NEAR + 2]));
-        // The bound at ...680 lies two above the value: floating point cannot tell.
+        // The bound at ...680 lies two above the value: floating point cannot see that.
         let labels = vec![Some("[123456789012345670, 123456789012345680)"), Some(">= 123456789012345680"), Some("< 5")];
         let found = covered(&steps, labels, values);
         assert_eq!(found, [[true, true, false], [false, false, true], [false; 3]]);
@@ -525,7 +525,7 @@ mod tests {
         assert_eq!(found, [[false, true], [true, false]]);
     }
 
-    /// Whoever has exchanged a column for another must not stop the verification.
+    /// A column that was replaced by another must not stop the verification.
     #[test]
     fn a_column_that_is_no_range_is_refused() {
         let texts: ArrayRef = Arc::new(StringArray::from(vec!["[1, 2]"]));

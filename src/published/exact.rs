@@ -38,7 +38,7 @@ pub(crate) const KEY: DataType = DataType::Decimal128(38, 0);
 /// Which floating-point numbers are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Floats {
-    /// Those a reader cannot tell apart: all that are no number are one.
+    /// Those a reader cannot distinguish: all NaN are one.
     Read,
     /// Those of the same bits.
     Bits,
@@ -83,7 +83,7 @@ fn alike_array(array: &ArrayRef, floats: Floats) -> DataFusionResult<ArrayRef> {
         DataType::Binary | DataType::LargeBinary => cast(array, &DataType::BinaryView)?,
         plain if alike_type(plain) == *plain => Arc::clone(array),
         _ => {
-            // The rows tell null from empty, and a null struct from one of nulls.
+            // The rows distinguish null from empty, and a null struct from one of nulls.
             let converter = RowConverter::new(vec![SortField::new(array.data_type().clone())])?;
             let rows = converter.convert_columns(std::slice::from_ref(array))?;
             Arc::new(BinaryViewArray::from_iter_values(rows.iter()))
@@ -242,7 +242,7 @@ impl Keys {
         }
     }
 
-    /// Keys that tell values apart, and no more.
+    /// Keys that identify values, and no more.
     pub(crate) fn of_type(data_type: &DataType) -> Self {
         if is_line(data_type) && !is_wide(data_type) { Self::Line } else { Self::Bytes }
     }
@@ -295,7 +295,7 @@ pub(crate) fn wide_number(digits: i256) -> f64 {
     digits.to_string().parse().unwrap_or(f64::NAN)
 }
 
-/// The digits of wide decimals; none for null.
+/// The digits of wide decimals; `None` for null.
 pub(crate) fn wide_digits(array: &ArrayRef) -> DataFusionResult<Vec<Option<i256>>> {
     if let DataType::Dictionary(_, values) = array.data_type() {
         return wide_digits(&cast(array, values)?);

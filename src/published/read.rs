@@ -90,7 +90,7 @@ pub(crate) struct Footer {
 
 /// The footers of all files.
 pub(crate) async fn footers(files: &PublishedFiles) -> Result<Vec<Footer>> {
-    let unknown = || Error::privacy("a published file cannot be read back: it is no Parquet file");
+    let unknown = || Error::privacy("a published file cannot be read back: it is not a Parquet file");
     look_at(files).await?.into_iter().map(|(_, footer)| footer.ok_or_else(unknown)).collect()
 }
 
@@ -163,7 +163,7 @@ fn unreadable(error: Error) -> Error {
     if error.kind() == ErrorKind::Input { Error::privacy(error.to_string()) } else { error }
 }
 
-/// BLAKE3 of a file; none when there is no such file.
+/// BLAKE3 of a file; `None` if there is no such file.
 pub(crate) async fn checksum(store: &dyn ObjectStore, path: &Path) -> Result<Option<String>> {
     let found = match store.get(path).await {
         Ok(found) => found,

@@ -38,9 +38,9 @@ pub(crate) enum Shape {
 pub(crate) enum Unit {
     /// Floating-point numbers in their order.
     Float,
-    /// Whole numbers of which so many make one.
+    /// Whole numbers, this many to a unit.
     Whole(f64),
-    /// Ranks of whole numbers of which so many make one.
+    /// Ranks of whole numbers, this many to a unit.
     Ranked(Arc<Ranks>, f64),
 }
 
@@ -315,7 +315,7 @@ impl Forest {
             return Self { hierarchy: Arc::clone(hierarchy), nodes, above, levels: 1, leaves: 0 };
         };
         let leaves = levels.leaves().len();
-        // Outer nodes first. What stands for one value, or for the same values as another node, is no node of its own.
+        // Outer nodes first. What stands for one value, or for the same values as another node, is not a node of its own.
         let spans: BTreeSet<(u32, std::cmp::Reverse<u32>)> = (0..leaves as u32)
             .flat_map(|leaf| levels.parents(leaf).iter().map(|node| levels.span(*node)))
             .filter(|(lo, hi)| lo < hi)
@@ -417,7 +417,7 @@ mod tests {
             }
             forest.step(node)
         };
-        // `lung` holds the same values as `infection`, so it is no level of its own.
+        // `lung` holds the same values as `infection`, so it is not a level of its own.
         assert_eq!((forest.levels, of(0, 1), of(0, 2), of(0, 4)), (2, 1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0));
         assert_eq!((forest.loss(0, 1), forest.loss(1, 2), forest.loss(2, 3)), (0.5, 1.0, 1.0));
     }

@@ -4,7 +4,7 @@
 //! of the quasi-identifier table (exact quasi-identifiers, kept columns), on the right one row of the sensitive table (a
 //! combination of sensitive values and how often the group holds it), as long as there are any.
 //!
-//! Order must not tell what the separation hides. So the rows of a group stand in an order that follows from the left
+//! Order must not reveal what the separation hides. So the rows of a group stand in an order that follows from the left
 //! columns alone on the left, and from the right columns alone on the right; that of the grouping, which knows both, is
 //! forgotten. Groups stand in the order of their numbers, which are random.
 
@@ -25,7 +25,7 @@ use crate::secret::Purpose;
 
 /// Publishes the groups of a cell under their numbers. In the form that permutes, the slices of the left side change places
 /// inside their group.
-pub fn publish(
+pub(crate) fn publish(
     bound_policy: &BoundPolicy,
     slices: &Slices,
     cell: u32,

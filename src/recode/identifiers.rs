@@ -1,4 +1,4 @@
-//! Replaces identifiers below everything else: what is sorted, spilled and exchanged holds pseudonyms already, and what
+//! Replaces identifiers below everything else: what is sorted, spilled and exchanged already holds pseudonyms, and what
 //! is dropped is not read at all.
 
 use std::hash::{Hash, Hasher};
@@ -20,7 +20,7 @@ use crate::secret::{Pseudonymiser, RunKey};
 /// Name of the function that makes pseudonyms.
 pub(crate) const PSEUDONYM: &str = "pseudonym";
 
-/// Lays a policy over the rows of a plan: the rows with their identifiers replaced, and what happens to every column.
+/// Binds a policy to the rows of a plan: returns the rows with their identifiers replaced, and the bound policy.
 pub(crate) fn replace_identifiers(rows: LogicalPlan, policy: Arc<Policy>) -> Result<(LogicalPlan, BoundPolicy)> {
     let key = policy.new_run_key()?;
     treat_with_key(rows, policy, key)

@@ -161,7 +161,7 @@ pub(super) fn centroid(
     Ok((vec![means], losses))
 }
 
-/// The whole number next to the mean, the one further from zero if two are; none of none. Quotients and remainders are
+/// The whole number next to the mean, the further from zero of two; `None` without values. Quotients and remainders are
 /// summed, which do not overflow.
 fn rounded_mean(numbers: impl Iterator<Item = i128> + Clone) -> Option<i128> {
     let count = numbers.clone().count() as i128;

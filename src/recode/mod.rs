@@ -3,11 +3,11 @@
 //!
 //! Values are made once per group and then repeated by index, so nothing is allocated or formatted per row.
 
-pub mod anatomy;
+pub(crate) mod anatomy;
 mod categories;
 pub(crate) mod identifiers;
 mod line;
-pub mod permuted;
+pub(crate) mod permuted;
 mod steps;
 mod withheld;
 
@@ -30,7 +30,7 @@ use steps::Steps;
 
 /// The groups of a cell over the batch that holds its original rows.
 #[derive(Debug)]
-pub struct Groups<'a> {
+pub(crate) struct Groups<'a> {
     /// The encoded cell.
     pub table: &'a Table,
     /// Its groups, as rows of the table.
@@ -45,7 +45,7 @@ pub struct Groups<'a> {
 
 /// One quasi-identifier, published.
 #[derive(Debug)]
-pub struct Published {
+pub(crate) struct Published {
     /// One or two columns, a value for every group.
     pub columns: Vec<ArrayRef>,
     /// Loss of every group.
@@ -54,7 +54,7 @@ pub struct Published {
 
 impl<'a> Groups<'a> {
     /// Groups of `table`, whose row r is row `order[r]` of the batch. Rows stand group by group, as these were made.
-    pub fn new(table: &'a Table, grouping: &'a Grouping, order: &'a [u32]) -> Self {
+    pub(crate) fn new(table: &'a Table, grouping: &'a Grouping, order: &'a [u32]) -> Self {
         let published = |rows: &[u32]| rows.iter().filter(|&&row| table.is_member(row)).count();
         let repeated =
             (0_u32..).zip(grouping.iter()).flat_map(|(group, rows)| std::iter::repeat_n(group, published(rows)));
@@ -65,14 +65,14 @@ impl<'a> Groups<'a> {
     }
 
     /// Batch rows in published order.
-    pub fn rows(&self) -> &UInt32Array {
+    pub(crate) fn rows(&self) -> &UInt32Array {
         &self.rows
     }
 
     /// Brings the published rows into an order that follows from hashes of what is published: by that of the class of
     /// their group, then by that of their other columns. Groups of one class mingle, so that nothing shows how rows were
     /// grouped, and rows of a class stay together.
-    pub fn order_by_content(&mut self, class_of_group: &[u64], rest_of_row: &[u64]) {
+    pub(crate) fn order_by_content(&mut self, class_of_group: &[u64], rest_of_row: &[u64]) {
         let mut groups: Vec<u32> = (0..self.grouping.len() as u32).collect();
         groups.sort_unstable_by_key(|&group| class_of_group[group as usize]);
         let mut placed: Vec<(u64, u32, u32)> = Vec::with_capacity(self.rows.len());
@@ -97,13 +97,18 @@ impl<'a> Groups<'a> {
     }
 
     /// Repeats one value per group for every row of the group.
-    pub fn expand(&self, per_group: &dyn datafusion::arrow::array::Array) -> Result<ArrayRef> {
+    pub(crate) fn expand(&self, per_group: &dyn datafusion::arrow::array::Array) -> Result<ArrayRef> {
         Ok(take(per_group, &self.group_of_row, None)?)
     }
 }
 
 /// Publishes one quasi-identifier: `axis` is its place among the axes, `original` its column of the batch.
-pub fn publish(coder: &ColumnEncoder, axis: usize, original: &ArrayRef, groups: &Groups<'_>) -> Result<Published> {
+pub(crate) fn publish(
+    coder: &ColumnEncoder,
+    axis: usize,
+    original: &ArrayRef,
+    groups: &Groups<'_>,
+) -> Result<Published> {
     let (per_group, losses) = match (coder.column().publish, coder.hierarchy()) {
         _ if coder.column().withheld => withheld::tops(coder, groups)?,
         (Publish::Centroid, _) if coder.column().is_ordinal() => line::centroid(coder, original, groups)?,
@@ -120,7 +125,7 @@ pub fn publish(coder: &ColumnEncoder, axis: usize, original: &ArrayRef, groups: 
     Ok(Published { columns: per_group, losses })
 }
 
-/// The values of a column as text. A value that has none is an error, and never told.
+/// The values of a column as text. A value without a text form is an error that does not quote it.
 struct ValueText<'a>(ArrayFormatter<'a>);
 
 impl<'a> ValueText<'a> {

@@ -22,7 +22,7 @@ use crate::secret::{Purpose, SecretRng};
 
 /// Publishes the groups of a cell under their numbers. Also says what each group loses on every quasi-identifier, which is
 /// nothing where none is raised.
-pub fn publish(
+pub(crate) fn publish(
     bound_policy: &BoundPolicy,
     slices: &Slices,
     cell: u32,
@@ -64,7 +64,7 @@ pub(super) fn sizes(groups: &Groups<'_>) -> Vec<usize> {
 
 /// The numbers of the groups of a cell: drawn at random, so that they say nothing of how groups were made. Among 64 bits no
 /// two groups of a release share one.
-pub fn group_numbers(bound_policy: &BoundPolicy, cell: u32, groups: &Groups<'_>) -> Vec<u64> {
+pub(crate) fn group_numbers(bound_policy: &BoundPolicy, cell: u32, groups: &Groups<'_>) -> Vec<u64> {
     let mut rng = bound_policy.key.rng(Purpose::GroupNumbers, cell.into());
     let number = |group| if Fault::CountedGroups.is_planted() { group } else { rng.next_u64() };
     (0..groups.grouping.len() as u64).map(number).collect()
@@ -82,7 +82,7 @@ pub(super) fn order_by_number(rows: &RecordBatch, numbers: &[u64], sizes: &[usiz
     Ok(take_record_batch(rows, &UInt32Array::from_iter_values(order))?)
 }
 
-/// Permutes every slice inside its group and brings the rows of a group into an order that tells nothing. Columns stand as
+/// Permutes every slice inside its group and brings the rows of a group into an order that reveals nothing. Columns stand as
 /// in the input, group after group; one that is not published is empty.
 pub(super) fn arrange(
     columns: Vec<Vec<ArrayRef>>,

@@ -1,4 +1,4 @@
-//! Columns of which nothing is published: every value is the top of its domain, in the column's own form.
+//! Withheld columns: every value is the top of its domain, in the column's own form.
 
 use std::sync::Arc;
 

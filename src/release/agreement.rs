@@ -1,8 +1,8 @@
 //! Whether a manifest agrees with the files of its release, with itself and with the job that it was made by.
 //!
 //! A manifest is a text that anybody who may write to the sink can change. What it says of the files is counted in them
-//! again; what it says twice must be the same twice; and what follows from the job is compared with the job. Whoever changes
-//! files, footers, checksums and manifest so that all of them agree is found by the job and the source, or by nobody: that
+//! again; what it says twice must agree; and what follows from the job is compared with the job. Changes to
+//! files, footers, checksums and manifest that leave all of them consistent show only against the job and the source: that
 //! takes a signature.
 
 use std::collections::BTreeMap;
@@ -20,10 +20,10 @@ use crate::privacy::{Figures, RuleRecord, Rules};
 use crate::survey;
 use crate::verify::{Finding, Footer, PromisedType};
 
-/// What a release is worth that was made with a seed.
+/// The warning about a release that was made with a seed.
 pub(crate) const REENACTABLE: &str = "the run has a seed: whoever knows it can re-enact the run and undo its grouping";
 
-/// Something that a manifest says and that is not so.
+/// A finding about a wrong statement of the manifest.
 fn wrong(message: String) -> Finding {
     Finding::new("manifest", 1, message)
 }
@@ -37,15 +37,13 @@ pub(crate) fn check_files(manifest: &Manifest, files: &[OutputFile], footers: &[
         paths.first().map(|first| (paths.len() as u64, (*first).to_owned()))
     };
     if let Some((count, first)) = differing(&|file, footer| file.rows != footer.rows || file.size != footer.size) {
-        let message =
-            format!("{count} files have other rows or bytes than the manifest says, `{first}` the first of them");
+        let message = format!("{count} files have other rows or bytes than the manifest says, starting with `{first}`");
         findings.push(Finding::new("files", count, message));
     }
     if let Some((count, first)) =
         differing(&|_, footer| footer.annotated || footer.metadata.keys().any(|key| !is_ours(key)))
     {
-        let message =
-            format!("{count} files say more of their columns than names and types, `{first}` the first of them");
+        let message = format!("{count} files hold metadata of columns beyond names and types, starting with `{first}`");
         findings.push(Finding::new("columns", count, message));
     }
     let k = manifest.k.to_string();
@@ -62,7 +60,7 @@ pub(crate) fn check_files(manifest: &Manifest, files: &[OutputFile], footers: &[
             is_own(file) && footer.metadata.get(key).is_some_and(|noted| noted != said)
         };
         if let Some((count, first)) = differing(&differs) {
-            let message = format!("{count} files note another `{key}` than it says, `{first}` the first of them");
+            let message = format!("{count} files record another `{key}` than the manifest, starting with `{first}`");
             findings.push(Finding::new("manifest", count, message));
         }
     }
@@ -87,7 +85,7 @@ pub(crate) fn check_coherence(manifest: &Manifest) -> Vec<Finding> {
     let first_rule = verification.rules.first();
     ensure(
         first_rule.is_some_and(|rule| rule.asks_same_as(&RuleRecord::group_size(manifest.k, people.is_some()))),
-        "its k is not that of the rules which were checked",
+        "its k is not that of the rules that were checked",
     );
     // Format 1 did not say what is attained of a rule.
     ensure(
@@ -96,7 +94,7 @@ pub(crate) fn check_coherence(manifest: &Manifest) -> Vec<Finding> {
     );
     ensure(
         rows_add_up(manifest) && manifest.dropped <= manifest.suppressed,
-        "published and suppressed rows are not the rows that were read",
+        "published and suppressed rows do not add up to the rows that were read",
     );
     let folder = |file: &OutputFile| file.path.rsplit('/').nth(1).unwrap_or_default().to_owned();
     let two_tables = manifest.files.iter().all(|file| [QIT, ST].contains(&folder(file).as_str()));
@@ -110,7 +108,7 @@ pub(crate) fn check_coherence(manifest: &Manifest) -> Vec<Finding> {
     let numbered = manifest.class_columns == [GROUP];
     ensure(
         form.is_numbered() == numbered && form.is_numbered() != manifest.slices.is_empty(),
-        "its form does not go with its classes and slices",
+        "its form does not fit its classes and slices",
     );
     ensure(
         manifest.class_columns.iter().all(|column| manifest.schema.contains_key(column)),
@@ -139,7 +137,7 @@ fn rows_add_up(manifest: &Manifest) -> bool {
 /// Compares the classes of the manifest with those that were counted.
 pub(crate) fn check_counts(manifest: &Manifest, classes: &Classes) -> Option<Finding> {
     let agrees = ClassCounts::from(classes) == manifest.verification.classes;
-    (!agrees).then(|| Finding::new("classes", 1, "the published classes are not those that the manifest counts"))
+    (!agrees).then(|| Finding::new("classes", 1, "the published classes are not those counted in the manifest"))
 }
 
 /// Compares what the manifest says with what follows from the job.
@@ -201,7 +199,7 @@ pub(crate) fn check_attained(
     let is_known = |name: &String| found.get(name).is_some() && said.get(name).is_none();
     wrong_columns += columns.filter(|name| guarded(name) && is_known(name)).count();
     Ok(Finding::some("manifest", wrong_columns as u64, |count| {
-        format!("{count} sensitive columns are not protected as it says they are")
+        format!("{count} sensitive columns are not protected as the manifest says")
     }))
 }
 
@@ -224,4 +222,210 @@ pub(crate) fn roles(bound_policy: &BoundPolicy) -> BTreeMap<String, Role> {
     let fields = bound_policy.input.fields().iter().zip(&bound_policy.roles);
     let own = fields.filter(|(field, _)| field.name() != MEMBER_COLUMN);
     own.map(|(field, role)| (field.name().clone(), *role)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+    use crate::ledger::manifest::tests::small_manifest;
+    use crate::ledger::manifest::{FORMAT, PeopleCounts};
+    use crate::policy::{Form, Policy};
+
+    /// A manifest that agrees with itself: five rows of six in two classes and one file.
+    fn coherent() -> Manifest {
+        let mut manifest = small_manifest(6, 5);
+        manifest.format = FORMAT;
+        manifest.schema.insert("age".into(), "Int64".into());
+        manifest.class_columns.push("age".into());
+        manifest.files.push(OutputFile { path: "d/part-0.parquet".into(), rows: 5, size: 90, blake3: String::new() });
+        manifest.verification.classes = ClassCounts { count: 2, smallest: 2, by_size: [(2, 1), (3, 1)].into() };
+        manifest.verification.rules.push(RuleRecord::group_size(2, false));
+        let attained = manifest.attained_of(&manifest.verification.rules[0]);
+        manifest.verification.rules[0].attained = attained;
+        manifest
+    }
+
+    fn footer() -> Footer {
+        let noted = [("throng.run", "r"), ("throng.policy", "p"), ("throng.k", "2"), ("throng.version", "0")];
+        let metadata = noted.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        Footer { size: 90, rows: 5, annotated: false, metadata }
+    }
+
+    fn says(findings: &[Finding], wanted: &str) -> bool {
+        findings.iter().any(|finding| finding.count > 0 && finding.message.contains(wanted))
+    }
+
+    #[test]
+    fn a_manifest_that_contradicts_itself_is_found() {
+        assert_eq!(check_coherence(&coherent()), []);
+        type Forgery = (&'static str, fn(&mut Manifest));
+        let forgeries: [Forgery; 12] = [
+            ("its k is not", |m| m.k = 3),
+            ("its k is not", |m| m.verification.rules.clear()),
+            ("its k is not", |m| m.verification.people = Some(PeopleCounts::default())),
+            ("attained of a rule", |m| _ = m.verification.rules[0].attained.insert("k".into(), 9.0)),
+            ("attained of a rule", |m| m.verification.classes.smallest = 3),
+            ("published and suppressed rows", |m| m.suppressed += 1),
+            ("published and suppressed rows", |m| m.dropped = 2),
+            ("published and suppressed rows", |m| m.suppressed = u64::MAX),
+            ("the rows of its files", |m| m.files[0].rows = 4),
+            ("number of tables", |m| m.form = Some(Form::Anatomy)),
+            ("columns that are not published", |m| m.class_columns.push("zip".into())),
+            ("its seed and its warnings", |m| m.seed = Some(1)),
+        ];
+        for (wanted, forge) in forgeries {
+            let mut manifest = coherent();
+            forge(&mut manifest);
+            let findings = check_coherence(&manifest);
+            assert!(says(&findings, wanted), "{wanted}: {findings:?}");
+        }
+    }
+
+    /// Classes of people must add up as those of rows must.
+    #[test]
+    fn people_that_do_not_add_up_are_found() {
+        let people = |count, smallest| {
+            let classes = ClassCounts { count, smallest, by_size: [(2, 1), (4, 2)].into() };
+            Some(PeopleCounts { classes, digest: String::new() })
+        };
+        for (count, smallest, adds_up) in [(3, 2, true), (2, 2, false), (3, 4, false), (3, 1, false)] {
+            let mut manifest = coherent();
+            manifest.verification.people = people(count, smallest);
+            assert_eq!(!says(&check_coherence(&manifest), "do not add up"), adds_up, "{count} {smallest}");
+        }
+    }
+
+    /// What format 1 did not say is not missed.
+    #[test]
+    fn format_1_says_nothing_of_what_is_attained() {
+        let mut old = coherent();
+        old.format = 1;
+        old.verification.rules[0].attained.clear();
+        assert_eq!(check_coherence(&old), []);
+    }
+
+    #[test]
+    fn files_that_are_not_those_of_the_manifest_are_found() {
+        let manifest = coherent();
+        let found = |footer: Footer| check_files(&manifest, &manifest.files, &[footer]);
+        assert_eq!(found(footer()), []);
+        assert!(says(&found(Footer { rows: 6, ..footer() }), "other rows or bytes"));
+        assert!(says(&found(Footer { size: 91, ..footer() }), "other rows or bytes"));
+        assert!(says(&found(Footer { annotated: true, ..footer() }), "more of their columns"));
+        for (key, value, wanted) in [
+            ("who", "me", "more of their columns"),
+            ("throng.run", "another", "record another `throng.run`"),
+            ("throng.policy", "q", "record another `throng.policy`"),
+            ("throng.k", "20", "record another `throng.k`"),
+            ("throng.version", "9", "record another `throng.version`"),
+        ] {
+            let mut forged = footer();
+            forged.metadata.insert(key.into(), value.into());
+            assert!(says(&found(forged), wanted), "{key}");
+        }
+        let bare = Footer { metadata: BTreeMap::new(), ..footer() };
+        assert_eq!(found(bare), [], "files of others need not note anything");
+    }
+
+    #[test]
+    fn other_classes_than_those_of_the_manifest_are_found() {
+        let manifest = coherent();
+        let mut classes = Classes::default();
+        classes.add(2, 1);
+        classes.add(3, 1);
+        assert_eq!(check_counts(&manifest, &classes), None);
+        classes.add(3, 1);
+        assert_eq!(check_counts(&manifest, &classes).map(|finding| finding.rule), Some("classes".into()));
+    }
+
+    fn bound_policy(privacy: &str) -> BoundPolicy {
+        let policy = format!(
+            "privacy.k = 2\n{privacy}\nmethod.name = \"toc\"\ncolumns.age = {{ role = \"quasi\" }}\n\
+             columns.ill = {{ role = \"sensitive\" }}"
+        );
+        let policy = Policy::from_table(toml::from_str(&policy).unwrap(), Path::new(".")).unwrap();
+        let fields = vec![Field::new("age", DataType::Int64, true), Field::new("ill", DataType::Utf8, true)];
+        BoundPolicy::new(Arc::new(policy), Arc::new(Schema::new(fields))).unwrap()
+    }
+
+    const DIVERSE: &str = "privacy.l-diversity = { column = \"ill\", l = 2 }";
+
+    /// The manifest of a release by this policy, as far as it follows from the policy.
+    fn manifest_of(bound_policy: &BoundPolicy) -> Manifest {
+        let mut manifest = coherent();
+        let policy = &bound_policy.policy;
+        (manifest.policy, manifest.method) = (policy.hash.clone(), policy.method.name.as_str().to_owned());
+        manifest.class_columns = bound_policy.class_columns();
+        manifest.roles = roles(bound_policy);
+        let slices = bound_policy.slices(&[]);
+        manifest.verification.rules = rule_records(bound_policy, &survey::rules(bound_policy, &slices));
+        let fields = bound_policy.output.fields().iter();
+        manifest.schema = fields.map(|field| (field.name().clone(), field.data_type().to_string())).collect();
+        manifest
+    }
+
+    #[test]
+    fn a_manifest_that_does_not_follow_from_the_job_is_found() {
+        let bound_policy = bound_policy(DIVERSE);
+        let check = |manifest: &Manifest| check_job(manifest, &bound_policy, &bound_policy.slices(&[]));
+        assert_eq!(check(&manifest_of(&bound_policy)), []);
+        type Forgery = (&'static str, fn(&mut Manifest));
+        let forgeries: [Forgery; 10] = [
+            ("another policy", |m| m.policy.push('x')),
+            ("its k is not", |m| m.k = 1),
+            ("its method is not", |m| m.method = "upc".into()),
+            ("its seed is not", |m| m.seed = Some(7)),
+            ("its form is not", |m| m.form = Some(Form::Anatomy)),
+            ("list of class columns", |m| m.class_columns.clear()),
+            ("list of roles", |m| _ = m.roles.insert("ill".into(), Role::Kept)),
+            ("list of rules", |m| m.verification.rules.truncate(1)),
+            ("list of rules", |m| _ = m.verification.rules[1].parameters.insert("l".into(), 1.0)),
+            ("its schema is not", |m| _ = m.schema.insert("ill".into(), "Int64".into())),
+        ];
+        for (wanted, forge) in forgeries {
+            let mut manifest = manifest_of(&bound_policy);
+            forge(&mut manifest);
+            assert!(says(&check(&manifest), wanted), "{wanted}");
+        }
+    }
+
+    /// Rules that format 1 wrote as sentences are those of the job all the same, and another is not.
+    #[test]
+    fn sentences_of_format_1_are_compared_with_the_job() {
+        let bound_policy = bound_policy(DIVERSE);
+        let check = |manifest: &Manifest| check_job(manifest, &bound_policy, &bound_policy.slices(&[]));
+        let mut manifest = manifest_of(&bound_policy);
+        let read = |rules: Vec<&str>| rules.into_iter().map(RuleRecord::parse_sentence).collect();
+        manifest.verification.rules = read(vec!["k = 2", "distinct l-diversity of ill, l = 2"]);
+        assert_eq!(check(&manifest), []);
+        manifest.verification.rules = read(vec!["k = 2", "entropy l-diversity of ill, l = 2"]);
+        assert!(says(&check(&manifest), "list of rules"));
+    }
+
+    #[test]
+    fn columns_that_are_less_protected_than_said_are_found() {
+        let bound_policy = bound_policy(DIVERSE);
+        let figures = Figures { l: 3, entropy_l: 2.512_345, c: 1.25, alpha: 0.4, ..Figures::default() };
+        let found: BTreeMap<String, Figures> = [("ill".to_owned(), figures.clone())].into();
+        let mut manifest = manifest_of(&bound_policy);
+        manifest.verification.attained = round_figures(&found).unwrap();
+        let check = |manifest: &Manifest| check_attained(manifest, &found, &bound_policy).unwrap();
+        assert_eq!(check(&manifest), None, "figures are compared as they were rounded");
+        let mut forged = manifest.clone();
+        forged.verification.attained.insert("ill".into(), Figures { alpha: 0.3, ..figures });
+        assert!(check(&forged).is_some());
+        manifest.verification.attained.clear();
+        assert!(check(&manifest).is_some(), "a rule guards the column, so it must be said how well");
+    }
+
+    #[test]
+    fn columns_are_told_by_their_roles() {
+        let roles = roles(&bound_policy(""));
+        assert_eq!(roles, [("age".to_owned(), Role::Quasi), ("ill".to_owned(), Role::Sensitive)].into());
+    }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Opens the published files; none for releases of one table. A table that has lost all its files is an error.
+    /// Opens the published files; `None` for releases of one table. A table that has lost all its files is an error.
     pub(crate) async fn of(
         context: &SessionContext,
         sink: &Location,
@@ -43,7 +43,7 @@ impl Tables {
         };
         let (qit, st) = (of(QIT), of(ST));
         if qit.is_empty() || st.is_empty() {
-            return Err(Error::privacy(format!("of the tables `{QIT}` and `{ST}` of the release, one has no files")));
+            return Err(Error::privacy(format!("one of the tables `{QIT}` and `{ST}` of the release has no files")));
         }
         let qit = open(context, sink, &qit, None).await?;
         let st = open(context, sink, &st, None).await?;

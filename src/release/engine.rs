@@ -1,4 +1,4 @@
-//! Where the two passes of a run are worked off: in this process, or by others.
+//! Where the two passes of a run are executed: in this process, or by others.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::policy::Job;
 use crate::storage::StoreOptions;
 use crate::survey::{Survey, survey};
 use crate::verify::PlanExecutor;
-pub use crate::verify::Watch;
+pub(crate) use crate::verify::Watch;
 
-/// Works off the plans of a run.
+/// Executes the plans of a run.
 #[async_trait]
-pub trait Engine: fmt::Debug + Send + Sync {
+pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Whether the partitions of a plan run in other processes: what a node keeps in memory stays there, and everything
     /// that is to be known must come back as rows.
     fn is_remote(&self) -> bool;
 
-    /// How often a pass is worked off that fails for a reason which may pass, as the loss of a process does.
+    /// Number of attempts at a pass that fails for a transient reason, such as the loss of a process.
     fn tries(&self) -> usize {
         1
     }
@@ -44,7 +44,7 @@ pub trait Engine: fmt::Debug + Send + Sync {
         watch: &Watch<'_>,
     ) -> Result<Survey>;
 
-    /// Works off a plan over so many rows, and returns what it emits. The name is the one that a cluster shows.
+    /// Executes a plan over `rows` rows and returns what it emits. The name is the one that a cluster shows.
     async fn collect(
         &self,
         name: &str,
@@ -54,10 +54,10 @@ pub trait Engine: fmt::Debug + Send + Sync {
         watch: &Watch<'_>,
     ) -> Result<Vec<RecordBatch>>;
 
-    /// Waits until work that was given up has been called off.
+    /// Waits until abandoned work has been cancelled.
     async fn settle(&self) {}
 
-    /// How the plans of both passes are cut into stages, as text; none when they run as they are.
+    /// How the plans of both passes are cut into stages, as text; `None` if they run unchanged.
     fn explain(
         &self,
         _survey: Arc<dyn ExecutionPlan>,
@@ -71,7 +71,7 @@ pub trait Engine: fmt::Debug + Send + Sync {
 
 /// Executes the plans of a verification where a run has its work done.
 pub(crate) struct Verifier<'a> {
-    /// Where that is.
+    /// The engine.
     pub(crate) engine: &'a dyn Engine,
     /// Rows that are verified.
     pub(crate) rows: u64,
@@ -88,7 +88,7 @@ impl PlanExecutor for Verifier<'_> {
             tries += 1;
             match self.engine.collect("verify", Arc::clone(&plan), self.rows, &context, self.watch).await {
                 Err(why) if why.is_retryable() && tries < self.engine.tries() => {
-                    tracing::warn!("trying once more: {why}")
+                    tracing::warn!("retrying: {why}")
                 }
                 done => return done,
             }
@@ -98,7 +98,7 @@ impl PlanExecutor for Verifier<'_> {
 
 /// A place that a job reads or writes, and how it is reached.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct StoreLocation {
+pub(crate) struct StoreLocation {
     /// Its address.
     pub url: String,
     /// How its store is reached.
@@ -118,7 +118,7 @@ impl StoreLocation {
 
 /// This process.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Local;
+pub(crate) struct Local;
 
 #[async_trait]
 impl Engine for Local {

@@ -1,7 +1,7 @@
-//! What the sensitive values of a source allow, told before any row is grouped.
+//! What the sensitive values of a source allow, determined before any row is grouped.
 //!
-//! Groups of l different values cannot be more than the counts of the values have room for. One aggregation per
-//! sensitive column tells the largest l, how many groups there can be, how many rows they leave over and below which
+//! The counts of the values limit the number of groups with l different values. One aggregation per
+//! sensitive column yields the largest l, how many groups there can be, how many rows they leave over and below which
 //! discernibility no grouping can go.
 
 use datafusion::arrow::array::AsArray;
@@ -17,7 +17,7 @@ use crate::policy::Diversity;
 
 /// What a sensitive column allows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub(crate) struct Report {
     /// The sensitive column.
     pub column: String,
     /// Different values that the policy asks of every group; 1 when it asks for none.
@@ -28,7 +28,7 @@ pub struct Report {
 
 impl Report {
     /// Looks at a column of the source.
-    pub async fn of(source: DataFrame, bound_policy: &BoundPolicy, column: &str) -> Result<Self> {
+    pub(crate) async fn of(source: DataFrame, bound_policy: &BoundPolicy, column: &str) -> Result<Self> {
         let counted = source.aggregate(vec![ident(column)], vec![count(lit(1)).alias("size")])?;
         let mut counts = Vec::new();
         for batch in counted.collect().await? {
@@ -46,10 +46,10 @@ impl Report {
         Ok(Self { column: column.to_owned(), l, feasible: Feasibility::new(&counts, wide.max(l)) })
     }
 
-    /// Stops when no group can hold as many different values as the policy asks for.
-    pub fn refuse(&self) -> Result<()> {
+    /// Fails if no group can hold as many different values as the policy asks for.
+    pub(crate) fn refuse(&self) -> Result<()> {
         let Feasibility { rows, values, groups, .. } = self.feasible;
-        // That there are no rows at all is another matter, and told elsewhere.
+        // An empty table is reported elsewhere.
         if rows == 0 || values >= self.l && groups > 0 {
             return Ok(());
         }

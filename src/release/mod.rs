@@ -1,4 +1,4 @@
-//! Everything that touches storage: stage, verify, commit.
+//! A run from start to end: stage, verify, commit.
 //!
 //! ```text
 //! <sink>/data/run=<run id>.<attempt>/part-00000-000.parquet   immutable, written first, seen by nobody
@@ -25,17 +25,18 @@ pub(crate) mod session;
 pub(crate) mod verify;
 
 pub use crate::ledger::{
-    CellRows, ClassCounts, Latest, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts,
+    CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts,
     SeriesRelease, Verification, collect_garbage, latest_run, releases, rollback,
 };
 pub use crate::verify::Finding;
-pub use engine::{Engine, Local, StoreLocation, Watch};
-pub use feasibility::Report;
+pub(crate) use engine::{Engine, StoreLocation, Watch};
 pub use neighbours::verify_series;
+pub use phase::Phase;
 pub(crate) use phase::known_rows;
-pub use phase::{PHASES, Phase, rows_read, spilled_bytes};
+pub(crate) use phase::{PHASES, rows_read, spilled_bytes};
 pub(crate) use run::find_release;
-pub use run::{Forgotten, Observer, Outcome, ReleaseCheck, Run, RunOptions, SeriesKnowledge, plan};
+pub use run::{Forgotten, Observer, Outcome, ReleaseCheck, Run, RunOptions};
+pub(crate) use run::{SeriesKnowledge, plan};
 pub use session::{SessionOptions, SpillFolder};
 pub use verify::verify_release;
 pub(crate) use verify::{count_classes, readable};

@@ -10,6 +10,7 @@ use tracing::{Span, info, info_span};
 
 /// What a run is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Phase {
     /// Opening source and sink.
     Plan,
@@ -24,9 +25,9 @@ pub enum Phase {
 }
 
 /// All phases, in their order.
-pub const PHASES: [Phase; 5] = [Phase::Plan, Phase::Survey, Phase::Group, Phase::Verify, Phase::Commit];
+pub(crate) const PHASES: [Phase; 5] = [Phase::Plan, Phase::Survey, Phase::Group, Phase::Verify, Phase::Commit];
 
-/// A span that can tell what any phase has to tell.
+/// A span with the fields of all phases.
 macro_rules! span {
     ($name:literal) => {
         info_span!(
@@ -55,7 +56,7 @@ impl Phase {
         }
     }
 
-    /// Begins the phase.
+    /// Starts the phase.
     pub(crate) fn begin(self) -> Begun {
         let span = match self {
             Self::Plan => span!("plan"),
@@ -68,7 +69,7 @@ impl Phase {
     }
 }
 
-/// A phase at work. Dropped before it is done, it has failed or was stopped.
+/// A running phase. If dropped before it is done, it has failed or was stopped.
 pub(crate) struct Begun {
     phase: Phase,
     span: Span,
@@ -82,7 +83,7 @@ impl Begun {
         self.span.record(what, number);
     }
 
-    /// Ends the phase well, and tells how long it took.
+    /// Completes the phase and returns how long it took.
     pub(crate) fn done(mut self) -> (Phase, Duration) {
         self.done = true;
         (self.phase, self.started.elapsed())
@@ -102,13 +103,13 @@ impl Drop for Begun {
 }
 
 /// Bytes that the nodes of a plan have spilled so far.
-pub fn spilled_bytes(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+pub(crate) fn spilled_bytes(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let own = plan.metrics().and_then(|metrics| metrics.spilled_bytes()).unwrap_or(0) as u64;
     plan.children().into_iter().map(spilled_bytes).sum::<u64>() + own
 }
 
-/// Rows that the inputs of a plan have put out so far.
-pub fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+/// Rows that the inputs of a plan have output so far.
+pub(crate) fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let children = plan.children();
     if children.is_empty() {
         return plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0) as u64;
@@ -116,7 +117,7 @@ pub fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     children.into_iter().map(rows_read).sum()
 }
 
-/// Rows that a plan will put out, when its files tell; 0 when not.
+/// Rows that a plan will output, if its files say so; otherwise 0.
 pub(crate) fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
     let rows = statistics.ok().and_then(|statistics| statistics.num_rows.get_value().copied());

@@ -7,7 +7,7 @@
 //! for.
 //!
 //! A trial has no files; there the operator adds up the same cell by cell ([`crate::measure::workload`]). It looks at
-//! groups, and so tells more than a reader knows where a group of nulls or of values that the hierarchy does not have is
+//! groups, and so knows more than a reader if a group of nulls or of values that the hierarchy does not have is
 //! published as the top, and other things than a reader sees where a mean is published, or the form is `anatomy`.
 
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ const AT_ONCE: usize = 256;
 /// Sums of shares are kept in decimals, so that they do not depend on the order of the rows.
 const DECIMALS: i8 = 12;
 
-/// Asks the queries of a policy of the source and of the release; none when every true answer is 0, or nothing is asked.
+/// Asks the queries of a policy of the source and of the release; `None` if every true answer is 0, or nothing is asked.
 pub(crate) async fn answer(
     source: &DataFrame,
     published: &DataFrame,
@@ -60,7 +60,7 @@ fn runs(axis: usize) -> String {
     format!("runs_{axis}")
 }
 
-/// Name of the column that tells how many rows stand behind one.
+/// Name of the column that counts the rows behind one.
 const SIZE: &str = "size";
 
 /// Every row of a table that holds original values.

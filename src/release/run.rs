@@ -23,13 +23,13 @@ use object_store::path::Path;
 use committed::Committed;
 use nightly::Continued;
 pub(crate) use passes::measures;
-pub use passes::plan;
+pub(crate) use passes::plan;
 use prepared::{Opened, Work};
 pub use reckoning::Forgotten;
 pub use revisit::ReleaseCheck;
 pub(crate) use revisit::find_release;
 use staged::Folder;
-pub use together::SeriesKnowledge;
+pub(crate) use together::SeriesKnowledge;
 
 use super::engine::{Engine, Local, StoreLocation};
 use super::phase::{Begun, Phase};
@@ -46,42 +46,101 @@ use crate::source::public::Public;
 use crate::storage::upload::Uploads;
 use crate::storage::{Location, Stores};
 
-/// How to run a job.
+/// Options of a run.
+///
+/// ```
+/// use throng::{RunOptions, SessionOptions};
+///
+/// let session = SessionOptions::default().with_memory_limit(1 << 30).with_partitions(4);
+/// let options = RunOptions::default().with_run_id("2026-11-16").with_session(session);
+/// assert_eq!(options.run_id.as_deref(), Some("2026-11-16"));
+/// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct RunOptions {
     /// Memory, spill and partitions.
     pub session: SessionOptions,
-    /// Identity of the run; made of policy, input and version when absent.
+    /// Identity of the run. Defaults to a hash of policy, input and version.
     pub run_id: Option<String>,
-    /// Rows of a cell; as many as the memory limit has room for when absent, at most
+    /// Rows per cell. Defaults to as many as fit into the memory limit, at most
     /// [`CELL_ROWS`](crate::survey::CELL_ROWS).
     pub cell_rows: Option<usize>,
-    /// Object stores that are at hand; others are opened with the credentials of the environment.
+    /// Object stores that are open already; others are opened with the credentials of the environment.
     pub stores: Stores,
-    /// Where the work is done; in this process when absent.
-    pub engine: Option<Arc<dyn Engine>>,
+    /// Where the work is done. Defaults to this process.
+    pub(crate) engine: Option<Arc<dyn Engine>>,
 }
 
-/// Where a run reports that a phase begins: the plan that runs, if any, tells by its metrics how far it is.
+impl RunOptions {
+    /// The same with other limits.
+    #[must_use]
+    pub fn with_session(self, session: SessionOptions) -> Self {
+        Self { session, ..self }
+    }
+
+    /// The same with an identity for the run.
+    #[must_use]
+    pub fn with_run_id(self, run_id: impl Into<String>) -> Self {
+        Self { run_id: Some(run_id.into()), ..self }
+    }
+
+    /// The same with so many rows in a cell.
+    #[must_use]
+    pub fn with_cell_rows(self, cell_rows: usize) -> Self {
+        Self { cell_rows: Some(cell_rows), ..self }
+    }
+
+    /// The same with object stores that are at hand.
+    #[must_use]
+    pub fn with_stores(self, stores: Stores) -> Self {
+        Self { stores, ..self }
+    }
+}
+
+/// Called when a phase begins, with the plan that runs, if any; its metrics report progress.
 pub type Observer<'a> = dyn Fn(Phase, Option<&Arc<dyn ExecutionPlan>>, u64) + Send + Sync + 'a;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone)]
+#[must_use = "a run that has been released before publishes nothing"]
 pub enum Outcome {
     /// A new release.
     Released(Box<Manifest>, Vec<(Phase, Duration)>),
-    /// The same release was there already.
+    /// The same release already existed.
     AlreadyDone(Box<Manifest>),
 }
 
 /// A job that is ready to run.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use throng::{Column, Outcome, Policy, Role, Run, RunOptions};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let census = concat!(env!("CARGO_MANIFEST_DIR"), "/pipelines/data/census.parquet");
+/// let sink = tempfile::tempdir()?;
+/// let policy = Policy::builder(10)
+///     .columns(["age", "sex", "region"], Column::quasi())
+///     .column("diagnosis", Column::sensitive())
+///     .other_columns(Role::Identifier)
+///     .build()?;
+/// let job = policy.to_job(census, sink.path().to_string_lossy());
+/// let run = Run::new(job, Path::new("."), RunOptions::default())?;
+/// let outcome = run.execute(&|_phase, _plan, _rows| ()).await?;
+/// let Outcome::Released(manifest, _seconds) = outcome else { panic!("released before") };
+/// assert!(manifest.verification.classes.smallest >= 10);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Run {
     job: Job,
     base: PathBuf,
     policy: Arc<Policy>,
     context: SessionContext,
     engine: Arc<dyn Engine>,
-    /// Held for its end, when the folder goes.
+    /// Held because dropping it removes the folder.
     spill: SpillFolder,
     options: RunOptions,
     /// Where files lie that are not committed yet, while there are any.
@@ -90,7 +149,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Prepares a run; everything that can be wrong with the job itself is found here.
+    /// Prepares a run and reports all problems of the job itself.
     pub fn new(job: Job, base: &LocalPath, options: RunOptions) -> Result<Self> {
         refuse(check(&job, base).iter().filter(|problem| problem.is_error()))?;
         let policy = Arc::new(Policy::of_checked(&job, base)?);
@@ -158,12 +217,12 @@ impl Run {
         }
     }
 
-    /// The sink of the job.
+    /// Returns the sink of the job.
     pub fn sink(&self) -> Result<Location> {
         self.options.stores.open(&self.base, &self.job.sink.url, &self.job.sink.options)
     }
 
-    /// Removes what a run that was stopped has staged.
+    /// Removes the staged files of a run that was stopped.
     pub async fn abandon(&self) {
         self.engine.settle().await;
         self.uploads.settle().await;
@@ -196,15 +255,15 @@ impl Run {
         Public::open(&self.options.stores, base, &self.context, url, &self.job.source.options).await
     }
 
-    /// The source as it is now, and what the job does to its columns.
-    pub async fn inspect(&self) -> Result<(DataFrame, Arc<BoundPolicy>)> {
+    /// Returns the source as it is now, and what the job does to its columns.
+    pub(crate) async fn inspect(&self) -> Result<(DataFrame, Arc<BoundPolicy>)> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let Opened { rows, bound_policy, .. } = self.open(&source).await?;
         Ok((DataFrame::new(self.context.state(), rows), bound_policy))
     }
 
-    /// The session of the run.
-    pub fn context(&self) -> &SessionContext {
+    /// Returns the session of the run.
+    pub(crate) fn context(&self) -> &SessionContext {
         &self.context
     }
 
@@ -249,7 +308,7 @@ impl Run {
         }
         if done.version != env!("CARGO_PKG_VERSION") {
             return Err(Error::conflict(format!(
-                "run `{}` has been released by Throng {}, this is {}; choose another --run-id",
+                "run `{}` has been released by Throng {}, but this is {}; choose another --run-id",
                 done.run,
                 done.version,
                 env!("CARGO_PKG_VERSION")

@@ -1,7 +1,7 @@
 //! The DataFusion session of a run: partitions, memory limit, spill folder.
 //!
-//! Spill files are raw data. They lie in a folder of their own that only its owner can read, and are removed at the
-//! end; what a killed run has left there goes when the next one starts.
+//! Spill files are raw data. They are kept in a folder of their own that only its owner can read, and are removed at the
+//! end; what a killed run has left there is removed when the next one starts.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -22,17 +22,26 @@ use crate::source::ranges::FinerRanges;
 use crate::write::unique_name;
 
 /// Limits of a run.
+///
+/// ```
+/// use throng::SessionOptions;
+///
+/// let (session, _spill) = SessionOptions::default().with_memory_limit(1 << 30).with_partitions(2).open()?;
+/// assert_eq!(session.state().config().target_partitions(), 2);
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct SessionOptions {
-    /// Most memory for operators, in bytes; no limit when absent.
+    /// Memory limit of the operators, in bytes. Unlimited by default.
     pub memory_limit: Option<usize>,
-    /// Where to spill; the system's folder for temporary files when absent.
+    /// Folder to spill to. Defaults to the system's temporary folder.
     pub spill_dir: Option<PathBuf>,
-    /// Most bytes to spill; DataFusion's default when absent.
+    /// Limit of spilled bytes. Defaults to DataFusion's own.
     pub spill_limit: Option<u64>,
-    /// Partitions of the plan; one per core when absent.
+    /// Partitions of the plan. Defaults to one per core.
     pub partitions: Option<usize>,
-    /// Rows per batch; DataFusion's default when absent.
+    /// Rows per batch. Defaults to DataFusion's own.
     pub batch_rows: Option<usize>,
 }
 
@@ -57,7 +66,25 @@ const NEWLY_MADE: Duration = Duration::from_secs(60);
 const NAMED_CONSUMERS: usize = 3;
 
 impl SessionOptions {
-    /// A session within these limits, and its spill folder, which goes when it is dropped.
+    /// The same with a memory limit, in bytes.
+    #[must_use]
+    pub fn with_memory_limit(self, bytes: usize) -> Self {
+        Self { memory_limit: Some(bytes), ..self }
+    }
+
+    /// The same with another folder to spill to.
+    #[must_use]
+    pub fn with_spill_dir(self, folder: impl Into<PathBuf>) -> Self {
+        Self { spill_dir: Some(folder.into()), ..self }
+    }
+
+    /// The same with so many partitions.
+    #[must_use]
+    pub fn with_partitions(self, partitions: usize) -> Self {
+        Self { partitions: Some(partitions), ..self }
+    }
+
+    /// Opens a session within these limits, and its spill folder, which is removed when it is dropped.
     pub fn open(&self) -> Result<(SessionContext, SpillFolder)> {
         self.open_with(Ok)
     }
@@ -111,12 +138,12 @@ impl SpillFolder {
         &self.path
     }
 
-    /// A new folder in `parent`; what nobody works in any more goes.
+    /// Creates a folder in `parent` and removes abandoned ones.
     pub fn create(parent: &Path) -> Result<Self> {
         let failed = |error: std::io::Error| {
             let why = reason(&error);
             Error::resources(format!(
-                "the spill folder in {} cannot be made: {why}; choose another place with --spill-dir",
+                "cannot create a spill folder in {}: {why}; choose another with --spill-dir",
                 parent.display()
             ))
         };
@@ -135,13 +162,13 @@ impl SpillFolder {
 
 impl Drop for SpillFolder {
     fn drop(&mut self) {
-        // Nothing sensible is left to do when this fails; the next run tries again.
+        // If this fails, the next run tries again.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Removes spill folders that nobody works in any more. A folder's owner holds a lock in it, which the system lets go
-/// when the process ends in whatever way; a process number would tell nothing in a container.
+/// Removes abandoned spill folders. A folder's owner holds a lock in it, which the system releases
+/// however the process ends; a process id would mean nothing in a container.
 fn remove_abandoned(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {

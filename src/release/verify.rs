@@ -63,6 +63,23 @@ pub(crate) fn released_path(sink: &Location, data: &str, file: &WrittenFile) -> 
 
 /// Checks a release against its manifest: every file is the one that was released, with as many rows, and every class
 /// is large enough.
+///
+/// ```
+/// use throng::SessionOptions;
+/// use throng::releases::{Location, releases, verify_release};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), throng::Error> {
+/// # let folder = tempfile::tempdir()?;
+/// let sink = Location::open(folder.path(), "published")?;
+/// let (session, _spill) = SessionOptions::default().open()?;
+/// for manifest in releases(&sink).await? {
+///     let (_classes, findings) = verify_release(&session, &sink, &manifest).await?;
+///     assert!(findings.is_empty(), "{} does not hold", manifest.run);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub async fn verify_release(
     context: &SessionContext,
     sink: &Location,
@@ -92,8 +109,7 @@ pub(crate) async fn verify_release_with(
     }
     if let Some(first) = changed.first() {
         let (number, of) = (changed.len(), manifest.files.len());
-        let message =
-            format!("{number} of {of} files are not the ones that were released, `{first}` the first of them");
+        let message = format!("{number} of {of} files are not the ones that were released, starting with `{first}`");
         findings.push(Finding::new("files", number as u64, message));
     }
     findings.extend(find_unlisted_files(sink, manifest).await?);
@@ -109,7 +125,7 @@ pub(crate) async fn verify_release_with(
             findings.extend(found);
             Ok((classes, findings))
         }
-        // What has been changed need not be readable any more.
+        // Changed files need not be readable any more.
         Err(error) if is_about_content(&error) && !changed.is_empty() => Ok((Classes::default(), findings)),
         Err(error) if error.kind() == ErrorKind::Privacy => {
             findings.push(Finding::new("files", 1, error.to_string()));
@@ -119,7 +135,7 @@ pub(crate) async fn verify_release_with(
     }
 }
 
-/// Whether what is in the files is at fault, and not the way to them.
+/// Whether the content of the files is at fault, and not the access to them.
 fn is_about_content(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Input | ErrorKind::Privacy)
 }

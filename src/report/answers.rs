@@ -1,4 +1,4 @@
-//! What the release is good for: how far counts taken from it are from the truth, and what other settings would give.
+//! The utility of the release: errors of counts taken from it, and results of other settings.
 
 use super::Report;
 use super::chart::{Charts, Curve};
@@ -27,7 +27,7 @@ pub(super) fn queries(report: &Report, charts: &mut Charts) -> String {
     format!(
         "<section id=\"queries\"><h2>Answers to queries</h2><p class=\"lead\">Queries drawn at random ask how many rows lie in a \
          range on some quasi-identifiers. A reader of the release has to spread every class evenly over what it covers: \
-         so far is such an answer from that of the source.</p><div class=\"card split\">{chart}<div class=\"wide\"><table>\
+         the table shows how far such answers are from those of the source.</p><div class=\"card split\">{chart}<div class=\"wide\"><table>\
          <tbody>{rows}</tbody></table></div></div></section>"
     )
 }

@@ -12,7 +12,7 @@ use crate::hierarchy::{Period, Unit, date_of, day_of};
 
 /// One bin.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bin {
+pub(crate) struct Bin {
     /// What falls into it.
     pub label: String,
     /// Rows of the release, spread over what they cover.
@@ -21,7 +21,7 @@ pub struct Bin {
 
 /// Bins of one column.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Histogram {
+pub(crate) struct Histogram {
     /// The bins in their order.
     pub bins: Vec<Bin>,
     /// Whether neighbouring bins belong together: numbers and dates.
@@ -95,7 +95,7 @@ impl Step {
         }
     }
 
-    /// The edge that is so many steps from the origin.
+    /// The edge a number of steps from the origin.
     fn edge(self, count: f64) -> f64 {
         match self {
             // Division by a whole number gives the decimal itself: 3 * 0.1 is not 0.3, 3 / 10 is.

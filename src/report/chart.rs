@@ -57,7 +57,7 @@ impl Charts {
         self.frame(&format!("{name} as published"), &description, height, &drawing, &table)
     }
 
-    /// Named amounts as horizontal bars; `most` is the amount of a full bar, or the largest one when absent.
+    /// Draws named amounts as horizontal bars; `most` is the amount of a full bar and defaults to the largest.
     pub(super) fn amounts(&mut self, title: &str, rows: &[(String, f64, String)], most: Option<f64>) -> String {
         let largest = most.unwrap_or_else(|| rows.iter().map(|row| row.1).fold(0.0, f64::max)).max(f64::MIN_POSITIVE);
         let widest = rows.iter().map(|row| row.2.chars().count()).max().unwrap_or(0) as f64;

@@ -1,5 +1,5 @@
-//! Reads what a report shows: the published files, and nothing else. What a page told of the source beyond them, it would
-//! tell everybody who reads the page.
+//! Reads what a report shows: the published files, and nothing else. What a page showed of the source beyond them, it would
+//! reveal to everybody who reads the page.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::published::cover::{Bound, Published, Span};
 /// Distinct values of a text column beyond which it has no histogram.
 const MAX_VALUES: usize = 50_000;
 
-/// What was done to every quasi-identifier, told from the published files.
+/// How every quasi-identifier was published, determined from the published files.
 pub(super) async fn quasi(
     published: &DataFrame,
     bound_policy: &BoundPolicy,
@@ -98,7 +98,7 @@ fn line(column: &QuasiColumn, classes: &[RecordBatch], k: f64) -> Result<Histogr
 fn spread(intervals: Vec<(f64, f64, bool, f64)>, data_type: &DataType, k: f64) -> Histogram {
     let finite = intervals.iter().flat_map(|(low, high, ..)| [*low, *high]).filter(|end| end.is_finite());
     let (least, most) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), end| (a.min(end), b.max(end)));
-    // Where everything is open, nothing is told of what lies inside.
+    // Where everything is open, nothing is known of what lies inside.
     let (least, most) = if least <= most { (least, most) } else { (0.0, 1.0) };
     let mut line = Line::new(least, most, Kind::of(data_type));
     for (low, high, null, rows) in intervals {
@@ -107,7 +107,7 @@ fn spread(intervals: Vec<(f64, f64, bool, f64)>, data_type: &DataType, k: f64) -
     line.finish(k)
 }
 
-/// Rows by text, and rows without one; none when there are too many different texts.
+/// Rows by text, and rows without one; `None` if there are too many different texts.
 async fn counted(rows: &DataFrame, name: &str) -> Result<Option<(BTreeMap<String, f64>, f64)>> {
     let counted = rows.clone().aggregate(vec![ident(name)], vec![count(lit(1)).alias("__rows")])?;
     let mut stream = counted.execute_stream().await?;

@@ -2,7 +2,7 @@
 //!
 //! The page stands alone: no network, no script, charts as inline SVG (`chart`), light and dark, on paper and on a
 //! phone (`style.css`). It is made from the manifest and the published files. Where a job says where the source is, the
-//! release is verified against it, and the page tells whether it holds; nothing else of the source is shown, because
+//! release is verified against it, and the page says whether it holds; nothing else of the source is shown, because
 //! whoever reads the page would learn more than from the release. What is shown is binned, every bin of at least k rows
 //! (`bins`).
 
@@ -20,7 +20,7 @@ use std::path::Path;
 
 use datafusion::prelude::{DataFrame, SessionContext};
 
-pub use bins::{Bin, Histogram};
+pub(crate) use bins::Histogram;
 #[cfg(feature = "cli")]
 pub(crate) use text::count;
 
@@ -36,12 +36,12 @@ use crate::verify::{Finding, InProcess};
 
 /// Everything that the page shows.
 #[derive(Debug, Clone)]
-pub struct Report {
-    /// The release, as its manifest tells.
+pub(crate) struct Report {
+    /// The release, as described by its manifest.
     pub manifest: Manifest,
     /// Where it lies.
     pub sink: String,
-    /// What a fresh verification has found against it: nothing, when all is well.
+    /// The findings of a fresh verification; empty if all is well.
     pub findings: Vec<Finding>,
     /// What was done to every published column.
     pub columns: Vec<ColumnReport>,
@@ -59,7 +59,7 @@ pub struct Report {
 
 /// What was done to a column.
 #[derive(Debug, Clone)]
-pub struct ColumnReport {
+pub(crate) struct ColumnReport {
     /// Name.
     pub name: String,
     /// Its role, where that is known.
@@ -70,9 +70,9 @@ pub struct ColumnReport {
     pub histogram: Histogram,
 }
 
-/// How varied a sensitive column is in the classes; classes are told by their size alone.
+/// How varied a sensitive column is in the classes; classes are identified by their size alone.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Variety {
+pub(crate) struct Variety {
     /// The column.
     pub column: String,
     /// Fewest different values of any class.
@@ -85,9 +85,9 @@ pub struct Variety {
     pub largest_size: u64,
 }
 
-/// How exposed people are, told from class sizes.
+/// How exposed people are, by class sizes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exposure {
+pub(crate) struct Exposure {
     /// Chance to pick the right row of the most exposed person.
     pub most: f64,
     /// The same over all people.
@@ -115,8 +115,8 @@ impl Exposure {
 
 /// What to make a report of.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// The run; the newest one when absent.
+pub(crate) struct Options {
+    /// The run. Defaults to the newest.
     pub run: Option<String>,
     /// Limits of the session.
     pub session: SessionOptions,
@@ -127,29 +127,23 @@ pub struct Options {
 }
 
 impl Report {
-    /// Reports on a release of a sink, from what is published alone.
-    pub async fn of_sink(sink: &str, options: Options) -> Result<Self> {
+    /// Creates the report of a release of a sink from the published files alone.
+    pub(crate) async fn of_sink(sink: &str, options: Options) -> Result<Self> {
         let (context, _spill) = options.session.open()?;
         let location = Location::open(Path::new("."), sink)?;
         let manifest = find_release(&location, options.run.as_deref()).await?;
         let (classes, findings) = verify_release(&context, &location, &manifest).await?;
         let rows = published(&context, &location, &manifest).await?;
         let columns = plain_columns(&rows, &manifest, |_| true).await?;
-        Self::finish(
-            manifest,
-            sink.to_owned(),
-            findings,
-            columns,
-            &rows,
-            &classes,
-            false,
-            (options.sweep, options.series),
-        )
-        .await
+        let (sweep, series) = (options.sweep, options.series);
+        let exposure = Exposure::new(&classes, manifest.k);
+        let (varieties, sink) = (Vec::new(), sink.to_owned());
+        let report = Self { manifest, sink, findings, columns, varieties, exposure, compared: false, sweep, series };
+        report.complete(&rows, &classes).await
     }
 
-    /// Reports on a release of a job, which is verified against its source.
-    pub async fn of_job(job: &Job, base: &Path, options: Options) -> Result<Self> {
+    /// Creates the report of a release of a job, which is verified against its source.
+    pub(crate) async fn of_job(job: &Job, base: &Path, options: Options) -> Result<Self> {
         let run =
             Run::new(job.clone(), base, RunOptions { session: options.session.clone(), ..RunOptions::default() })?;
         let ReleaseCheck { manifest, classes, findings, .. } = run.verify_latest(options.run.as_deref()).await?;
@@ -168,42 +162,26 @@ impl Report {
             quasi.extend(bound_policy.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()));
         }
         columns.extend(plain_columns(&rows, &manifest, |name| !quasi.contains(name)).await?);
-        Self::finish(
-            manifest,
-            job.sink.url.clone(),
-            findings,
-            columns,
-            &rows,
-            &classes,
-            true,
-            (options.sweep, options.series),
-        )
-        .await
+        let (sweep, series) = (options.sweep, options.series);
+        let exposure = Exposure::new(&classes, manifest.k);
+        let (varieties, sink) = (Vec::new(), job.sink.url.clone());
+        let report = Self { manifest, sink, findings, columns, varieties, exposure, compared: true, sweep, series };
+        report.complete(&rows, &classes).await
     }
 
-    #[expect(clippy::too_many_arguments, reason = "gathers what both ways of reporting have found")]
-    async fn finish(
-        manifest: Manifest,
-        sink: String,
-        findings: Vec<Finding>,
-        columns: Vec<ColumnReport>,
-        rows: &DataFrame,
-        classes: &Classes,
-        compared: bool,
-        (sweep, series): (Vec<Trial>, Option<SeriesAttack>),
-    ) -> Result<Self> {
+    /// Adds what is read from the published rows, whichever way they were verified.
+    async fn complete(mut self, rows: &DataFrame, classes: &Classes) -> Result<Self> {
+        let manifest = &self.manifest;
         // A policy may allow dependencies to expose people with a warning; the page must not call that well.
-        let mut findings = findings;
-        if !findings.iter().any(|finding| finding.rule == "inference") {
+        if !self.findings.iter().any(|finding| finding.rule == "inference") {
             let inferred = manifest.verification.inference.as_ref();
-            findings.extend(inferred.and_then(|inferred| inferred.finding(manifest.k)));
+            self.findings.extend(inferred.and_then(|inferred| inferred.finding(manifest.k)));
             let undecided = inferred.and_then(|inferred| Some((inferred.undecided_rows, inferred.undecided()?)));
-            findings.extend(undecided.map(|(rows, message)| Finding::new("inference", rows, message)));
+            self.findings.extend(undecided.map(|(rows, message)| Finding::new("inference", rows, message)));
         }
-        let mut varieties = Vec::new();
         for (name, role) in &manifest.roles {
             if *role == Role::Sensitive {
-                varieties.push(gather::variety(rows, &manifest.class_columns, name).await?);
+                self.varieties.push(gather::variety(rows, &manifest.class_columns, name).await?);
             }
         }
         // Whoever looks for a person chooses among people, not rows.
@@ -212,12 +190,12 @@ impl Report {
             people.classes.by_size.iter().for_each(|(&size, &number)| classes.add(size, number));
             classes
         });
-        let exposure = Exposure::new(people.as_ref().unwrap_or(classes), manifest.k);
-        Ok(Self { manifest, sink, findings, columns, varieties, exposure, compared, sweep, series })
+        self.exposure = Exposure::new(people.as_ref().unwrap_or(classes), manifest.k);
+        Ok(self)
     }
 
-    /// The page.
-    pub fn html(&self) -> String {
+    /// Returns the page as HTML.
+    pub(crate) fn html(&self) -> String {
         page::page(self)
     }
 }

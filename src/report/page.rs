@@ -72,7 +72,7 @@ fn contents(report: &Report) -> String {
         ("measures", "Measures", true),
         ("queries", "Queries", report.manifest.scores.queries.is_some()),
         ("tradeoff", "Other settings", !report.sweep.is_empty()),
-        ("series", "OneOrMany releases", report.series.is_some()),
+        ("series", "Several releases", report.series.is_some()),
         ("provenance", "Provenance", true),
     ];
     let links = sections.into_iter().filter(|(.., there)| *there);
@@ -86,7 +86,7 @@ fn verdict(report: &Report) -> String {
         let of = if noun == "people" { "rows of " } else { "" };
         let against = if report.compared { " and compared row by row with the source" } else { "" };
         return format!(
-            "<section class=\"verdict holds\" id=\"verdict\"><span class=\"mark\" aria-hidden=\"true\">✓</span><div><strong>The release holds what it promises</strong>\
+            "<section class=\"verdict holds\" id=\"verdict\"><span class=\"mark\" aria-hidden=\"true\">✓</span><div><strong>The release keeps its promises</strong>\
              <p>Every published row shares its quasi-identifiers with {of}at least {} others. The files were read again for this page, \
              checked by their checksums{against}.</p></div></section>",
             sizes.smallest.saturating_sub(1)
@@ -98,7 +98,7 @@ fn verdict(report: &Report) -> String {
         .map(|finding| format!("<li>{}: {}</li>", escape(&finding.rule), escape(&finding.message)))
         .collect();
     format!(
-        "<section class=\"verdict broken\" id=\"verdict\"><span class=\"mark\" aria-hidden=\"true\">✕</span><div><strong>The release does not hold what it promises</strong>\
+        "<section class=\"verdict broken\" id=\"verdict\"><span class=\"mark\" aria-hidden=\"true\">✕</span><div><strong>The release does not keep its promises</strong>\
          <ul>{}</ul></div></section>",
         found.join("")
     )
@@ -112,7 +112,7 @@ fn tiles(report: &Report) -> String {
     };
     let nulls = match manifest.dropped {
         0 => String::new(),
-        dropped => format!(", {} of them for a null", count(dropped)),
+        dropped => format!(", {} of them because of a null", count(dropped)),
     };
     let at_most = if manifest.rounded { "at most " } else { "" };
     let (sizes, noun) = manifest.verification.sizes();
@@ -151,10 +151,10 @@ fn rules(report: &Report) -> String {
          <tbody>{rows}</tbody></table></div>"
     );
     if !report.varieties.is_empty() {
-        text += "<h3 class=\"later\">Worst classes by sensitive column</h3><p class=\"lead\">Classes are told by their size alone.</p>\
+        text += "<h3 class=\"later\">Worst classes by sensitive column</h3><p class=\"lead\">Classes are identified by their size alone.</p>\
                  <div class=\"wide\"><table id=\"varieties\"><thead><tr><th scope=\"col\">column</th>\
-                 <th scope=\"col\" class=\"n\">fewest values in a class</th><th scope=\"col\" class=\"n\">of so many rows</th>\
-                 <th scope=\"col\" class=\"n\">largest share of one value</th><th scope=\"col\" class=\"n\">of so many rows</th></tr></thead><tbody>";
+                 <th scope=\"col\" class=\"n\">fewest values in a class</th><th scope=\"col\" class=\"n\">rows in that class</th>\
+                 <th scope=\"col\" class=\"n\">largest share of one value</th><th scope=\"col\" class=\"n\">rows in that class</th></tr></thead><tbody>";
         for variety in &report.varieties {
             text += &format!(
                 "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
@@ -173,7 +173,7 @@ fn rules(report: &Report) -> String {
 fn columns(report: &Report, charts: &mut Charts) -> String {
     let mut text = String::from("<section id=\"columns\"><h2>Columns</h2>");
     text += "<p class=\"lead\">Each as it is published; a range is spread evenly over all that it covers, as its readers must. \
-             What the source holds is not shown: this page tells nothing that the release does not.</p>";
+             The content of the source is not shown: this page reveals nothing beyond the release.</p>";
     let mut losses: Vec<(String, f64, String)> = report
         .manifest
         .scores
@@ -253,8 +253,8 @@ fn classes(report: &Report, charts: &mut Charts) -> String {
     }
     let chart = charts.amounts(&format!("Share of the published {noun} by the size of their class"), &bars, None);
     format!(
-        "<section id=\"sizes\"><h2>Classes</h2><p class=\"lead\">{} classes of rows that cannot be told apart, by size in {noun}. \
-         Large ones protect better and tell less.</p><div class=\"card split\">{chart}<div class=\"wide\"><table><thead><tr>\
+        "<section id=\"sizes\"><h2>Classes</h2><p class=\"lead\">{} classes of indistinguishable rows, by size in {noun}. \
+         Large ones protect better and reveal less.</p><div class=\"card split\">{chart}<div class=\"wide\"><table><thead><tr>\
          <th scope=\"col\">{noun} in a class</th><th scope=\"col\" class=\"n\">classes</th><th scope=\"col\" class=\"n\">{noun}</th>\
          <th scope=\"col\" class=\"n\">share</th></tr></thead><tbody>{rows}</tbody></table></div></div></section>",
         count(report.manifest.verification.classes.count)
@@ -268,7 +268,7 @@ fn risk(report: &Report) -> String {
     };
     row("most", "Most exposed person: chance to pick the right row", report.exposure.most);
     row("mean", "The same, mean over all people", report.exposure.mean);
-    row("unique", "Rows that nobody else equals", report.exposure.unique);
+    row("unique", "Unique rows", report.exposure.unique);
     row("below", "Rows in classes of fewer than k", report.exposure.below_k);
     format!(
         "<section id=\"risk\"><h2>Risk of re-identification</h2><p class=\"lead\">For somebody who knows that a person is in the data, \
@@ -338,7 +338,9 @@ fn provenance(report: &Report) -> String {
     let sizes = manifest
         .cell_rows
         .map_or(String::new(), |rows| format!(", of {} to {} rows", count(rows.smallest), count(rows.largest)));
-    fact("Cells", count(manifest.cells as u64) + &sizes);
+    if manifest.cells > 0 {
+        fact("Cells", count(manifest.cells as u64) + &sizes);
+    }
     fact("Throng", escape(&manifest.version));
     fact("Committed", escape(&manifest.committed));
     fact("Data", code(&manifest.data));

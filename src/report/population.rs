@@ -4,7 +4,7 @@ use super::text::{count, escape, share};
 use crate::attack::population::Uniques;
 use crate::ledger::Manifest;
 
-/// What somebody can do who does not know that a person is in the data; nothing when the manifest does not tell.
+/// The risks from somebody who does not know that a person is in the data; empty if the manifest does not say.
 pub(super) fn population(manifest: &Manifest) -> String {
     let Some(risk) = &manifest.population else { return String::new() };
     let mut text = String::from(
@@ -20,13 +20,13 @@ pub(super) fn population(manifest: &Manifest) -> String {
     };
     row("k-map", "Fewest people of the public table who fit a class (k-map)", risk.k_map.map(count));
     row("journalist", "Most exposed person, found by the public table", risk.journalist.map(share));
-    row("marketer", "Share of right links to the public table", risk.marketer.map(share));
+    row("marketer", "Share of correct links to the public table", risk.marketer.map(share));
     if !rows.is_empty() {
         text += &format!("<div class=\"wide\"><table><tbody>{rows}</tbody></table></div>");
     }
     if let (Some(people), Some(release)) = (risk.people, &risk.release) {
         let show = |estimate: Option<f64>| estimate.map_or("no estimate".to_owned(), |people| format!("{people:.1}"));
-        // Of a source of which rows were left out, the manifest tells nothing.
+        // If rows of the source were left out, the manifest says nothing about it.
         type Model = (&'static str, fn(&Uniques) -> Option<f64>);
         let models: [Model; 4] = [
             ("Pitman", |found| found.pitman),

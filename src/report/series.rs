@@ -1,4 +1,4 @@
-//! What the releases of a sink tell together, when an attack on them is at hand.
+//! What the releases of a sink reveal together, if figures of an attack on them are given.
 
 use super::Report;
 use super::chart::{Charts, Curve};
@@ -13,7 +13,7 @@ pub(super) fn series(report: &Report, charts: &mut Charts) -> String {
         cards += &card(name, column, attack.k, charts);
     }
     format!(
-        "<section id=\"series\"><h2>OneOrMany releases together</h2><p class=\"lead\">What is left to hide behind when {} releases are \
+        "<section id=\"series\"><h2>Several releases together</h2><p class=\"lead\">What is left to hide behind when {} releases are \
          compared, one after the other, by somebody who knows everybody's quasi-identifiers and who was there for which release. \
          Nobody is named: these are shares of all people.</p><div class=\"columns\">{cards}</div></section>",
         count(attack.releases.len() as u64)
@@ -39,7 +39,7 @@ fn card(name: &str, column: &ColumnExposure, k: u32, charts: &mut Charts) -> Str
     let drawn = if exposed {
         charts.curves(&format!("Exposure of {name}"), "releases compared", "share of people", &curves)
     } else {
-        "<p>Nobody is left with less than one release alone must leave.</p>".to_owned()
+        "<p>Nobody is left with less than a single release guarantees.</p>".to_owned()
     };
     format!(
         "<article class=\"card\"><h3><code>{}</code></h3><p>In the end {} of {} people may have one value only, and {} fewer than {}.</p>\

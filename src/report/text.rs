@@ -43,7 +43,7 @@ pub(crate) fn optional(score: Option<f64>) -> String {
     score.map_or("none".into(), |score| format!("{score:.4}"))
 }
 
-/// A number in as few digits as tell it.
+/// A number in as few digits as identify it.
 pub(crate) fn number(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

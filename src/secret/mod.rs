@@ -2,7 +2,7 @@
 //!
 //! What is published is a function of the published rows and of this key, of nothing else: the order in which rows enter
 //! a method, the seeds of methods, the sample of the survey, group numbers and permutations are all drawn from it. It
-//! comes from the operating system for every run, travels inside plans, is wiped when it is no longer needed and stands
+//! comes from the operating system for every run, travels inside plans, is wiped when it is no longer needed and is stored
 //! nowhere. A key that is fixed (by a secret in the environment, or by a seed in tests) makes a run repeatable for
 //! whoever holds it.
 
@@ -14,7 +14,8 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
-pub use pseudonym::{Encoding, Key, Pseudonymiser};
+pub use pseudonym::Encoding;
+pub(crate) use pseudonym::{Key, Pseudonymiser};
 
 /// Bytes of a key.
 const KEY_BYTES: usize = 32;
@@ -22,7 +23,7 @@ const KEY_BYTES: usize = 32;
 /// Fewest bytes of a secret that a key is made of.
 const MIN_SECRET_BYTES: usize = 32;
 
-/// Fewest different bytes of such a secret: `aaaa...` is no secret.
+/// Fewest different bytes of such a secret: `aaaa...` is not a secret.
 const MIN_DISTINCT_BYTES: usize = 8;
 
 /// What keys are derived under.
@@ -31,7 +32,7 @@ const FROM_SEED: &str = "throng 2026 key of a run from a seed";
 
 /// What a key is drawn on for. Every purpose has numbers of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// The order in which the rows of a cell enter a method.
     RowOrder,
     /// The sample of the survey.
@@ -70,21 +71,21 @@ impl Purpose {
 
 /// The secret key of a run. It cannot be printed, and is wiped with its last copy.
 #[derive(Clone, PartialEq, Eq)]
-pub struct RunKey(Arc<Zeroizing<[u8; KEY_BYTES]>>);
+pub(crate) struct RunKey(Arc<Zeroizing<[u8; KEY_BYTES]>>);
 
 impl RunKey {
-    /// A key from the operating system.
-    pub fn random() -> Result<Self> {
+    /// Draws a key from the operating system.
+    pub(crate) fn random() -> Result<Self> {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
         getrandom::fill(bytes.as_mut())
-            .map_err(|error| Error::resources(format!("the operating system gives no random numbers: {error}")))?;
+            .map_err(|error| Error::resources(format!("the operating system provides no random numbers: {error}")))?;
         Ok(Self(Arc::new(bytes)))
     }
 
-    /// A key from a secret of at least 32 bytes. Errors do not quote it.
-    pub fn from_secret(secret: &[u8]) -> Result<Self, String> {
+    /// Derives a key from a secret of at least 32 bytes. Errors do not quote it.
+    pub(crate) fn from_secret(secret: &[u8]) -> Result<Self, String> {
         if secret.len() < MIN_SECRET_BYTES {
-            return Err(format!("holds {} bytes; a key has at least {MIN_SECRET_BYTES}", secret.len()));
+            return Err(format!("holds {} bytes; a key must have at least {MIN_SECRET_BYTES}", secret.len()));
         }
         let distinct = secret.iter().collect::<std::collections::BTreeSet<_>>().len();
         if distinct < MIN_DISTINCT_BYTES {
@@ -93,8 +94,8 @@ impl RunKey {
         Ok(Self(Arc::new(Zeroizing::new(blake3::derive_key(FROM_SECRET, secret)))))
     }
 
-    /// A key that everybody knows who knows the seed: for tests and experiments.
-    pub fn from_seed(seed: u64) -> Self {
+    /// Derives a key that everybody knows who knows the seed: for tests and experiments.
+    pub(crate) fn from_seed(seed: u64) -> Self {
         Self(Arc::new(Zeroizing::new(blake3::derive_key(FROM_SEED, &seed.to_le_bytes()))))
     }
 
@@ -103,13 +104,13 @@ impl RunKey {
         self.0.to_vec()
     }
 
-    /// A key that came inside a plan; none when it is not one.
+    /// A key that came inside a plan; `None` if it is not one.
     pub(crate) fn from_wire(bytes: &[u8]) -> Option<Self> {
         Some(Self(Arc::new(Zeroizing::new(bytes.try_into().ok()?))))
     }
 
-    /// Random numbers for a purpose, the same whenever they are asked for; `of` tells cells apart.
-    pub fn rng(&self, purpose: Purpose, of: u64) -> SecretRng {
+    /// Random numbers for a purpose, the same whenever they are requested; `of` identifies the cell.
+    pub(crate) fn rng(&self, purpose: Purpose, of: u64) -> SecretRng {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(&of.to_le_bytes());
         hasher.update(purpose.label());
@@ -117,7 +118,7 @@ impl RunKey {
     }
 
     /// A digest of a text that only holders of the key can make, or confirm a guess of.
-    pub fn digest(&self, purpose: Purpose, text: &[u8]) -> String {
+    pub(crate) fn digest(&self, purpose: Purpose, text: &[u8]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(purpose.label());
         hasher.update(&[0]);
@@ -126,7 +127,7 @@ impl RunKey {
     }
 
     /// One random number for a purpose.
-    pub fn number(&self, purpose: Purpose, of: u64) -> u64 {
+    pub(crate) fn number(&self, purpose: Purpose, of: u64) -> u64 {
         self.rng(purpose, of).next_u64()
     }
 }
@@ -138,18 +139,18 @@ impl fmt::Debug for RunKey {
 }
 
 /// A cryptographic generator: the output of BLAKE3 under the key.
-pub struct SecretRng(blake3::OutputReader);
+pub(crate) struct SecretRng(blake3::OutputReader);
 
 impl SecretRng {
     /// The next 64 bits.
-    pub fn next_u64(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         let mut bytes = [0; 8];
         self.0.fill(&mut bytes);
         u64::from_le_bytes(bytes)
     }
 
     /// A number below `bound`, which is not 0, each as likely as the other.
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         // Lemire: the high half of a product, and again where the low half would favour some numbers.
         let threshold = bound.wrapping_neg() % bound;
         loop {
@@ -161,7 +162,7 @@ impl SecretRng {
     }
 
     /// Brings values into an order of which every one is equally likely.
-    pub fn shuffle<T>(&mut self, values: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, values: &mut [T]) {
         for last in (1..values.len()).rev() {
             values.swap(last, self.below(last as u64 + 1) as usize);
         }

@@ -18,7 +18,7 @@ use sha2::Sha256;
 use crate::error::{Error, Result};
 use crate::faults::Fault;
 
-/// The fewest bytes of a key.
+/// Minimum length of a key in bytes.
 const SHORTEST: usize = 16;
 
 /// The fewest different bytes of a key. Of 16 random hexadecimal digits, fewer than one key in 25,000 has less.
@@ -32,20 +32,20 @@ const FINGERPRINT: &[u8] = b"throng fingerprint of a key";
 
 /// A secret key, ready for use. It cannot be printed.
 #[derive(Clone)]
-pub struct Key(Hmac<Sha256>);
+pub(crate) struct Key(Hmac<Sha256>);
 
 impl Key {
     /// A key of at least 16 bytes, which must not be a few that repeat: such keys are guessed.
-    pub fn new(bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn new(bytes: &[u8]) -> Result<Self, String> {
         if bytes.len() < SHORTEST {
-            return Err(format!("holds {} bytes; a key has at least {SHORTEST}", bytes.len()));
+            return Err(format!("holds {} bytes; a key must have at least {SHORTEST}", bytes.len()));
         }
         let mut distinct = bytes.to_vec();
         distinct.sort_unstable();
         distinct.dedup();
         if distinct.len() < MIN_DISTINCT {
             return Err(format!(
-                "has {} different characters, which can be guessed; a key has at least {MIN_DISTINCT} and is random \
+                "has {} different characters and can be guessed; a key must be random and have at least {MIN_DISTINCT} \
                  (`openssl rand -hex 32`)",
                 distinct.len()
             ));
@@ -58,8 +58,8 @@ impl Key {
         Ok(Self(mac))
     }
 
-    /// What tells this key from others without telling the key.
-    pub fn fingerprint(&self) -> String {
+    /// The fingerprint of the key, which does not reveal it.
+    pub(crate) fn fingerprint(&self) -> String {
         Encoding::Hex.write(&self.hash(FINGERPRINT))
     }
 
@@ -88,26 +88,26 @@ impl PartialEq for Key {
 
 /// Makes the pseudonyms of one column.
 #[derive(Debug, Clone)]
-pub struct Pseudonymiser {
+pub(crate) struct Pseudonymiser {
     key: Key,
     encoding: Encoding,
 }
 
 impl Pseudonymiser {
     /// Pseudonyms of a column under a key.
-    pub fn new(key: &Key, column: &str, encoding: Encoding) -> Result<Self> {
+    pub(crate) fn new(key: &Key, column: &str, encoding: Encoding) -> Result<Self> {
         let key = if Fault::UnkeyedPseudonym.is_planted() { &Key::of(COLUMN)? } else { key };
         let key = Key::of(&key.hash_all([COLUMN, column.as_bytes()]))?;
         Ok(Self { key, encoding })
     }
 
-    /// The pseudonym of a value.
-    pub fn pseudonym(&self, value: &str) -> String {
+    /// Returns the pseudonym of a value.
+    pub(crate) fn pseudonym(&self, value: &str) -> String {
         self.encoding.write(&self.key.hash(value.as_bytes()))
     }
 
-    /// The pseudonyms of a column of values.
-    pub fn pseudonyms(&self, values: &ArrayRef) -> Result<ArrayRef> {
+    /// Returns the pseudonyms of a column of values.
+    pub(crate) fn pseudonyms(&self, values: &ArrayRef) -> Result<ArrayRef> {
         let texts = cast(values, &DataType::Utf8)?;
         let texts = texts.as_string::<i32>();
         let mut pseudonyms = StringBuilder::with_capacity(texts.len(), texts.len() * 64);
@@ -115,8 +115,8 @@ impl Pseudonymiser {
         Ok(Arc::new(pseudonyms.finish()))
     }
 
-    /// What tells this column's pseudonyms from others.
-    pub fn fingerprint(&self) -> (String, Encoding) {
+    /// What identifies this column's pseudonyms: the fingerprint of its key, and their encoding.
+    pub(crate) fn fingerprint(&self) -> (String, Encoding) {
         (self.key.fingerprint(), self.encoding)
     }
 }

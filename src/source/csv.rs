@@ -1,4 +1,4 @@
-//! CSV files: DataFusion reads them, this says what their columns are and, when a row cannot be read, which one it is.
+//! CSV files: DataFusion reads them; this module determines their columns and locates rows that cannot be read.
 //!
 //! DataFusion's own message quotes the row, and counts lines from somewhere in the file. So when reading fails, the
 //! files are read once more, row by row, until the fault is found: it is named by file, line and column, without the
@@ -30,7 +30,7 @@ use crate::policy::{self, Format};
 pub(super) struct Csv {
     /// Types by column.
     types: Vec<(String, DataType)>,
-    /// Order of the columns; none when the files say so themselves.
+    /// Order of the columns; `None` if the files have headers.
     names: Option<Vec<String>>,
     delimiter: u8,
     null: String,
@@ -103,7 +103,7 @@ impl Csv {
                     stream::iter(0..files.found.len()).map(read).buffered(FILES_AT_ONCE).try_collect().await?;
                 if let Some(other) = (1..headers.len()).find(|file| headers[*file] != headers[0]) {
                     return Err(Error::input(format!(
-                        "the header of `{}` is not that of `{}`; all CSV files of a source need the same",
+                        "the headers of `{}` and `{}` differ; all CSV files of a source need the same",
                         files.name(other),
                         files.name(0)
                     )));
@@ -117,7 +117,7 @@ impl Csv {
     }
 
     /// The columns of a file by the names in its header. The first line of a file without a header is a row of the data, so
-    /// a name is told only when the line is known to be a header: it holds a name that the job declares.
+    /// a name is quoted only if the line is known to be a header: it holds a name that the job declares.
     fn fields(&self, names: &[String], is_folder: impl Fn(&str) -> bool) -> Result<Vec<Field>, String> {
         let mut declared = self.types.iter().filter(|(column, _)| !is_folder(column));
         if let Some((column, _)) = declared.clone().find(|(column, _)| !names.contains(column)) {
@@ -140,7 +140,7 @@ impl Csv {
         }
         let field = |at: usize| match self.types.iter().find(|(column, _)| *column == names[at]) {
             Some((_, data_type)) => Ok(Field::new(&names[at], data_type.clone(), true)),
-            None => Err(format!("has a column {}, and source.schema does not say its type", told(at))),
+            None => Err(format!("has a column {}, but source.schema does not give its type", told(at))),
         };
         (0..names.len()).map(field).collect()
     }
@@ -168,7 +168,7 @@ impl Csv {
         }
     }
 
-    /// The first fault in a set of files, in words; none when every row can be read.
+    /// The first fault in a set of files, in words; `None` if every row can be read.
     pub(super) async fn first_fault(&self, files: &Files, schema: &SchemaRef) -> Result<Option<String>> {
         for (number, file) in files.found.iter().enumerate() {
             let mut content = files.location.store.get(&file.location).await?.into_stream();
@@ -203,7 +203,9 @@ impl Csv {
         loop {
             let more = match reader.read_byte_record(&mut record) {
                 Ok(more) => more,
-                Err(_) => return Some(format!("line {}: the file cannot be read on", reader.position().line())),
+                Err(_) => {
+                    return Some(format!("line {}: the rest of the file cannot be read", reader.position().line()));
+                }
             };
             if !more || rows.len() == ROWS_AT_ONCE {
                 if let Some(fault) = self.fault(&rows, schema) {
@@ -218,7 +220,7 @@ impl Csv {
             if record.len() != width {
                 let earlier = self.fault(&rows, schema);
                 return earlier.or_else(|| {
-                    Some(format!("line {line}: the row has {} values, the table has {width} columns", record.len()))
+                    Some(format!("line {line}: the row has {} values, but the table has {width} columns", record.len()))
                 });
             }
             match record.iter().map(|value| String::from_utf8(value.to_vec())).collect() {
@@ -307,7 +309,7 @@ mod tests {
         csv(null).search(text.as_bytes(), &schema)
     }
 
-    /// Seen failing: the first row was told where a header was expected.
+    /// Seen failing: the first row was quoted where a header was expected.
     #[test]
     fn a_row_is_not_told_for_a_header() {
         let fields = |types: &[&str], names: &[&str]| {
@@ -335,7 +337,7 @@ mod tests {
         );
         assert_eq!(
             search("", "name;age\nAda;36;1\n").as_deref(),
-            Some("line 2: the row has 3 values, the table has 2 columns")
+            Some("line 2: the row has 3 values, but the table has 2 columns")
         );
         assert_eq!(search("NA", "name;age\nAda;NA\n"), None);
         assert_eq!(search("NA", "name;age\nAda;\n"), None, "nothing is null too");

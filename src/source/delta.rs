@@ -36,7 +36,7 @@ pub(crate) fn failed(error: DeltaTableError) -> Error {
 }
 
 pub(crate) fn contended() -> Error {
-    Error::retry("the Delta log is contended: others commit at the same time; run again")
+    Error::retry("conflicting commits to the Delta log; run again")
 }
 
 /// The log of a table.
@@ -46,7 +46,7 @@ pub(crate) fn log_store(location: &Location) -> Result<LogStoreRef> {
     Ok(default_logstore(prefixed, Arc::clone(&location.store), &url, &StorageConfig::default()))
 }
 
-/// The table at a location, at a version or as it is now; none when there is none.
+/// The table at a location, at a version or as it is now; `None` if there is none.
 pub(crate) async fn open(location: &Location, version: Option<u64>) -> Result<Option<DeltaTable>> {
     let mut table = DeltaTable::new(log_store(location)?);
     let is_file = location.store.head(&location.prefix).await.is_ok();
@@ -56,7 +56,7 @@ pub(crate) async fn open(location: &Location, version: Option<u64>) -> Result<Op
     match version {
         None => table.load().await.map_err(failed)?,
         Some(version) => {
-            let missing = |_| Error::input(format!("the Delta table has no version {version} any more, or not yet"));
+            let missing = |_| Error::input(format!("the Delta table has no version {version}"));
             table.load_version(version).await.map_err(missing)?;
         }
     }

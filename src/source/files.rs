@@ -31,7 +31,7 @@ pub(super) struct Files {
     pattern: Option<glob::Pattern>,
     pub(super) found: Vec<ObjectMeta>,
     partitions: Partitions,
-    /// How CSV files are read; none for Parquet.
+    /// How CSV files are read; `None` for Parquet.
     pub(super) csv: Option<Csv>,
     pub(super) shown: Shown,
 }
@@ -141,7 +141,7 @@ impl Files {
         for field in &self.partitions.fields {
             if schema.field_with_name(field.name()).is_ok() {
                 return Err(Error::input(format!(
-                    "column `{}` is a folder name, and the files of `{}` hold it too; keep one of them",
+                    "column `{}` is a folder name, but the files of `{}` contain it as well; keep only one",
                     field.name(),
                     self.location.name
                 )));
@@ -212,7 +212,7 @@ impl Files {
         match found.iter().find(|meta| meta.size == 0 && self.csv.is_none()) {
             None => Ok(found),
             Some(empty) => Err(Error::input(format!(
-                "file `{}` is empty: write it again, or remove it if nothing is missing",
+                "file `{}` is empty: rewrite it, or remove it if nothing is missing",
                 mask(&empty.location, &*self.shown)
             ))),
         }
@@ -232,7 +232,7 @@ impl Files {
         Ok(found)
     }
 
-    /// Why there is no file: there is none, it may not be read, or it holds nothing.
+    /// The reason why there is no file: there is none, it may not be read, or it is empty.
     async fn nothing_found(&self) -> Error {
         match self.location.store.head(&self.location.prefix).await {
             Ok(_) | Err(object_store::Error::NotFound { .. }) => {}

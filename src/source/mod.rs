@@ -35,7 +35,7 @@ use crate::storage::{Location, StoreOptions, Stores};
 use files::{Files, Shown};
 
 /// The rows of a job.
-pub struct Source {
+pub(crate) struct Source {
     spec: policy::Source,
     tables: Vec<(String, Table)>,
     input: Vec<InputTable>,
@@ -62,7 +62,7 @@ enum Table {
 
 impl Source {
     /// Finds the tables of a job's source.
-    pub async fn find(stores: &Stores, base: &LocalPath, job: &Job) -> Result<Self> {
+    pub(crate) async fn find(stores: &Stores, base: &LocalPath, job: &Job) -> Result<Self> {
         let kept: Vec<String> =
             job.columns.iter().filter(|(_, column)| column.role == Role::Kept).map(|(name, _)| name.clone()).collect();
         let named: Vec<String> = job.columns.keys().cloned().collect();
@@ -73,12 +73,12 @@ impl Source {
         Self::open(stores, base, &job.source, shown).await
     }
 
-    /// Finds the files at a location that no job speaks of yet.
-    pub async fn at(stores: &Stores, base: &LocalPath, url: &str) -> Result<Self> {
+    /// Finds the files at a location without a job.
+    pub(crate) async fn at(stores: &Stores, base: &LocalPath, url: &str) -> Result<Self> {
         Self::reached(stores, base, url, &StoreOptions::default()).await
     }
 
-    /// Finds the files at a location that is reached with some options.
+    /// Finds the files at a location with store options.
     pub(super) async fn reached(stores: &Stores, base: &LocalPath, url: &str, options: &StoreOptions) -> Result<Self> {
         let spec = policy::Source { options: options.clone(), ..policy::Source::at(url) };
         Self::open(stores, base, &spec, Arc::new(|_| false)).await
@@ -103,8 +103,8 @@ impl Source {
         self.tables.iter().map(|(_, table)| table.location())
     }
 
-    /// The tables, as everybody may see them.
-    pub fn input(&self) -> &[InputTable] {
+    /// Returns the tables as they may be shown to everybody.
+    pub(crate) fn input(&self) -> &[InputTable] {
         &self.input
     }
 
@@ -130,8 +130,8 @@ impl Source {
         snapshot
     }
 
-    /// Refuses when a file has changed, gone or come since it was found.
-    pub async fn confirm(&self) -> Result<()> {
+    /// Fails if a file has changed, or files were added or removed, since they were found.
+    pub(crate) async fn confirm(&self) -> Result<()> {
         for (_, table) in &self.tables {
             match table {
                 Table::Files(files) => confirm(files).await?,
@@ -143,8 +143,8 @@ impl Source {
         Ok(())
     }
 
-    /// A scan of all rows.
-    pub async fn scan(&self, context: &SessionContext) -> Result<(LogicalPlan, SchemaRef)> {
+    /// Returns a scan of all rows.
+    pub(crate) async fn scan(&self, context: &SessionContext) -> Result<(LogicalPlan, SchemaRef)> {
         let plan = match &self.spec.sql {
             Some(sql) => {
                 for (name, table) in &self.tables {
@@ -165,8 +165,8 @@ impl Source {
         Ok((plan, schema))
     }
 
-    /// Says more about a failure of reading: for a row of a CSV file that cannot be read, which one it is.
-    pub async fn explain(&self, error: Error) -> Error {
+    /// Adds details to a read error: for a row of a CSV file that cannot be read, which one it is.
+    pub(crate) async fn explain(&self, error: Error) -> Error {
         if !error.is_unreadable() {
             return self.masked(error);
         }
@@ -184,8 +184,8 @@ impl Source {
         self.masked(error)
     }
 
-    /// A text that may name files, without values of folder columns that are not published.
-    pub fn mask(&self, mut text: String) -> String {
+    /// Removes values of unpublished folder columns from a text that may name files.
+    pub(crate) fn mask(&self, mut text: String) -> String {
         for (_, table) in &self.tables {
             let Some(files) = table.files() else { continue };
             for folder in files.hidden() {
@@ -215,7 +215,7 @@ impl Table {
             Format::Delta => delta::DeltaInput::find(stores, base, spec).await.map(Self::Delta),
             #[cfg(not(feature = "delta"))]
             Format::Delta => Err(Error::job(format!(
-                "{key}: `{}` is a Delta table, and this build of Throng does not know them; {}",
+                "{key}: `{}` is a Delta table, which this build of Throng does not support; {}",
                 spec.url,
                 policy::BUILD
             ))),
@@ -230,7 +230,7 @@ impl Table {
         }
     }
 
-    /// The files of a table that is no more than files.
+    /// The files of a table without a log.
     fn files(&self) -> Option<&Files> {
         match self {
             Self::Files(files) => Some(files),
@@ -267,12 +267,12 @@ async fn is_delta(stores: &Stores, base: &LocalPath, spec: &policy::Source) -> R
     let mut log = location.store.list(Some(&location.at("_delta_log")));
     match log.try_next().await {
         Ok(found) => Ok(found.is_some()),
-        // What cannot be listed is no folder, or will be reported when its files are looked for.
+        // What cannot be listed is not a folder, or will be reported when its files are listed.
         Err(_) => Ok(false),
     }
 }
 
-/// Refuses two columns of one name: a job names columns, and would speak of the first only.
+/// Rejects two columns of one name: a job names columns, and would mean only the first.
 fn ensure_distinct_names(plan: &LogicalPlan) -> Result<()> {
     let fields = plan.schema().fields();
     let twice = |at: &usize| fields[..*at].iter().any(|other| other.name() == fields[*at].name());
@@ -314,8 +314,8 @@ async fn confirm(files: &Files) -> Result<()> {
         return Ok(());
     }
     let changed = (0..files.found.len()).find(|file| !now.iter().any(|other| same(other, &files.found[*file])));
-    let name = changed.map_or_else(|| "a file has come".to_owned(), |file| format!("`{}`", files.name(file)));
-    Err(Error::retry(format!("the input has changed while it was read ({name}); nothing was published, run again")))
+    let name = changed.map_or_else(|| "a file was added".to_owned(), |file| format!("`{}`", files.name(file)));
+    Err(Error::retry(format!("the input changed while it was read ({name}); nothing was published, run again")))
 }
 
 impl std::fmt::Debug for Source {

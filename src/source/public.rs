@@ -60,7 +60,7 @@ impl Public {
         Ok(if field.data_type() == data_type { column } else { cast(column, data_type.clone()).alias(name) })
     }
 
-    /// Refuses a release that would publish a column of the public table as it is: whoever holds both tables finds its
+    /// Rejects a release that would publish a column of the public table unchanged: whoever holds both tables finds its
     /// people by it, whatever is generalised beside it.
     pub(crate) fn ensure_nothing_shared(
         &self,
@@ -80,7 +80,7 @@ impl Public {
             return Ok(());
         }
         Err(Error::job(format!(
-            "privacy.presence: the public table has columns that the release publishes as they are ({}), which tells who is \
+            "privacy.presence: the public table has columns that the release publishes unchanged ({}), which reveals who is \
              in the source; give them the role quasi or identifier, or take a public table without them",
             shared.join(", ")
         )))
@@ -106,8 +106,8 @@ impl Public {
         Ok(LogicalPlanBuilder::from(input.clone()).project(of_source)?.union(public)?.build()?)
     }
 
-    /// Refuses a source with people who are not in the public table, and a public table with people who are in it twice,
-    /// when the rule names a key to tell them by. Without one, every cell counts the quasi-identifiers, and rows that look
+    /// Rejects a source with people who are not in the public table, and a public table with people who are in it twice,
+    /// if the rule names a key for them. Without one, every cell counts the quasi-identifiers, and rows that look
     /// like doubles are worth a warning.
     pub(crate) async fn ensure_public_contains_source(
         &self,
@@ -154,7 +154,7 @@ impl Public {
         if twice > 0 {
             return Err(Error::input(format!(
                 "{twice} people (by {}) are in the public table more than once; privacy.presence.public must hold everybody \
-                 once, or their chances are counted wrong",
+                 once, or their chances are miscounted",
                 rule.key.join(", ")
             )));
         }

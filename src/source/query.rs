@@ -1,5 +1,5 @@
-//! A source that is a query. It is read twice, and its release must be told from the next one, so a query that would
-//! give other rows at every reading is refused.
+//! A source that is a query. It is read twice, and its release must differ from the next, so a query that would
+//! return different rows each time is rejected.
 
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -29,21 +29,21 @@ pub(super) async fn plan(context: &SessionContext, sql: &str) -> Result<LogicalP
     let plan = context.state().create_logical_plan(sql).await;
     let plan = plan.map_err(|error| wrong(error.strip_backtrace()))?;
     let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-    options.verify_plan(&plan).map_err(|_| wrong("must be a SELECT: it only reads".into()))?;
+    options.verify_plan(&plan).map_err(|_| wrong("must be a SELECT, which only reads".into()))?;
     match unsteady(&plan)? {
         None => Ok(plan),
-        Some(what) => Err(wrong(format!("{what}, and a release must be the same when it is made again"))),
+        Some(what) => Err(wrong(format!("{what}, but a repeated run must give the same release"))),
     }
 }
 
-/// What makes a query give other rows the next time, if anything does.
+/// Why a query would return different rows the next time, if it would.
 fn unsteady(plan: &LogicalPlan) -> Result<Option<String>> {
     let mut found = None;
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::Limit(limit) = node
             && !is_sorted(&limit.input)
         {
-            found = Some("LIMIT without ORDER BY takes whichever rows come first".to_owned());
+            found = Some("LIMIT without ORDER BY returns arbitrary rows".to_owned());
             return Ok(TreeNodeRecursion::Stop);
         }
         node.apply_expressions(|expression| {
@@ -51,7 +51,7 @@ fn unsteady(plan: &LogicalPlan) -> Result<Option<String>> {
                 if let Expr::ScalarFunction(call) = part
                     && (part.is_volatile_node() || CLOCKS.contains(&call.name()))
                 {
-                    found = Some(format!("`{}` has another value at every reading", call.name()));
+                    found = Some(format!("`{}` returns another value each time", call.name()));
                     return Ok(TreeNodeRecursion::Stop);
                 }
                 Ok(TreeNodeRecursion::Continue)
@@ -82,8 +82,8 @@ mod tests {
             assert!(plan(&context, sql).await.is_ok(), "{sql}");
         }
         for (sql, expected) in [
-            ("SELECT random() AS a", "`random` has another value"),
-            ("SELECT now() AS a", "`now` has another value"),
+            ("SELECT random() AS a", "`random` returns another value"),
+            ("SELECT now() AS a", "`now` returns another value"),
             ("SELECT value FROM generate_series(1, 9) LIMIT 3", "LIMIT without ORDER BY"),
             ("SELECT 1 AS a WHERE 1 IN (SELECT value FROM generate_series(1, 9) LIMIT 3)", "LIMIT without ORDER BY"),
             ("CREATE TABLE t AS SELECT 1", "must be a SELECT"),

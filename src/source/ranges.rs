@@ -50,7 +50,7 @@ impl PhysicalOptimizerRule for FinerRanges {
     }
 }
 
-/// The same scan with more ranges; none when it has an order to keep, or reads but little.
+/// The same scan with more ranges; `None` if it has an order to keep or reads little.
 fn finer(scan: &FileScanConfig) -> Option<FileScanConfig> {
     let partitions = scan.file_groups.len();
     let fixed = scan.preserve_order || !scan.output_ordering.is_empty() || scan.output_partitioning.is_some();

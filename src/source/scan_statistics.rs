@@ -1,4 +1,4 @@
-//! Drops what the statistics of file scans tell of columns. How many rows and bytes there are is all that stays.
+//! Drops the column statistics of file scans. Only the numbers of rows and bytes stay.
 //!
 //! They do harm in two ways:
 //!
@@ -25,7 +25,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::faults::Fault;
 
-/// Makes scans forget what they know of their columns. Must come before every rule that answers from statistics.
+/// Removes column statistics from scans. Must run before every rule that answers from statistics.
 #[derive(Debug)]
 pub(crate) struct DropColumnStatistics;
 
@@ -43,7 +43,7 @@ impl PhysicalOptimizerRule for DropColumnStatistics {
     }
 }
 
-/// The same plan, whose scans know nothing of their columns.
+/// The same plan with scans without column statistics.
 pub(crate) fn drop_column_statistics(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     if Fault::TrustedStatistics.is_planted() {
         return Ok(plan);
@@ -130,7 +130,7 @@ mod tests {
         datafusion::arrow::compute::concat_batches(&found[0].schema(), &found).unwrap()
     }
 
-    /// How many values of the first two columns are no numbers.
+    /// How many values of the first two columns are NaN.
     async fn nans(context: &SessionContext, path: &Path) -> (usize, usize) {
         let rows = answer(context, path, "SELECT * FROM t").await;
         let wide = rows.column(0).as_primitive::<Float64Type>().values().iter().filter(|value| value.is_nan());
@@ -151,7 +151,7 @@ mod tests {
         let scan =
             plan.downcast_ref::<DataSourceExec>().unwrap().data_source().downcast_ref::<FileScanConfig>().unwrap();
         assert!(!knows_columns(scan));
-        assert_eq!(scan.statistics().num_rows.get_value(), Some(&4), "how many rows there are is no value");
+        assert_eq!(scan.statistics().num_rows.get_value(), Some(&4), "the number of rows is not a value");
     }
 
     /// Whoever may ask for a plan learns no value by it, on the host's own session too.

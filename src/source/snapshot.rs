@@ -1,4 +1,4 @@
-//! What a run has read, as an identity: a later run knows by it that there is nothing new to release.
+//! The identity of what a run has read, by which a later run knows that there is nothing new to release.
 //!
 //! The identity stands in the manifest and, when nobody gives one, makes up the name of the run, so every reader has it. The
 //! size of a raw file and its version tag, which is a hash of its content on many stores, are functions of all of its rows,
@@ -9,7 +9,7 @@
 //! - with `[method] key-env`, names, sizes and version tags of all files, hashed under that key. Only holders of the key,
 //!   who could re-enact the run anyway, can confirm a guess;
 //! - without, the names of files and when each was last changed, and for a Delta table its version: no function of any row.
-//!   It tells somebody who guesses the very moments when all files were written that they are right, and nothing else.
+//!   It confirms a guess of the exact moments when all files were written, and nothing else.
 //!
 //! The second one takes a file that was rewritten with the same content for a new one, and for the same one that was changed
 //! and given its old time back, or moved on a local disk between folders whose names are values that are not published.
@@ -28,7 +28,7 @@ pub(crate) struct Snapshot {
     open: blake3::Hasher,
     /// Everything.
     full: blake3::Hasher,
-    /// Files of the last table, of which the order tells of folder values that are not shown.
+    /// Files of the last table, whose order reveals folder values that are not shown.
     files: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ mod tests {
         snapshot.identity(key)
     }
 
-    /// A reader who has guessed all rows but one cannot tell by the identity whether the last guess is right.
+    /// A reader who has guessed all rows but one cannot confirm a guess of the last one by the identity.
     #[test]
     fn content_is_told_to_holders_of_the_key_only() {
         let raw = file("town=Ely/a.parquet", 1000, "0cc175b9", 7);

@@ -7,7 +7,7 @@ use datafusion::arrow::ipc::{DateUnit, Endianness, Field, IntervalUnit, Precisio
 
 use crate::error::{Error, Result};
 
-/// Refuses a schema that cannot be decoded, and names the first column at fault where it can be told.
+/// Rejects a schema that cannot be decoded, and names the first column at fault if it is known.
 pub(super) fn ensure_arrow_schema(encoded: &str) -> Result<()> {
     let damaged = |place: &str| Error::input(format!("its footer is damaged: {place} cannot be decoded"));
     let bytes = decode_base64(encoded).ok_or_else(|| damaged("the Arrow schema"))?;

@@ -35,7 +35,7 @@ impl Profile {
         let found = Self::read(name, &config, &credentials);
         match (&found, chosen) {
             (None, Some(name)) => Err(Error::job(format!(
-                "AWS_PROFILE is `{name}`, which neither the credentials nor the config file of AWS holds"
+                "AWS_PROFILE is `{name}`, which is in neither the credentials nor the config file of AWS"
             ))),
             (Some(profile), _) => profile.ensure_supported().map(|()| found),
             (None, None) => Ok(None),
@@ -78,7 +78,7 @@ impl Profile {
     }
 }
 
-/// The keys of one section of an INI file; none when there is no such section. Indented lines are nested settings of
+/// The keys of one section of an INI file; `None` if there is no such section. Indented lines are nested settings of
 /// the key above, which nobody here asks for.
 fn section(text: &str, name: &str) -> Option<BTreeMap<String, String>> {
     let mut found: Option<BTreeMap<String, String>> = None;

@@ -1,8 +1,8 @@
-//! Opens S3, Google Cloud Storage and Azure by their usual chains of credentials, with the patience that the job asks
+//! Opens S3, Google Cloud Storage and Azure by their usual credential chains, with the retries and timeouts the job asks
 //! for.
 //!
-//! Requests that are throttled, end in a server error or lose their connection are tried again after a while that
-//! doubles each time, with jitter, until they have been tried often or long enough.
+//! Requests that are throttled, end in a server error or lose their connection are retried after a pause that
+//! doubles each time, with jitter, until the limits of retries or time are reached.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) fn open(scheme: &ObjectStoreScheme, url: &Url, options: &StoreOptions
         ObjectStoreScheme::MicrosoftAzure => azure(url, options),
         other => {
             let _ = (url, options);
-            Err(Error::job(format!("this build of Throng cannot speak to {other:?}")))
+            Err(Error::job(format!("this build of Throng does not support {other:?}")))
         }
     }
 }
@@ -63,7 +63,7 @@ fn patience(options: &StoreOptions) -> RetryConfig {
     retry
 }
 
-/// What a builder finds wrong is a matter of settings, not of the store.
+/// An error of a builder is about settings, not about the store.
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
 fn wrong(error: object_store::Error) -> Error {
     Error::job(error.to_string())
@@ -83,8 +83,8 @@ fn service(
         settings: vec![
             ("endpoint", endpoint),
             ("retries", format!("{} within {}", retry.max_retries, Timeout(retry.retry_timeout))),
-            ("request time-out", time(ClientConfigKey::Timeout)),
-            ("connect time-out", time(ClientConfigKey::ConnectTimeout)),
+            ("request timeout", time(ClientConfigKey::Timeout)),
+            ("connect timeout", time(ClientConfigKey::ConnectTimeout)),
         ],
     }
 }
@@ -244,7 +244,7 @@ mod tests {
         };
         let text = told(&options);
         let begin = "S3, endpoint http://minio:9000, region eu-west-1, bucket in path, retries 4 within 3m, \
-                     request time-out 9s, connect time-out 5s, credentials from ";
+                     request timeout 9s, connect timeout 5s, credentials from ";
         assert!(text.starts_with(begin), "{text}");
         let text = told(&StoreOptions { path_style: Some(false), ..options });
         assert!(text.contains("endpoint http://lake.minio:9000, region eu-west-1, bucket in host name"), "{text}");

@@ -1,4 +1,4 @@
-//! What must be known of a Parquet file before a reader may be let near it.
+//! Checks of a Parquet file before it is handed to a reader.
 
 use datafusion::parquet::arrow::ARROW_SCHEMA_META_KEY;
 use datafusion::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
@@ -7,12 +7,12 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use super::arrow_schema::ensure_arrow_schema;
 use crate::error::{Error, Result};
 
-/// Refuses a Parquet file that no reader may be let near; see [`read_footer`].
+/// Rejects a Parquet file that could crash a reader; see [`read_footer`].
 pub(crate) async fn ensure_footer(store: &dyn ObjectStore, file: &ObjectMeta) -> Result<()> {
     read_footer(store, file).await.map(|_| ())
 }
 
-/// Reads the footer of a Parquet file; none where it cannot be decoded, which the reader reports itself. Refuses one that
+/// Reads the footer of a Parquet file; `None` if it cannot be decoded, which the reader reports itself. Rejects one that
 /// claims to be longer than the file, because the reader computes with it unchecked, one whose Arrow schema would make the
 /// reader panic, and one with two columns of one name, of which only the first would be read.
 pub(crate) async fn read_footer(store: &dyn ObjectStore, file: &ObjectMeta) -> Result<Option<ParquetMetaData>> {
@@ -24,14 +24,14 @@ pub(crate) async fn read_footer(store: &dyn ObjectStore, file: &ObjectMeta) -> R
     }
     let tail = store.get_range(&file.location, file.size.saturating_sub(TAIL)..file.size).await?;
     let length = tail[..tail.len() - 4].last_chunk().map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)));
-    // Without its mark at the end, it is no Parquet file at all, which the reader says itself.
+    // Without the magic bytes at its end, it is not a Parquet file, which the reader reports itself.
     if !tail.ends_with(b"PAR1") {
         return Ok(None);
     }
     if length + TRAILER > file.size {
         return Err(Error::input(
-            "the file cannot be read as Parquet (its footer claims to be longer than the file); it may be cut off, \
-             damaged or of another kind",
+            "the file cannot be read as Parquet (its footer claims to be longer than the file); it may be truncated, \
+             damaged or of another format",
         ));
     }
     let footer = file.size - TRAILER - length..file.size - TRAILER;

@@ -3,14 +3,14 @@
 use std::path::{Component, Path, PathBuf};
 
 /// Whether a location is a URL rather than a path of the local file system.
-pub fn is_url(location: &str) -> bool {
+pub(crate) fn is_url(location: &str) -> bool {
     location
         .split_once("://")
         .is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)))
 }
 
-/// The local path of a location; none when it is on an object store.
-pub fn local_path(base: &Path, location: &str) -> Option<PathBuf> {
+/// The local path of a location; `None` if it is on an object store.
+pub(crate) fn local_path(base: &Path, location: &str) -> Option<PathBuf> {
     match location.strip_prefix("file://") {
         Some(path) => Some(PathBuf::from(path)),
         None if is_url(location) => None,

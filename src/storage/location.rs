@@ -11,19 +11,19 @@ use super::stores::{Service, Stores};
 use crate::error::Result;
 use crate::storage::StoreOptions;
 
-/// A place in an object store; the local file system is one.
+/// A location in an object store; the local file system counts as one.
 #[derive(Debug, Clone)]
 pub struct Location {
     /// The store.
-    pub store: Arc<dyn ObjectStore>,
+    pub(crate) store: Arc<dyn ObjectStore>,
     /// Address of the store itself, for DataFusion's registry.
-    pub root: Url,
+    pub(crate) root: Url,
     /// The place in the store.
-    pub prefix: Path,
-    /// The address as people write it.
-    pub name: String,
+    pub(crate) prefix: Path,
+    /// The address as written in the job.
+    pub(crate) name: String,
     /// How the store is reached.
-    pub service: Service,
+    pub(crate) service: Service,
 }
 
 impl Location {
@@ -32,14 +32,14 @@ impl Location {
         Stores::default().open(base, location, &StoreOptions::default())
     }
 
-    /// A place below this one. What is encoded in the name stays so.
+    /// Returns a path below this location. What is encoded in the name stays so.
     pub fn at(&self, name: &str) -> Path {
         let part = |part| PathPart::parse(part).unwrap_or_else(|_| PathPart::from(part));
         name.split('/').fold(self.prefix.clone(), |path, name| path.join(part(name)))
     }
 
-    /// The URL of a path in this store, as DataFusion names it.
-    pub fn url(&self, path: &Path) -> String {
+    /// Returns the URL of a path in this store, as DataFusion names it.
+    pub(crate) fn url(&self, path: &Path) -> String {
         let mut url = self.root.clone();
         url.set_path(&path.as_ref().replace('%', "%25"));
         url.into()

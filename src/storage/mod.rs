@@ -22,7 +22,7 @@ pub(crate) use bounded::read_job_text;
 pub(crate) use bounded::read_statements;
 #[cfg(feature = "cli")]
 pub(crate) use bounded::read_text;
-pub use locate::{is_url, local_path};
+pub(crate) use locate::{is_url, local_path};
 pub use location::Location;
 pub use options::{StoreOptions, Timeout};
 pub use stores::Stores;

@@ -1,4 +1,4 @@
-//! How the object store of a source or sink is reached: its address, and how long to be patient with it. Nothing here
+//! How the object store of a source or sink is reached: its address, retries and timeouts. Nothing here
 //! is secret; credentials come from the environment.
 
 use std::fmt;
@@ -13,11 +13,12 @@ use crate::error::Problem;
 /// How an object store is reached. Local files need none of this. Credentials come from the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct StoreOptions {
     /// Address of the service, for a store that is not the cloud's own: `"https://minio.example:9000"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// Region of the bucket (S3). From the environment or the profile when absent.
+    /// Region of the bucket (S3). Defaults to that of the environment or the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
     /// Whether the bucket is named in the path (the default) or in the host name of the address (S3).
@@ -26,23 +27,23 @@ pub struct StoreOptions {
     /// Whether an address may begin with `http://`: what is read and written is then not encrypted on its way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_http: Option<bool>,
-    /// How often a request is tried again after throttling, a server error or a lost connection. 10 when absent.
+    /// How often a request is retried after throttling, a server error or a lost connection. Defaults to 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// How long a request is tried again, for example `"3m"` (the default).
+    /// How long a failed request is retried. Defaults to `"3m"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_timeout: Option<Timeout>,
-    /// How long one request may take, for example `"30s"` (the default).
+    /// Timeout of a single request. Defaults to `"30s"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_timeout: Option<Timeout>,
-    /// How long a connection may take to come about, for example `"5s"` (the default).
+    /// Timeout of opening a connection. Defaults to `"5s"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_timeout: Option<Timeout>,
 }
 
 impl StoreOptions {
     /// These options, with those of `other` where they are set.
-    pub fn overridden_by(&self, other: &Self) -> Self {
+    pub(crate) fn overridden_by(&self, other: &Self) -> Self {
         Self {
             endpoint: other.endpoint.clone().or_else(|| self.endpoint.clone()),
             region: other.region.clone().or_else(|| self.region.clone()),

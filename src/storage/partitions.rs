@@ -1,6 +1,6 @@
 //! Columns that are folder names: `year=2024/region=north/part-0.parquet`.
 //!
-//! Their values belong to the data like all others. So where a path is shown (in the manifest, in a plan, in an error)
+//! Their values are data like all others. So where a path is shown (in the manifest, in a plan, in an error)
 //! values of columns that are not published as they are, are left out of it.
 
 use std::sync::Arc;

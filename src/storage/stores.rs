@@ -14,16 +14,29 @@ use super::location::Location;
 use crate::error::{Error, Result};
 use crate::storage::{StoreOptions, local_path};
 
-/// Object stores by address. Those of a program that embeds Throng are handed over with [`with`](Self::with); all
+/// Object stores by address. An embedding program registers its own with [`with`](Self::with); all
 /// others are opened with the credentials of the environment.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use object_store::memory::InMemory;
+/// use throng::RunOptions;
+/// use throng::releases::Stores;
+///
+/// let stores = Stores::default().with("s3://lake", Arc::new(InMemory::new()))?;
+/// let options = RunOptions::default().with_stores(stores);
+/// # drop(options);
+/// # Ok::<(), throng::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Stores {
     given: Vec<(Url, Arc<dyn ObjectStore>)>,
 }
 
-/// How a store is reached, in words for people. No secret is part of it.
+/// How a store is reached, described for people and without secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Service {
+pub(crate) struct Service {
     /// What it is.
     pub kind: String,
     /// Its settings by name.
@@ -38,7 +51,7 @@ impl fmt::Display for Service {
 }
 
 impl Stores {
-    /// Takes a store for all addresses that begin as `url` does: its scheme and its bucket.
+    /// Registers a store for all addresses with the scheme and bucket of `url`.
     pub fn with(mut self, url: &str, store: Arc<dyn ObjectStore>) -> Result<Self> {
         self.given.push((root(&parse(url)?)?, store));
         Ok(self)
@@ -100,7 +113,7 @@ fn scheme(url: &Url) -> Result<(ObjectStoreScheme, Path)> {
     ObjectStoreScheme::parse(url).map_err(|error| Error::job(error.to_string()))
 }
 
-/// The address of a store itself. DataFusion tells stores apart by scheme and host alone, so a container that is
+/// The address of a store itself. DataFusion distinguishes stores by scheme and host alone, so a container that is
 /// written as a user (`abfss://container@account...`) becomes a part of the host.
 fn root(url: &Url) -> Result<Url> {
     let mut root = url.clone();

@@ -1,4 +1,4 @@
-//! Writes one object in parts, and leaves no part behind.
+//! Writes one object in parts, and never leaves parts behind.
 //!
 //! Parts of an upload that is neither completed nor aborted stay in the store, unseen and paid for. A future can be
 //! dropped at any moment, and then there is nobody left to abort; so the upload lives in a task of its own, fed by a
@@ -30,13 +30,13 @@ pub(crate) struct Uploads {
 }
 
 impl Uploads {
-    /// Begins to write an object; it is there once [`Upload::complete`] has returned.
+    /// Starts to write an object; it is visible once [`Upload::complete`] has returned.
     pub(crate) fn begin(&self, store: &Arc<dyn ObjectStore>, path: &Path) -> Upload {
         let (parts, received) = mpsc::channel(1);
         let (done, outcome) = oneshot::channel();
         let (store, path) = (Arc::clone(store), path.clone());
         let task = async move {
-            // Nobody listens any more when the writer has gone; then it is the end that counts, not the answer.
+            // Nobody receives the answer if the writer is gone; then only the end matters.
             let _ = done.send(receive(&store, &path, received).await);
         };
         // A task whose handle is dropped goes on: an embedding program that does not wait still aborts.
@@ -92,7 +92,7 @@ impl Upload {
 }
 
 fn ended() -> ParquetError {
-    ParquetError::General("the upload has ended before it was complete".into())
+    ParquetError::General("the upload ended before it was complete".into())
 }
 
 impl AsyncFileWriter for Upload {

@@ -8,7 +8,7 @@
 //!    an interval, and one value at least.
 //! 2. Of all numbers within the same slack of that rank, the one with the fewest digits is taken.
 //!
-//! Thus an interval holds between half and one and a half times its share of the rows. A border tells that about so many
+//! Thus an interval holds between half and one and a half times its share of the rows. A border reveals about how many
 //! rows lie below it, to the precision that was asked for by the number of intervals. One row more or less moves ranks by one:
 //! with r rows and c intervals, that a border differs for it has a chance of about 8 c / r at most.
 
@@ -18,7 +18,7 @@ use crate::secret::SecretRng;
 const SLACK_SHARE: usize = 8;
 
 /// Borders between `count` intervals of about equally many of the ascending values, as a list of `count` numbers whose first
-/// is no border.
+/// is not a border.
 pub(super) fn round_borders(ascending: &[f64], count: u32, rng: &mut SecretRng) -> Vec<f64> {
     let Some(last) = ascending.len().checked_sub(1) else { return Vec::new() };
     let count = count.max(1) as usize;
@@ -57,7 +57,7 @@ fn shortest_between(low: f64, high: f64) -> f64 {
     low
 }
 
-/// Digits that a double tells apart.
+/// Significant digits of a double.
 const DIGITS: i32 = 17;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a policy means in algorithms: its rules and its method, and the parameters that it leaves open, which are found
+//! The rules and the method of a policy, and the parameters that it leaves open, which are found
 //! by trying them out on the sample.
 
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(crate) fn presence(bound_policy: &BoundPolicy) -> Option<Presence> {
 fn setting<'a>(bound_policy: &'a BoundPolicy, tuned: &Tuned) -> Setting<'a> {
     let privacy = &bound_policy.policy.privacy;
     Setting {
-        options: &bound_policy.policy.method.options,
+        options: bound_policy.policy.method.options(),
         k: privacy.k as usize,
         max_loss: privacy.max_loss,
         range_diversity: range_rules(privacy),
@@ -83,7 +83,7 @@ fn quasi_slices(bound_policy: &BoundPolicy, slices: &Slices, sensitive: Option<&
     others.chain(beside.first().map(|slice| of(slice))).collect()
 }
 
-/// Whether the job leaves something open that a sample can tell.
+/// Whether the job leaves parameters open that can be tuned on a sample.
 pub(crate) fn open(bound_policy: &BoundPolicy) -> bool {
     (bound_policy.policy.method.name.entry().open)(&setting(bound_policy, &Tuned::default()))
 }

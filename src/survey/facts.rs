@@ -1,4 +1,4 @@
-//! What pass 1 learns of each column: ends, words, nulls. Mergeable, and the same for any order of rows.
+//! What pass 1 learns about each column: ends, words, nulls. Mergeable, and the same for any order of rows.
 
 use std::collections::BTreeSet;
 

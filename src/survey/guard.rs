@@ -1,7 +1,7 @@
 //! Cuts between cells that leave both sides able to meet the rules.
 //!
 //! Groups never reach beyond their cell, so a cell in which everybody is alike in what is sensitive would be suppressed,
-//! however many others there are in the table. A cut is refused when a side, as far as the sample tells, does not meet the
+//! however many others there are in the table. A cut is rejected if a side, as far as the sample shows, does not meet the
 //! rules as a whole while both sides together do, and likewise when it would only just meet them while both sides together
 //! leave room. This steers quality only: groups are asked again, row by row.
 

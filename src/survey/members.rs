@@ -23,7 +23,7 @@ pub(super) fn flags(rows: &RecordBatch) -> Vec<bool> {
     last.map_or_else(Vec::new, |flags| (0..flags.len()).map(|row| flags.value(row)).collect())
 }
 
-/// Stops when the source is too small, or too large a part of the public table: no grouping can mend that. How many rows
+/// Fails if the source is too small, or too large a part of the public table: no grouping can repair that. How many rows
 /// the source holds is not said, for who is in it is the secret.
 pub(super) fn ensure_feasible(rows: u64, members: Option<u64>, bound_policy: &BoundPolicy) -> Result<()> {
     let (Some(members), Some(rule)) = (members, &bound_policy.policy.privacy.presence) else { return Ok(()) };
@@ -42,7 +42,7 @@ pub(super) fn ensure_feasible(rows: u64, members: Option<u64>, bound_policy: &Bo
     }
     if !Bounds::new(rule.min, rule.max).allow_counts(members, public) {
         return Err(Error::privacy(format!(
-            "the share of the public people who are in the source, about {:.2}, lets nobody's chance be kept between \
+            "the share of the public people who are in the source, about {:.2}, leaves no way to keep chances between \
              privacy.presence.min = {} and max = {}; widen the bounds around that share",
             members as f64 / public.max(1) as f64,
             rule.min,

@@ -27,11 +27,11 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::{FutureExt, StreamExt};
 
-pub use crate::encode::ColumnStats;
+pub(crate) use crate::encode::ColumnStats;
 pub(crate) use choices::{method, rules};
+pub(crate) use sample::Sample;
 #[cfg(feature = "cluster")]
 pub(crate) use sample::first_ceiling;
-pub use sample::{SAMPLE_ROWS, Sample};
 #[cfg(feature = "cluster")]
 pub(crate) use state::{Merged, merge_pieces};
 
@@ -39,7 +39,7 @@ use crate::binding::BoundPolicy;
 use crate::encode::{ColumnEncoder, SensitiveDomain, encode_sensitive, positions, without_nulls};
 use crate::error::{Error, Result};
 use crate::grouping::cancel::{CancelOnDrop, cancellable};
-pub use crate::grouping::entry::Tuned;
+pub(crate) use crate::grouping::entry::Tuned;
 use crate::grouping::split::CellTree;
 use crate::model::Table;
 use crate::policy::{Constant, Nulls, Unknown};
@@ -49,18 +49,18 @@ use facts::{Collector, SensitiveCollector};
 use sample::Sampler;
 
 /// Rows of a cell when nothing asks for smaller ones: so many that its borders cost no measurable quality.
-pub const CELL_ROWS: usize = 1 << 17;
+pub(crate) const CELL_ROWS: usize = 1 << 17;
 
 /// What pass 1 has found. Small; no row of the input is in it, but values of single columns are.
 #[derive(Clone)]
-pub struct Survey {
+pub(crate) struct Survey {
     /// Rows of the table, and of the public table if there is one.
     pub rows: u64,
     /// How many of them are of the source, when the others are public.
     pub members: Option<u64>,
     /// Rows of the source beside them that are left out, because of nulls.
     pub dropped: u64,
-    /// ColumnStats of every quasi-identifier.
+    /// Statistics of every quasi-identifier.
     pub facts: Vec<ColumnStats>,
     /// Domain of every sensitive column.
     pub sensitive: Vec<SensitiveDomain>,
@@ -76,7 +76,7 @@ pub struct Survey {
 
 impl Survey {
     /// Rows of the source, those that are left out among them.
-    pub fn source_rows(&self) -> u64 {
+    pub(crate) fn source_rows(&self) -> u64 {
         self.members.unwrap_or(self.rows) + self.dropped
     }
 }
@@ -89,7 +89,7 @@ impl fmt::Debug for Survey {
 }
 
 /// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns.
-pub async fn survey(
+pub(crate) async fn survey(
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
     bound_policy: Arc<BoundPolicy>,
@@ -263,12 +263,12 @@ impl Surveyor {
     }
 }
 
-/// Stops on tables that cannot be anonymised, or whose columns are not what the job takes them for.
+/// Fails on tables that cannot be anonymised, or whose columns do not fit the job.
 fn ensure_usable(rows: u64, dropped: u64, facts: &[ColumnStats], bound_policy: &BoundPolicy) -> Result<()> {
     let k = bound_policy.policy.privacy.k;
     if rows == 0 && dropped > 0 {
         return Err(Error::input(format!(
-            "all {dropped} rows hold a null in a quasi-identifier with nulls = \"drop\"; mend the source, or set \
+            "all {dropped} rows hold a null in a quasi-identifier with nulls = \"drop\"; fix the source, or set \
              nulls = \"category\""
         )));
     }
@@ -290,19 +290,19 @@ fn ensure_usable(rows: u64, dropped: u64, facts: &[ColumnStats], bound_policy: &
         };
         if nulls > 0 && column.nulls == Nulls::Reject {
             problems.push(format!(
-                "column `{name}`: {nulls} of {rows} rows{} hold no value, and its nulls are to be rejected; mend them, or \
+                "column `{name}`: {nulls} of {rows} rows{} hold no value, but its nulls are to be rejected; fill them, or \
                  set columns.{name}.nulls = \"drop\" to leave these rows out or \"category\" to publish them",
                 if bound_policy.member.is_some() { " of the source and the public table" } else { "" }
             ));
         } else if nulls == rows {
             let empty = if column.data_type.is_floating() { "null or not a number" } else { "null" };
             problems.push(format!(
-                "column `{name}`: every value is {empty}, so it cannot be a quasi-identifier; mend the source, or give it \
+                "column `{name}`: every value is {empty}, so it cannot be a quasi-identifier; fix the source, or give it \
                  the role \"identifier\" to drop it"
             ));
         } else if unknown > 0 && column.unknown == Unknown::Error {
             problems.push(format!(
-                "column `{name}`: {unknown} of {rows} rows hold a value that its hierarchy does not know; add the \
+                "column `{name}`: {unknown} of {rows} rows hold a value that its hierarchy does not contain; add the \
                  missing leaves, or set columns.{name}.unknown = \"top\""
             ));
         } else if nulls == 0 && constant && column.constant == Constant::Error {
@@ -315,14 +315,14 @@ fn ensure_usable(rows: u64, dropped: u64, facts: &[ColumnStats], bound_policy: &
     if problems.is_empty() { Ok(()) } else { Err(Error::input(problems.join("\n"))) }
 }
 
-/// Stops when a method that must see all rows at once would see them cell by cell.
+/// Fails if a method that must see all rows at once would see them cell by cell.
 fn ensure_single_cell(tree: &CellTree, rows: u64, cell_rows: usize, bound_policy: &BoundPolicy) -> Result<()> {
     let method = bound_policy.policy.method.name;
     if !method.entry().whole || tree.cells() == 1 {
         return Ok(());
     }
     Err(Error::resources(format!(
-        "method.name: `{}` must see all rows at once, and {rows} rows make {} cells of {cell_rows}; raise --cell-rows to \
+        "method.name: `{}` must see all rows at once, but {rows} rows make {} cells of {cell_rows}; raise --cell-rows to \
          {rows} (and --memory-limit with it), or choose another method",
         method.as_str(),
         tree.cells()

@@ -12,7 +12,7 @@ use crate::encode::{batch_size, compact, row_hashes};
 use crate::error::Result;
 
 /// Most distinct rows kept.
-pub const SAMPLE_ROWS: usize = 1 << 17;
+pub(crate) const SAMPLE_ROWS: usize = 1 << 17;
 
 /// Rows gathered before they are folded: folding seldom costs little time, folding early little memory.
 const MAX_PENDING: usize = 2 * SAMPLE_ROWS;
@@ -22,7 +22,7 @@ const MAX_PENDING: usize = 2 * SAMPLE_ROWS;
 #[cfg(feature = "cluster")]
 const SPARE: f64 = 4.0;
 
-/// The hash below which enough rows lie when a table of so many rows (0: not known) has few that are alike.
+/// The hash below which enough rows lie if a table of `rows` rows (0 if unknown) has few that are equal.
 #[cfg(feature = "cluster")]
 pub(crate) fn first_ceiling(rows: u64) -> u64 {
     raised(u64::MAX, rows)
@@ -55,7 +55,7 @@ pub(crate) struct Sampler {
 
 /// Distinct rows and how often each occurs, in the order of their hashes.
 #[derive(Debug, Clone)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// The distinct rows.
     pub rows: RecordBatch,
     /// How often each occurs in the whole table.
@@ -184,18 +184,8 @@ fn part_size(rows: &RecordBatch) -> usize {
 }
 
 impl Sample {
-    /// Number of distinct rows in the sample.
-    pub fn len(&self) -> usize {
-        self.rows.num_rows()
-    }
-
-    /// Whether the table was empty.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The first `most` rows, each repeated as often as it occurs (up to `most` rows in all): for tuning.
-    pub fn expand(&self, most: usize) -> Result<RecordBatch> {
+    pub(crate) fn expand(&self, most: usize) -> Result<RecordBatch> {
         let indices = (0_u64..).zip(&self.counts).flat_map(|(row, &count)| std::iter::repeat_n(row, count as usize));
         Ok(take_record_batch(&self.rows, &indices.take(most).collect::<UInt64Array>())?)
     }
@@ -225,7 +215,7 @@ mod tests {
         left.add(&batch(0..100_000)).unwrap();
         right.merge(left).unwrap();
         let (one, two) = (one.finish().unwrap(), right.finish().unwrap());
-        assert_eq!(one.len(), SAMPLE_ROWS);
+        assert_eq!(one.rows.num_rows(), SAMPLE_ROWS);
         assert_eq!(one.rows, two.rows);
         assert_eq!(one.counts, two.counts);
     }
@@ -275,7 +265,7 @@ mod tests {
         let mut whole = Sampler::new(all.schema(), 7);
         whole.add(&all).unwrap();
         let whole = whole.finish().unwrap();
-        assert_eq!((tries, sample.len()), (2, SAMPLE_ROWS));
+        assert_eq!((tries, sample.rows.num_rows()), (2, SAMPLE_ROWS));
         assert_eq!((sample.rows, sample.counts), (whole.rows, whole.counts));
         assert_eq!(first_ceiling(0), u64::MAX, "nothing is known");
     }

@@ -1,7 +1,7 @@
 //! Bounded summaries of distinct values: the values with the smallest hashes.
 //!
 //! Keeping the n smallest hashes is a uniform sample of the distinct values, the same for any order of rows and any
-//! split into partitions, and it tells how many there are: exactly while all fit, by the density of hashes beyond.
+//! split into partitions, and it yields their number: exactly while all fit, by the density of hashes beyond.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::error::Result;
 
 /// Distinct hashes, bounded.
 #[derive(Debug, Clone)]
-pub struct HashSketch {
+pub(crate) struct HashSketch {
     kept: HashSet<u64>,
     /// Hashes at or above this are no longer kept.
     ceiling: u64,
@@ -28,14 +28,14 @@ impl Default for HashSketch {
 
 impl HashSketch {
     /// Adds a hash.
-    pub fn add(&mut self, hash: u64) {
+    pub(crate) fn add(&mut self, hash: u64) {
         if hash < self.ceiling && self.kept.insert(hash) && self.kept.len() > 2 * MAX_CODES {
             self.shrink();
         }
     }
 
     /// Adds another sketch.
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.ceiling = self.ceiling.min(other.ceiling);
         other.kept.into_iter().for_each(|hash| self.add(hash));
         let ceiling = self.ceiling;
@@ -43,7 +43,7 @@ impl HashSketch {
     }
 
     /// Number of distinct hashes seen, estimated when they were too many to keep.
-    pub fn distinct(mut self) -> u64 {
+    pub(crate) fn distinct(mut self) -> u64 {
         // Beyond the bound the estimate always rests on the same number of smallest hashes, however they came.
         if self.kept.len() > MAX_CODES {
             self.shrink();
@@ -76,7 +76,7 @@ impl HashSketch {
 
 /// Distinct words, bounded: all of them while there are few enough, an even sample beyond.
 #[derive(Debug, Clone)]
-pub struct WordSketch {
+pub(crate) struct WordSketch {
     kept: BTreeMap<u64, String>,
     ceiling: u64,
     /// Views of short words seen lately, by a hash of the view.
@@ -97,7 +97,7 @@ impl Default for WordSketch {
 
 impl WordSketch {
     /// Adds all values of a column.
-    pub fn add(&mut self, array: &StringViewArray) -> Result<()> {
+    pub(crate) fn add(&mut self, array: &StringViewArray) -> Result<()> {
         let fresh = self.fresh(array);
         if fresh.is_empty() {
             return Ok(());
@@ -136,7 +136,7 @@ impl WordSketch {
     }
 
     /// Adds another sketch.
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.ceiling = self.ceiling.min(other.ceiling);
         self.kept.extend(other.kept);
         while self.kept.len() > MAX_CODES || self.kept.last_key_value().is_some_and(|(hash, _)| *hash >= self.ceiling) {
@@ -145,7 +145,7 @@ impl WordSketch {
     }
 
     /// The sorted words and the number of distinct ones seen.
-    pub fn finish(self) -> (Vec<String>, u64) {
+    pub(crate) fn finish(self) -> (Vec<String>, u64) {
         let distinct = estimate(self.kept.len() as u64, self.ceiling);
         let mut words: Vec<String> = self.kept.into_values().collect();
         words.sort_unstable();

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::permutation::correlation::Column;
 use crate::permutation::medoids;
 
-/// Rows by which dependence is told.
+/// Rows on which dependence is measured.
 const COMPARED_ROWS: usize = 10_000;
 
 /// Names of the quasi-identifiers and sensitive columns of every slice; none when the job does not ask for any.

@@ -168,7 +168,7 @@ pub(crate) enum Merged {
 }
 
 /// Merges the pieces of all partitions of a plan over `schema` to a survey.
-pub async fn merge_pieces<'a>(
+pub(crate) async fn merge_pieces<'a>(
     bound_policy: Arc<BoundPolicy>,
     schema: SchemaRef,
     pieces: impl IntoIterator<Item = &'a [u8]>,

@@ -1,4 +1,4 @@
-//! How the system's allocator is told to give memory back.
+//! Makes the system's allocator return memory.
 //!
 //! Batches are large, and are made by one thread and dropped by another. Left alone, glibc keeps what was freed in an arena
 //! for every thread, and keeps large blocks once some have been freed: under a small memory limit the process then holds

@@ -69,7 +69,7 @@ impl Logging {
 fn filter(verbose: u8, quiet: bool) -> Result<EnvFilter, String> {
     if let Ok(directives) = std::env::var("THRONG_LOG") {
         return EnvFilter::try_new(&directives)
-            .map_err(|error| format!("THRONG_LOG cannot be understood ({error}); try THRONG_LOG=throng=debug"));
+            .map_err(|error| format!("THRONG_LOG is not valid ({error}); try THRONG_LOG=throng=debug"));
     }
     Ok(EnvFilter::new(match (quiet, verbose) {
         (true, _) => "throng=error",

@@ -7,7 +7,7 @@ use super::tally::ResourceUsage;
 use crate::error::{Error, Result, reason};
 use crate::ledger::Manifest;
 
-/// How a run ended.
+/// The outcome of a run.
 pub(crate) struct Ended<'a> {
     /// Name of the pipeline: the job file's, without its ending.
     pub(crate) pipeline: String,
@@ -32,7 +32,7 @@ impl Ended<'_> {
             (None, true) => "already-done",
             (None, false) => "done",
         };
-        page.one("throng_run_success", "1 if the last run ended well, 0 if it failed", u8::from(self.error.is_none()));
+        page.one("throng_run_success", "1 if the last run succeeded, 0 if it failed", u8::from(self.error.is_none()));
         let labels = [("reason", reason), ("version", env!("CARGO_PKG_VERSION"))];
         page.head("throng_run_info", "How the last run ended");
         page.line("throng_run_info", &labels, 1);
@@ -43,9 +43,9 @@ impl Ended<'_> {
         for (phase, seconds) in &self.effort.phases {
             page.line("throng_phase_seconds", &[("phase", phase)], seconds);
         }
-        page.one("throng_spilled_bytes", "Bytes that the last run has spilled to disk", self.effort.spilled_bytes);
+        page.one("throng_spilled_bytes", "Bytes that the last run spilled to disk", self.effort.spilled_bytes);
         if let Some(bytes) = self.effort.peak_memory_bytes {
-            page.one("throng_peak_memory_bytes", "Most memory that the process has had resident", bytes);
+            page.one("throng_peak_memory_bytes", "Peak resident memory of the process", bytes);
         }
         let rows = self.manifest.map(|manifest| manifest.rows_read).or(self.effort.rows_read);
         if let Some(rows) = rows {
@@ -73,7 +73,7 @@ impl Ended<'_> {
 /// The figures of a release.
 fn release(page: &mut Page, manifest: &Manifest) {
     page.one("throng_rows_published", "Rows that were published", manifest.rows);
-    page.one("throng_rows_suppressed", "Rows that were left out", manifest.suppressed);
+    page.one("throng_rows_suppressed", "Rows that were suppressed", manifest.suppressed);
     let classes = &manifest.verification.classes;
     page.one("throng_classes", "Groups of equal published quasi-identifiers", classes.count);
     let smallest = manifest.verification.sizes().0.smallest;

@@ -1,7 +1,7 @@
-//! What a process tells of itself while it works: logs, spans, metrics and progress bars. Counts and durations,
+//! What a process reports while it runs: logs, spans, metrics and progress bars. Counts and durations,
 //! never a value of the data.
 
-pub mod allocator;
+pub(crate) mod allocator;
 pub(crate) mod logging;
 pub(crate) mod metrics;
 #[cfg(feature = "otel")]

@@ -33,7 +33,7 @@ impl Exporter {
         }
         let protocol = set("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL").or_else(|| set("OTEL_EXPORTER_OTLP_PROTOCOL"));
         if let Some(other) = protocol.filter(|protocol| protocol != "grpc") {
-            return Err(format!("OTEL_EXPORTER_OTLP_PROTOCOL is `{other}`, and only `grpc` is built in"));
+            return Err(format!("OTEL_EXPORTER_OTLP_PROTOCOL is `{other}`, but only `grpc` is built in"));
         }
         let lost = Arc::new(AtomicBool::new(false));
         let inner = SpanExporter::builder().with_tonic().build().map_err(|error| error.to_string())?;

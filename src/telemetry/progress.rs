@@ -11,7 +11,7 @@ use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, P
 
 use crate::release::{PHASES, Phase, rows_read};
 
-/// All bars of the process. They are hidden when standard error is no terminal.
+/// All bars of the process. They are hidden if standard error is not a terminal.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// Steps of the bar of the whole run.
@@ -52,7 +52,7 @@ impl Progress {
         Self { overall, phase: Mutex::default() }
     }
 
-    /// Begins a phase of `rows` rows (0: not known), done by a plan whose metrics tell how far it is.
+    /// Starts a phase of `rows` rows (0 if unknown), run by a plan whose metrics report progress.
     pub(crate) fn begin(&self, phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64) {
         let name = if phase == Phase::Group { "group and write" } else { phase.name() };
         let done: Done = if phase == Phase::Group { half_way } else { rows_read };
@@ -130,7 +130,7 @@ impl Drop for Progress {
 fn style(form: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar());
     let style = style.with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
-        // A bar that cannot be drawn is no reason to stop.
+        // A bar that cannot be drawn is not a reason to stop.
         let _ = write!(text, "{:.0} thousand rows/s", state.per_sec() / 1e3);
     });
     style.with_key("left", |state: &ProgressState, text: &mut dyn fmt::Write| {
@@ -158,7 +158,7 @@ fn steps(phase: Phase, done: f64) -> u64 {
     ((before + share(phase) * done.clamp(0.0, 1.0)) * STEPS as f64).round() as u64
 }
 
-/// Tells the rows that a plan is through with.
+/// Returns the rows that a plan has processed.
 type Done = fn(&Arc<dyn ExecutionPlan>) -> u64;
 
 /// Grouping reads every row and, after a sort, writes it: each is half the work.
@@ -167,7 +167,7 @@ fn half_way(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     (rows_read(plan) + written) / 2
 }
 
-/// Shows that something is being worked on, for as long as it takes.
+/// Shows that work is in progress, for as long as it takes.
 pub(crate) async fn waiting<T>(name: &'static str, quiet: bool, work: impl Future<Output = T>) -> T {
     if quiet || BARS.is_hidden() {
         return work.await;
@@ -176,7 +176,7 @@ pub(crate) async fn waiting<T>(name: &'static str, quiet: bool, work: impl Futur
     bar.set_style(style(SPINNER));
     bar.set_message(name);
     bar.enable_steady_tick(POLL_INTERVAL);
-    // Also when the work is given up.
+    // Also if the work is cancelled.
     let shown = Shown(bar);
     let done = work.await;
     drop(shown);

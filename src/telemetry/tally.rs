@@ -1,4 +1,4 @@
-//! What a run took: seconds by phase, bytes spilled, peak memory. Kept while it runs, so that there is something to tell
+//! What a run took: seconds by phase, bytes spilled, peak memory. Kept while it runs, so that there is something to report
 //! of a failed run too.
 
 use std::sync::{Arc, Mutex};
@@ -31,7 +31,7 @@ pub(crate) struct ResourceUsage {
     pub(crate) phases: serde_json::Map<String, serde_json::Value>,
     /// Bytes spilled to disk.
     pub(crate) spilled_bytes: u64,
-    /// Most memory that the process has had, where the system tells.
+    /// Peak memory of the process, if the system reports it.
     pub(crate) peak_memory_bytes: Option<u64>,
     /// Rows that the survey has counted.
     #[serde(skip)]
@@ -73,7 +73,7 @@ impl Tally {
     }
 }
 
-/// Most memory that this process has had resident.
+/// Peak resident memory of this process.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

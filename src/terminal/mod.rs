@@ -11,7 +11,7 @@ pub(crate) use table::table;
 
 use crate::error::{Error, Result};
 
-/// Writes a line to standard error; nobody is left to tell when that fails.
+/// Writes a line to standard error and ignores failures, which could not be reported anywhere.
 pub(crate) fn eprint_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -28,7 +28,7 @@ pub(crate) fn print_json(result: &impl Serialize) -> Result<()> {
 pub(crate) fn print(text: &str) -> Result<()> {
     PRINTED.store(true, Ordering::Relaxed);
     match writeln!(std::io::stdout(), "{}", text.trim_end()) {
-        // A reader that has seen enough (`| head`) is no failure.
+        // A reader that closes the pipe early (`| head`) is not a failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }

@@ -9,13 +9,12 @@ use crate::ledger::Manifest;
 use crate::release::Phase;
 pub(crate) use crate::report::count as number;
 
-/// What was published, how good it is, and where it lies.
+/// What was published, its quality, and its location.
 pub(crate) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -> String {
-    let scores = &manifest.scores;
     let classes = &manifest.verification.classes;
     let nulls = match manifest.dropped {
         0 => String::new(),
-        dropped => format!(", {} of them for a null", number(dropped)),
+        dropped => format!(", {} of them because of a null", number(dropped)),
     };
     let at_most = if manifest.rounded { "at most " } else { "" };
     let mut text = format!(
@@ -30,42 +29,14 @@ pub(crate) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
         number(manifest.suppressed),
         manifest.suppressed as f64 * 100.0 / manifest.rows_read.max(1) as f64,
     );
-    let mut table = table(&["measure", "value", "meaning"]);
-    let mut row = |name: &str, value: Option<String>, meaning: &str| {
-        if let Some(value) = value {
-            table.add_row([name, &value, meaning]);
-        }
-    };
-    let share = |score: Option<f64>| score.map(|score| format!("{score:.4}"));
-    row("GCP", share(scores.gcp), "mean loss of a published value: 0 as it was, 1 all lost");
-    row("UM", share(scores.um), "mean loss of a group");
-    row("WGU", share(scores.wgu), "loss of the worst group");
-    row("MPM", share(scores.mpm), "how alike sensitive values of a group are: 0 wide apart, 1 equal");
-    row("WGP", share(scores.wgp), "how surely a sensitive range is disclosed in the worst group");
-    row("DM", Some(format!("{:.3e}", scores.dm)), "discernibility: sum of squared class sizes");
-    row("C_AVG", scores.c_avg.map(|score| format!("{score:.2}")), "mean class size in units of k");
-    row("smallest class", Some(number(classes.smallest)), "rows");
-    let people = manifest.verification.people.as_ref();
-    row("smallest class", people.map(|people| number(people.classes.smallest)), "people");
-    row("risk", share(scores.risk_max), "chance to pick the right row of the most exposed person");
-    row("mean risk", share(scores.risk_mean), "the same over all people");
-    row("CM", share(scores.cm), "rows that are not of their class's majority");
-    row("KL", scores.kl.map(|score| format!("{score:.4}")), "divergence of published from original values");
-    row("joint KL", scores.joint_kl.map(|score| format!("{score:.4}")), "the same of all quasi-identifiers together");
-    let guessed = scores.reconstruction_max.map(|score| format!("{score:.2e}"));
-    row("reconstruction", guessed, "chance to guess all quasi-identifiers of the row that is easiest to guess");
-    row("unprotected", share(scores.unprotected), "rows whose sensitive range is disclosed more surely than the bound");
-    let error = scores.queries.as_ref();
-    row("query error", share(error.map(|error| error.mean)), "mean relative error of COUNT queries");
-    row("median error", share(error.map(|error| error.median)), "median of the same");
-    text += &format!("{table}\n\n");
+    text += &format!("{}\n\n", score_table(manifest));
     if manifest.rows < manifest.rows_read {
         text +=
-            "measures that compare with all rows of the source are left out: they would tell of suppressed ones\n\n";
+            "measures over all rows of the source are omitted: they would reveal information about suppressed rows\n\n";
     }
     text += &format!("{}\n\n", class_sizes(manifest));
     let mut columns = self::table(&["quasi-identifier", "loss"]);
-    for (name, loss) in &scores.by_column {
+    for (name, loss) in &manifest.scores.by_column {
         columns.add_row([name.clone(), format!("{loss:.4}")]);
     }
     text += &format!("{columns}\n\n");
@@ -85,6 +56,40 @@ pub(crate) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
         text += &format!("time:     {}\n", laps.join(", "));
     }
     text
+}
+
+/// The scores of a release, each with what it means.
+fn score_table(manifest: &Manifest) -> Table {
+    let scores = &manifest.scores;
+    let mut table = table(&["measure", "value", "meaning"]);
+    let mut row = |name: &str, value: Option<String>, meaning: &str| {
+        if let Some(value) = value {
+            table.add_row([name, &value, meaning]);
+        }
+    };
+    let share = |score: Option<f64>| score.map(|score| format!("{score:.4}"));
+    row("GCP", share(scores.gcp), "mean loss of a published value: 0 as it was, 1 all lost");
+    row("UM", share(scores.um), "mean loss of a group");
+    row("WGU", share(scores.wgu), "loss of the worst group");
+    row("MPM", share(scores.mpm), "how alike sensitive values of a group are: 0 wide apart, 1 equal");
+    row("WGP", share(scores.wgp), "how surely a sensitive range is disclosed in the worst group");
+    row("DM", Some(format!("{:.3e}", scores.dm)), "discernibility: sum of squared class sizes");
+    row("C_AVG", scores.c_avg.map(|score| format!("{score:.2}")), "mean class size in units of k");
+    row("smallest class", Some(number(manifest.verification.classes.smallest)), "rows");
+    let people = manifest.verification.people.as_ref();
+    row("smallest class", people.map(|people| number(people.classes.smallest)), "people");
+    row("risk", share(scores.risk_max), "chance to pick the right row of the most exposed person");
+    row("mean risk", share(scores.risk_mean), "the same over all people");
+    row("CM", share(scores.cm), "rows outside the majority of their class");
+    row("KL", scores.kl.map(|score| format!("{score:.4}")), "divergence of published from original values");
+    row("joint KL", scores.joint_kl.map(|score| format!("{score:.4}")), "the same of all quasi-identifiers together");
+    let guessed = scores.reconstruction_max.map(|score| format!("{score:.2e}"));
+    row("reconstruction", guessed, "chance to guess all quasi-identifiers of the easiest row");
+    row("unprotected", share(scores.unprotected), "rows whose sensitive range is disclosed more surely than the bound");
+    let error = scores.queries.as_ref();
+    row("query error", share(error.map(|error| error.mean)), "mean relative error of COUNT queries");
+    row("median error", share(error.map(|error| error.median)), "median of the same");
+    table
 }
 
 /// Estimates of how many people of a population are unique.
@@ -109,7 +114,7 @@ pub(crate) fn estimates(people: u64, source: Option<&Uniques>, release: Option<&
     format!("estimates for a population of {}:\n{uniques}\n", number(people))
 }
 
-/// Risks in the population; nothing when neither a public table nor its size is known.
+/// Risks in the population; empty if neither a public table nor its size is known.
 fn population(manifest: &Manifest) -> String {
     let Some(risk) = &manifest.population else { return String::new() };
     let mut text = String::new();
@@ -126,7 +131,7 @@ fn population(manifest: &Manifest) -> String {
     text + "\n"
 }
 
-/// What an independent release must say of those before it; nothing of the first.
+/// The warning of an independent release about earlier ones; empty for the first.
 fn earlier_releases(manifest: &Manifest) -> String {
     match manifest.earlier_releases.unwrap_or(0) {
         0 => String::new(),
@@ -160,7 +165,7 @@ fn series(manifest: &Manifest) -> String {
     )
 }
 
-/// How the dependencies of the policy fare; nothing without any.
+/// How well the dependencies of the policy are preserved; empty without any.
 fn dependencies(manifest: &Manifest) -> String {
     if manifest.dependencies.is_empty() {
         return String::new();

@@ -1,9 +1,9 @@
-//! Tables that fit where they are shown: the width of the terminal, or `COLUMNS`.
+//! Tables that fit the width of the terminal, or `COLUMNS`.
 
 use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{ContentArrangement, Table};
 
-/// A table with a header; cells are wrapped when the place is narrow.
+/// A table with a header; cells are wrapped if space is narrow.
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);

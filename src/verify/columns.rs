@@ -1,8 +1,8 @@
 //! The columns of published files: whether they are those of the release, and of the types that it promises.
 //!
 //! It is asked before anything is read, because everything that reads rows takes the types of columns for granted. Types
-//! are compared as a reader sees them: whether text is held by views or offsets, or coded by a dictionary, is no affair of
-//! theirs, nor are the names that lists give to their items. A type that Parquet does not have comes back as another, so
+//! are compared as a reader sees them: whether text is held by views or offsets, or coded by a dictionary, is not visible to
+//! them, nor are the names that lists give to their items. A type that Parquet does not have comes back as another, so
 //! what is promised goes through Parquet first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,13 +66,14 @@ pub(crate) fn check_columns(
     }));
     if let Some((column, file)) = mistyped.first() {
         let count = mistyped.iter().map(|(column, _)| column).collect::<BTreeSet<_>>().len();
-        let message =
-            format!("{count} columns are of another type than the release promises, `{column}` of `{file}` first");
+        let message = format!(
+            "{count} columns have another type than the release promises, starting with `{column}` of `{file}`"
+        );
         findings.push(Finding::new("columns", count as u64, message));
     }
     if let Some(column) = missing.first() {
         let count = missing.len();
-        let message = format!("{count} columns of the release are in no published file, `{column}` the first of them");
+        let message = format!("{count} columns of the release are in no published file, starting with `{column}`");
         findings.push(Finding::new("columns", count as u64, message));
     }
     ColumnCheck { findings, readable: mistyped.is_empty() && missing.is_empty() }

@@ -139,7 +139,7 @@ impl Weakest {
         self.table = self.table.zip(other.table).map(|(mine, theirs)| mine.worse(theirs));
     }
 
-    /// The figures; none without classes.
+    /// The figures; `None` without classes.
     pub(super) fn figures(&self) -> Option<Figures> {
         (self.classes > 0).then(|| Figures {
             l: self.distinct as u64,

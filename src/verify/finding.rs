@@ -19,7 +19,7 @@ impl Finding {
         Self { rule: rule.into(), count, message: message.into() }
     }
 
-    /// The finding about so many things, when there are any.
+    /// The finding about a number of things, if there are any.
     pub(crate) fn some(rule: &str, count: u64, message: impl FnOnce(u64) -> String) -> Option<Self> {
         (count > 0).then(|| Self::new(rule, count, message(count)))
     }
@@ -31,6 +31,6 @@ impl Finding {
         }
         let lines: Vec<String> =
             findings.iter().map(|finding| format!("{}: {}", finding.rule, finding.message)).collect();
-        Err(Error::privacy(format!("the release does not hold what it promises\n  {}", lines.join("\n  "))))
+        Err(Error::privacy(format!("the release does not keep its promises\n  {}", lines.join("\n  "))))
     }
 }

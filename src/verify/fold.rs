@@ -69,7 +69,8 @@ fn emitted(state: &impl Serialize) -> Result<RecordBatch> {
 
 /// The states of all partitions.
 pub(crate) fn states<T: DeserializeOwned>(rows: &[RecordBatch]) -> Result<Vec<T>> {
-    let broken = |error: serde_json::Error| Error::internal(format!("a part of the verification is lost: {error}"));
+    let broken =
+        |error: serde_json::Error| Error::internal(format!("a part of the verification cannot be read: {error}"));
     let all = rows.iter().flat_map(|batch| batch.column(0).as_binary::<i32>().iter().flatten());
     all.map(|bytes| serde_json::from_slice(bytes).map_err(broken)).collect()
 }

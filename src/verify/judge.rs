@@ -25,7 +25,7 @@ use crate::privacy::Figures;
 use crate::published::exact::{Keys, NULL, Ranks, is_wide, ordered, wide_digits};
 use crate::published::values::{Unit, Values};
 
-/// Most different values of a column that classes are compared with.
+/// Maximum number of distinct values of a column that classes are compared with.
 const MAX_VALUES: usize = 1 << 16;
 
 /// Most different decimals of more digits than a key that are ranked.
@@ -177,7 +177,7 @@ pub(crate) fn small_classes(classes: &Classes, k: u32, what: &str) -> Option<Fin
     Finding::some("k", small, |small| format!("{small} classes hold fewer than k = {k} {what}"))
 }
 
-/// The published columns by which a reader tells apart whose values of a sensitive column they may be: those of the class,
+/// The published columns that narrow down whose values of a sensitive column they may be: those of the class,
 /// and those that stay with the column in its slice.
 pub(crate) fn classes_beside(bound_policy: &BoundPolicy, slices: &Slices, column: &SensitiveColumn) -> Vec<String> {
     let beside =
@@ -203,7 +203,7 @@ async fn ask(
     judge_classes(plans, rows, columns, tallied, questions).await
 }
 
-/// What the published rows tell of a column's values as a whole, as far as somebody asks for it.
+/// What the published rows show of a column's values as a whole, as far as it is needed.
 async fn measure(
     plans: &dyn PlanExecutor,
     rows: &DataFrame,
@@ -262,7 +262,7 @@ async fn ranks_of(plans: &dyn PlanExecutor, rows: &DataFrame, column: &Sensitive
     Ok(Some(Arc::new(Ranks::new(digits))))
 }
 
-/// How often every value is published; none when there are too many different ones and no rule needs to know.
+/// How often every value is published; `None` if there are too many different ones and no rule needs to know.
 async fn table_of(
     plans: &dyn PlanExecutor,
     rows: &DataFrame,
@@ -272,7 +272,7 @@ async fn table_of(
 ) -> Result<Option<BTreeMap<i128, u64>>> {
     let keys = vec![keys.call(&column.name).alias("key")];
     let counted = rows.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
-    // One more than may be tells that there are too many.
+    // One more than the limit shows that there are too many.
     let counted = counted.limit(0, Some(MAX_VALUES + 1))?;
     let mut counts = BTreeMap::new();
     for batch in collect(plans, counted).await? {
@@ -294,7 +294,7 @@ async fn table_of(
     Ok(Some(counts))
 }
 
-/// The smallest and the largest number among some keys; none without any.
+/// The smallest and the largest number among some keys; `None` without any.
 pub(crate) async fn ends_of(plans: &dyn PlanExecutor, keys: DataFrame, unit: &Unit) -> Result<Option<(i128, i128)>> {
     let literal = |key: i128| lit(ScalarValue::Decimal128(Some(key), 38, 0));
     let mut numbers = keys.filter(ident("key").not_eq(literal(NULL)))?;

@@ -19,7 +19,7 @@ use crate::published::exact::{Floats, alike};
 /// A number that random ones of 64 bits are below once in four billion times.
 const SMALL_NUMBER: u64 = 1 << 32;
 
-/// Checks that groups are not numbered one after the other, which would tell in what order they were made. The chance that
+/// Checks that groups are not numbered one after the other, which would reveal in what order they were made. The chance that
 /// random numbers are all that small is 2^-32 for one group, and less for more.
 pub(super) async fn check_numbers(plans: &dyn PlanExecutor, rows: &DataFrame) -> Result<Option<Finding>> {
     let large = when(ident(GROUP).gt_eq(lit(SMALL_NUMBER)), lit(1_i64)).otherwise(lit(0_i64))?;
@@ -27,7 +27,7 @@ pub(super) async fn check_numbers(plans: &dyn PlanExecutor, rows: &DataFrame) ->
     let counts = collect_numbers(plans, counts).await?;
     let counted = counts[0] > 0 && counts[1] == 0;
     Ok(counted.then(|| {
-        Finding::new("groups", 1, "the numbers of groups are not random, so they may tell how groups were made")
+        Finding::new("groups", 1, "the numbers of groups are not random, so they may reveal how groups were made")
     }))
 }
 
@@ -48,9 +48,9 @@ pub(crate) async fn check_links(plans: &dyn PlanExecutor, qit: &DataFrame, st: &
     findings.extend(Finding::some("groups", off, |off| {
         format!("{off} groups do not hold as many sensitive values as rows")
     }));
-    findings.extend(Finding::some("groups", empty, |empty| format!("{empty} sensitive values are counted as nothing")));
+    findings.extend(Finding::some("groups", empty, |empty| format!("{empty} sensitive values have no positive count")));
     findings.extend(Finding::some("groups", twice, |twice| {
-        format!("{twice} sensitive values are told more than once of a group")
+        format!("{twice} sensitive values are listed more than once for a group")
     }));
     Ok(findings)
 }
@@ -100,7 +100,7 @@ async fn strangers(
     let beyond = beyond.aggregate(vec![], vec![sum(ident("beyond"))])?;
     let strange = collect_numbers(plans, beyond).await?.first().copied().unwrap_or(0);
     Ok(Finding::some("truthful", strange, |count| {
-        format!("{count} sensitive values are told of groups whose rows do not have them")
+        format!("{count} sensitive values are listed for groups whose rows do not have them")
     }))
 }
 

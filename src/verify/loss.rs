@@ -9,7 +9,7 @@
 //! - the top of a column loses 1, a single value and null nothing.
 //!
 //! Groups were made with the domain of the rows that were read, so that is what is taken: from their values, by plans of
-//! its own, or the declared ends where these are wider. What cannot be told from a published value counts as nothing, so
+//! its own, or the declared ends where these are wider. What a published value does not show counts as nothing, so
 //! that a loss found here is never larger than the true one, and a bound that is broken here is broken indeed: masks below
 //! their top, sets of a column some of whose values hold a comma, columns that are withheld or published as one value.
 //! Rows that were dropped for a null may widen the domain.

@@ -1,4 +1,4 @@
-//! Does a release hold what it promises? Told from the published files alone, by a way of their own from Parquet to
+//! Does a release keep its promises? This is decided from the published files alone, by an independent way from Parquet to
 //! verdict: nothing here is shared with the code that surveys, encodes, groups and recodes.
 //!
 //! 1. `read` opens the files of a release as a table, without their statistics, once `columns` has found their columns to be
@@ -11,7 +11,7 @@
 //! 5. `links` compares the two tables of a release, `people` the classes in which people were counted (`digest`), and
 //!    `replaced` looks for identifiers and nulls that should not be there.
 //! 6. `source` compares a release with the rows that it was made from, and asks `cover` whether published values hold
-//!    the original ones; `boxes` finds those that may, and `left_over` holds rows that none has covered so far. `permuted`
+//!    the original ones; `box_tree` finds those that may, and `left_over` holds rows that none has covered so far. `permuted`
 //!    asks whether values that should have changed places have.
 //!
 //! All but the covers of 6 are plans whose results are a few rows. `plans` says where they run, and `wire` sends their
@@ -50,7 +50,7 @@ pub(crate) use loss::check_max_loss;
 pub(crate) use order::check_order;
 pub(crate) use people::verify_people;
 pub(crate) use permuted::check_permuted;
-pub use plans::Watch;
+pub(crate) use plans::Watch;
 pub(crate) use plans::{InProcess, PlanExecutor};
 pub(crate) use replaced::{check_dropped, check_replaced};
 pub(crate) use source::{compare, verify_against_source};

@@ -1,4 +1,4 @@
-//! Whether rows stand in the order of what is published, so that their places tell nothing else.
+//! Checks that rows stand in the order of what is published, so that their positions reveal nothing else.
 //!
 //! - Within a file rows ascend by the columns of their class, then by all other columns, in Arrow's order: nulls first,
 //!   floating-point numbers in their total order, text by its bytes.
@@ -76,10 +76,10 @@ pub(crate) async fn check_order(
     }
     let mut findings = Vec::new();
     findings.extend(Finding::some("order", misnamed, |count| {
-        format!("{count} files have names that do not tell which file they continue")
+        format!("{count} files have names that do not show which file they continue")
     }));
     findings.extend(Finding::some("order", rows, |count| {
-        format!("{count} rows stand behind a row that their published values put after them")
+        format!("{count} rows are not in the order of their published values")
     }));
     findings.extend(Finding::some("order", scattered, |count| {
         format!("{count} classes lie in the files of more than one part")
@@ -309,7 +309,7 @@ mod tests {
             assert_eq!(found(folder.path(), &[down])[0].0, rows as u64 - 1);
         }
     }
-    /// OneOrMany files a part, and more parts than partitions.
+    /// Several files a part, and more parts than partitions.
     #[test]
     fn parts_are_never_divided() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! Whether the published classes are those in which people were counted.
 //!
-//! Files need not tell whose a row is, so people are counted where rows still have an owner, and the manifest keeps a digest
+//! Files need not say whose a row is, so people are counted where rows still have an owner, and the manifest keeps a digest
 //! of the class of every row that was counted: the sum of two hashes of its published values. Here the digest is made again
 //! from the files (`digest`).
 

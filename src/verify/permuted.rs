@@ -29,7 +29,7 @@ use crate::error::Result;
 use crate::policy::GROUP;
 use crate::published::content;
 
-/// Natural logarithm of the chance below which it is no chance: 1e-9.
+/// Natural logarithm of the probability below which it is not a coincidence: 1e-9.
 const UNLIKELY: f64 = -20.723_265_836_946_41;
 
 /// Finds that no value of some columns has changed its place against some others, unless that may be chance.
@@ -63,7 +63,7 @@ struct InPlace {
     chance: f64,
 }
 
-/// The chance that all rows of which it is known stand beside their own values; none when one does not.
+/// The chance that all rows for which it is known stand beside their own values; `None` if one does not.
 async fn chance_of_places(
     published: &DataFrame,
     source: &DataFrame,
@@ -214,7 +214,7 @@ mod tests {
         // Two rows of different values: one of two orders. Two groups: one of four.
         let source = [(1, 7), (2, 8), (3, 7), (4, 8)];
         assert!(near(chance(&[(5, 1, 7), (5, 2, 8), (6, 3, 7), (6, 4, 8)], &source), 4, 0.25));
-        // Rows of one value cannot be told apart, wherever they stand.
+        // Rows of one value cannot be distinguished, wherever they stand.
         assert!(near(chance(&[(5, 1, 7), (5, 3, 7)], &[(1, 7), (3, 7)]), 2, 1.0));
         // Three rows, two of them alike: the odd value stands beside its own in one of three orders.
         assert!(near(chance(&[(5, 1, 7), (5, 1, 7), (5, 2, 8)], &[(1, 7), (1, 7), (2, 8)]), 3, 1.0 / 3.0));

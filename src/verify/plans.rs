@@ -18,7 +18,7 @@ use datafusion::prelude::DataFrame;
 use crate::error::Result;
 
 /// Called with a plan before it runs; its metrics report progress.
-pub type Watch<'a> = dyn Fn(&Arc<dyn ExecutionPlan>) + Send + Sync + 'a;
+pub(crate) type Watch<'a> = dyn Fn(&Arc<dyn ExecutionPlan>) + Send + Sync + 'a;
 
 /// Executes the plans of a verification.
 #[async_trait]

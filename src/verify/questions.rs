@@ -170,7 +170,7 @@ impl Questions {
     }
 }
 
-/// What all classes tell of the columns that were looked at by them.
+/// What all classes show of the columns that were examined by them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Counted {
     pub(crate) classes: Classes,

@@ -57,7 +57,7 @@ pub(crate) async fn check_dropped(
         if !quasi.data_type.is_floating() {
             return is_null;
         }
-        // What is no number lies beyond the infinite ones.
+        // NaN lies beyond the infinite values.
         let number = cast(ident(&quasi.name), DataType::Float64);
         is_null.or(number.clone().gt(lit(f64::INFINITY))).or(number.lt(lit(f64::NEG_INFINITY)))
     });
@@ -70,7 +70,7 @@ pub(crate) async fn check_dropped(
     }))
 }
 
-/// Counts the rows for which a condition is true. It is no filter: the statistics of files, by which these are skipped,
+/// Counts the rows for which a condition is true. It is not a filter: the statistics of files, by which these are skipped,
 /// leave NaN out.
 async fn count_where(plans: &dyn PlanExecutor, rows: &DataFrame, condition: Expr) -> Result<u64> {
     let one = when(condition.is_true(), lit(1_i64)).otherwise(lit(0_i64))?;

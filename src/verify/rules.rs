@@ -183,7 +183,7 @@ fn suiting(values: &Values) -> Distance {
     }
 }
 
-/// How far the values of a class are distributed from the whole table; none without it, or without a tree where one is
+/// How far the values of a class are distributed from the whole table; `None` without it, or without a tree where one is
 /// needed.
 pub(crate) fn distance(kind: Distance, histogram: &[(i128, u64)], values: &Values) -> Option<f64> {
     let table = values.table.as_deref()?;
@@ -344,7 +344,7 @@ mod tests {
         }
     }
 
-    /// Four codes of 18 digits that floating point cannot tell apart.
+    /// Four codes of 18 digits that floating point cannot distinguish.
     #[test]
     fn values_beyond_floating_point_are_different() {
         let codes: Vec<(i128, u64)> = (0..4).map(|code| (123_456_789_012_345_670 + code, 10)).collect();

@@ -84,7 +84,7 @@ pub(crate) async fn compare(
     let mut findings = Vec::new();
     findings.extend(Finding::some("truthful", lost, |lost| format!("{lost} rows of the source were lost or changed")));
     findings.extend(Finding::some("truthful", invented, |invented| {
-        format!("{invented} published rows are not in the source as they stand")
+        format!("{invented} published rows do not occur in the source")
     }));
     Ok(findings)
 }
@@ -136,12 +136,12 @@ async fn uncovered(
     }));
     let forgotten = bare.saturating_sub(suppressed);
     findings.extend(Finding::some("truthful", forgotten, |forgotten| {
-        format!("{forgotten} rows of the source are covered by no published row with their other values")
+        format!("{forgotten} rows of the source are not covered by any published row with the same other values")
     }));
     Ok(findings)
 }
 
-/// How many things of so many bytes memory is granted for; the reservation then holds it.
+/// How many items of a given size memory is granted for; the reservation then holds it.
 fn granted(reservation: &MemoryReservation, bytes: usize) -> usize {
     let mut most = MAX_PAIRS;
     while most > MIN_PAIRS && reservation.try_grow(most * bytes).is_err() {
@@ -311,7 +311,7 @@ mod tests {
         let columns = ["id".to_owned(), "text".to_owned()];
         let found = compare(&InProcess, &before, &after, &columns, 0).await.unwrap();
         let expected =
-            [(1, "rows of the source were lost or changed"), (1, "published rows are not in the source as they stand")];
+            [(1, "rows of the source were lost or changed"), (1, "published rows do not occur in the source")];
         assert_eq!(counts(&found), expected);
         assert_eq!(counts(&compare(&InProcess, &before, &after, &columns, 1).await.unwrap()), expected[1..]);
     }
@@ -351,7 +351,7 @@ mod tests {
             let published = frame(&context, vec![("age", Arc::new(range) as ArrayRef), ("ill", ill)]);
             let found = verify_against_source(&InProcess, &published, &source, &bound_policy, 0).await.unwrap();
             let short = (14, "published rows do not cover the values they were made from");
-            let bare = (14, "rows of the source are covered by no published row with their other values");
+            let bare = (14, "rows of the source are not covered by any published row with the same other values");
             assert_eq!(counts(&found), [short, bare]);
         }
     }

@@ -77,7 +77,7 @@ fn needed(bound_policy: Option<BoundPolicy>) -> Result<Arc<BoundPolicy>> {
     bound_policy.map(Arc::new).ok_or_else(|| broken("it lacks its policy"))
 }
 
-/// A function of a verification as it is sent; none for any other function.
+/// A function of a verification as it is sent; `None` for any other function.
 pub(crate) fn send_function(function: &ScalarUDF) -> Option<Result<Sent<'_>>> {
     let inner = function.inner().as_ref() as &dyn Any;
     if let Some(alike) = inner.downcast_ref::<Alike>() {
@@ -128,7 +128,7 @@ pub(crate) fn receive_aggregate(name: &str) -> Option<AggregateUDF> {
     (name == TALLY).then(tally_function)
 }
 
-/// A node of a verification as it is sent; none for any other node.
+/// A node of a verification as it is sent; `None` for any other node.
 pub(crate) fn send_node(node: &Arc<dyn ExecutionPlan>) -> Option<Result<Sent<'_>>> {
     if let Some(order) = node.downcast_ref::<OrderExec>() {
         return Some(sent(&NodeMessage::Order(order.class_columns().to_vec()), None));

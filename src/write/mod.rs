@@ -50,14 +50,14 @@ pub(crate) struct Target {
     /// The folder in the store.
     pub(super) folder: String,
     pub(super) output: Output,
-    /// What every file says of itself.
+    /// The metadata of every file.
     pub(super) metadata: Vec<(String, String)>,
     /// The order of the rows, which come as its records.
     pub(super) order: PublishedOrder,
     /// Schema of the rows.
     #[serde(with = "schema_bytes")]
     pub(super) rows: SchemaRef,
-    /// Whether other processes write into the same folder: then files have names that nobody else chooses, also not when
+    /// Whether other processes write into the same folder: then file names are unique, even if
     /// the same rows are written again.
     pub(super) shared: bool,
 }
@@ -127,7 +127,7 @@ fn codec(output: &Output) -> Result<Codec> {
 #[derive(Debug, Clone)]
 struct Sink {
     store: Arc<dyn ObjectStore>,
-    /// Where uploads are seen to their end, whatever becomes of their writers.
+    /// Where uploads are completed or aborted, whatever happens to their writers.
     uploads: Uploads,
     folder: Path,
     properties: WriterProperties,
@@ -184,7 +184,7 @@ fn file_schema() -> SchemaRef {
     ]))
 }
 
-/// The published schema as files carry it: view types are an affair of this process, not of readers.
+/// The published schema as files carry it: view types are internal to this process.
 pub(super) fn stored_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().map(stored_field).collect::<Vec<_>>()))
 }
@@ -256,7 +256,7 @@ impl ExecutionPlan for WriteExec {
     }
 }
 
-/// What a partition tells when it has written its files.
+/// What a partition reports when it has written its files.
 fn encode_write_result(written: &[WrittenFile], measures: &[String]) -> Result<RecordBatch> {
     let files = written.iter().map(|file| (Some(file.path.as_str()), file.rows, file.size, None));
     let rows: Vec<_> = files.chain(measures.iter().map(|text| (None, 0, 0, Some(text.as_str())))).collect();
@@ -269,7 +269,7 @@ fn encode_write_result(written: &[WrittenFile], measures: &[String]) -> Result<R
     Ok(RecordBatch::try_new(file_schema(), columns)?)
 }
 
-/// What all partitions have told: the files by path, and the sum of the measures that were sent along.
+/// The reports of all partitions: the files by path, and the sum of the measures that were sent along.
 pub(super) fn gather(batches: &[RecordBatch]) -> Result<(Vec<WrittenFile>, Option<Groups>)> {
     let (mut files, mut measures) = (Vec::new(), None::<Groups>);
     for batch in batches {

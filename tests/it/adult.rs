@@ -26,7 +26,7 @@ fn gcp(manifest: &Value) -> f64 {
 fn within_limits(effort: &str, limit: fn(&(u32, f64, f64)) -> f64) {
     for limits in &LIMITS {
         let (k, limit) = (limits.0, limit(limits));
-        let found = gcp(&release(k, &[&format!("method.effort={effort}")]));
+        let found = gcp(&release(k, &[&format!("method.auto.effort={effort}")]));
         assert!(found <= limit, "{effort} loses {found} at k = {k}, more than {limit}");
     }
 }

@@ -1,7 +1,7 @@
-//! Solving for a suppressed person from what a release tells: the published rows and the figures of its manifest.
+//! Solving for a suppressed person from what a release reports: the published rows and the figures of its manifest.
 //!
 //! Losses and MPM are shares of a domain, so whoever has the covers and the mean share has the width of the domain. Where
-//! that domain is the source's, it reaches to the one person whom the release leaves out, and the width tells this
+//! that domain is the source's, it reaches to the one person whom the release leaves out, and the width reveals this
 //! person's age and income to the last digit. The equations are written here from the definitions of the measures, not
 //! with the code that computes them.
 
@@ -141,8 +141,8 @@ fn release_and_manifest_do_not_give_away_who_was_left_out() {
             assert_eq!((rows.num_rows(), &manifest["suppressed"]), (42, &Value::from(1)), "{manifest:#}");
             let scores = &manifest["scores"];
             let (by_age, by_income) = (solve_age(&rows, scores), solve_income(&rows, scores));
-            assert!(!found(by_age, age), "the age of {age} is told: {by_age:?}");
-            assert!(!found(by_income, income), "the income of {income} is told: {by_income:?}");
+            assert!(!found(by_age, age), "the age of {age} is revealed: {by_age:?}");
+            assert!(!found(by_income, income), "the income of {income} is revealed: {by_income:?}");
             // What the equations give are the ends of what is published anyway, as far as four digits go.
             assert!((by_age[0] - 58.0).abs() < 0.1 && (by_age[1] - 20.0).abs() < 0.1, "{by_age:?}");
         }

@@ -13,7 +13,7 @@ const ROWS: usize = 240_000;
 fn sizes(skew: Skew, rows: usize, wanted: usize) -> (Desk, u64, u64) {
     let desk = Desk::new();
     write(skew, rows, 3, &desk.path("in.parquet"));
-    desk.job(&format!("{JOB}\n[method]\neffort = \"fast\""));
+    desk.job(&format!("{JOB}\n[method]\nauto.effort = \"fast\""));
     let ran = desk.run(&["--json", "--cell-rows", &wanted.to_string()]).ok();
     let told: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(told["cell_rows"], manifest(&desk.path("out"))["cell_rows"]);

@@ -62,6 +62,6 @@ fn no_value_is_told_beside_the_data() {
         told += &format!("{} {}", file.display(), fs::read_to_string(file).unwrap());
     }
     for word in TOWNS.iter().chain(&ILLS) {
-        assert!(!told.contains(word), "{word} is told in: {told}");
+        assert!(!told.contains(word), "{word} is quoted in: {told}");
     }
 }

@@ -9,7 +9,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use serde_json::Value;
-use throng::generate::{Census, schema};
+use throng::internals::{Census, schema};
 
 use crate::support::{Desk, batch, released, texts, throng, write_parquet};
 use crate::tables::{ILLS, JOB, people, with, words};
@@ -27,7 +27,7 @@ fn census(night: usize) -> RecordBatch {
     concat_batches(&schema(), &parts).unwrap()
 }
 
-const POLICY: &str = "privacy = { k = 5, l-diversity = { column = \"diagnosis\", l = 3 } }\nmethod.effort = \"fast\"\n\
+const POLICY: &str = "privacy = { k = 5, l-diversity = { column = \"diagnosis\", l = 3 } }\nmethod.auto.effort = \"fast\"\n\
                       defaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\nhousehold_size.role = \"quasi\"\n\
                       diagnosis.role = \"sensitive\"\n";
 
@@ -141,7 +141,7 @@ fn independent_releases_leak_and_the_attack_shows_how_much() {
     println!("below k: {:?}", (0..NIGHTS).map(|night| share(night, "below_k")).collect::<Vec<_>>());
     assert!(share(NIGHTS - 1, "below_least") > 0.02 && share(NIGHTS - 1, "below_k") > 0.05, "{told:?}");
     let page = desk.throng("attack", &[&["--series", "--subject", "person_id"], &tables[..]].concat()).ok().out;
-    for word in ["night-4", "fewer than 3", "fewer than 5 rows", "values left in the end"] {
+    for word in ["night-4", "fewer than 3", "fewer than 5 rows", "values left at the end"] {
         assert!(page.contains(word), "{page}");
     }
 
@@ -184,7 +184,7 @@ fn independent_releases_leak_and_the_attack_shows_how_much() {
         (0..NIGHTS).map(|night| data_folder(&desk.path("out"), &format!("night-{night}"))).collect();
     folders.iter().for_each(|folder| more.extend(["--release", folder.as_str()]));
     assert_eq!(attack(&desk, &more)["sensitive"], found["sensitive"]);
-    // The newest release alone is what one release may tell.
+    // The newest release alone is what one release may reveal.
     let newest = attack(&desk, &["--public", tables[2 * NIGHTS - 1], "--release", &folders[NIGHTS - 1]]);
     assert_eq!(newest["sensitive"]["diagnosis"]["releases"][0]["below_least"], 0.0);
 }
@@ -220,7 +220,7 @@ fn what_cannot_be_compared_is_said() {
     let series = |more: &[&str]| desk.throng("attack", &[&["--series", "--public", &public], more].concat());
     series(&["--subject", "id"]).refused(4, &["holds no release"]);
     desk.run(&[]).ok();
-    assert_eq!(series(&[]).code, Some(2), "nobody is told apart");
+    assert_eq!(series(&[]).code, Some(2), "nobody is identified");
     assert_eq!(desk.throng("attack", &["--public", &public, "--public", &public]).code, Some(2));
     series(&["--subject", "name"]).refused(4, &["public table has no column `name`"]);
     series(&["--subject", "town"]).refused(4, &["rows of the public table", "--subject"]);

@@ -18,8 +18,7 @@ use datafusion_federation::sql::{RemoteTableRef, SQLExecutor, SQLFederationProvi
 use datafusion_federation::{FederatedQueryPlanner, FederatedTableProviderAdaptor, default_optimizer_rules};
 use datafusion_tracing::{InstrumentationOptions, instrument_with_info_spans};
 use futures::{StreamExt, TryStreamExt};
-use throng::operator::{AnonymizeExt, AnonymizeSessionExt, register_policy};
-use throng::policy::{Column, LDiversity, Policy};
+use throng::{AnonymizeExt, AnonymizeSessionExt, Column, LDiversity, Policy, register_policy};
 
 use crate::delta::people_table;
 

@@ -33,7 +33,7 @@ fn gorla(rest: &str) -> Desk {
 const VALUES: [&str; 6] = ["V6J", "J5B", "ibuprofen", "diazepam", "seizure", "osteo"];
 
 fn assert_no_values(text: &str) {
-    VALUES.iter().for_each(|value| assert!(!text.contains(value), "{value} is told in {text}"));
+    VALUES.iter().for_each(|value| assert!(!text.contains(value), "{value} is quoted in {text}"));
 }
 
 #[test]
@@ -82,9 +82,7 @@ fn gorla_r2_is_released_with_a_warning() {
         "{reported:?}"
     );
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(
-        page.contains("does not hold what it promises") && page.contains(finding) && !page.contains("verdict holds")
-    );
+    assert!(page.contains("does not keep its promises") && page.contains(finding) && !page.contains("verdict holds"));
 }
 
 #[test]
@@ -130,7 +128,7 @@ fn queries_cannot_reject() {
         desk.write("query.sql", &format!("{table}\nSELECT count(*) FROM anonymize((SELECT * FROM ills), '{job}');\n"));
         let ran = crate::support::throng(&["sql", &desk.name("query.sql")]);
         assert_eq!(ran.code, Some(code), "{ran:?}");
-        let told = ran.err.contains(&format!("privacy.inference = \"{inference}\" needs a look at the whole release"));
+        let told = ran.err.contains(&format!("privacy.inference = \"{inference}\" needs the whole release"));
         assert_eq!(told, code == 5, "{ran:?}");
     }
 }
@@ -161,7 +159,7 @@ fn a_dependency_that_does_not_hold_stops_the_run() {
     let desk = wards(&BOTH.replace(", tolerance = 0.02", ""));
     let ran = desk.run(&[]);
     ran.refused(4, &["dependencies[0] `zip -> state`: does not hold in 6 of 600 rows (1.0000 %)", "tolerance"]);
-    assert!(!ran.err.contains("00_1") && !ran.err.contains("0010"), "no value is told: {}", ran.err);
+    assert!(!ran.err.contains("00_1") && !ran.err.contains("0010"), "no value is quoted: {}", ran.err);
     assert!(desk.sink_files().is_empty());
 }
 

@@ -99,7 +99,7 @@ fn mondrian() {
 
 #[test]
 fn toc() {
-    check("toc", &["--set", "method.delta=0.4", "--set", "method.s=40"], &VARIANTS);
+    check("toc", &["--set", "method.toc.delta=0.4", "--set", "method.toc.s=40"], &VARIANTS);
 }
 
 /// Parameters found from a sample are the same, too. Finding them takes longer than the run, so the last two will do.

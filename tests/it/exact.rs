@@ -1,4 +1,4 @@
-//! Exact values decide: what a double cannot tell apart is told apart, and what it rounds is covered all the same.
+//! Exact values decide: what a double cannot distinguish is distinguished, and what it rounds is covered all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -166,7 +166,7 @@ fn the_mean_of_equal_long_numbers_is_that_number() {
     assert_eq!(means, BTreeSet::from([LONG + 1, i64::MAX]));
 }
 
-/// Lists, empty lists and nulls come out as they went in, and verification tells them apart.
+/// Lists, empty lists and nulls come out as they went in, and verification distinguishes them.
 #[test]
 fn empty_lists_stay_empty() {
     let lists = (0..40).map(|row| match row % 4 {
@@ -309,7 +309,7 @@ fn chances_to_be_in_are_counted_on_long_numbers() {
             let people = everybody.iter().enumerate().filter(fits).count();
             assert!(*rows >= 5 && rows * 10 <= people * 9, "{name}: {rows} of {people}");
         }
-        // Ranges that end with the last member hold every row as well, and tell of twenty people that they are in.
+        // Ranges that end with the last member hold every row as well, and reveal of twenty people that they are in.
         for file in released_files(&desk.path("out")) {
             let rows = read_parquet(&file);
             let (at, _) = rows.schema().column_with_name("code").unwrap();

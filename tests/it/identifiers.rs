@@ -1,4 +1,4 @@
-//! What becomes of identifiers: dropped, pseudonyms, a constant.
+//! What happens to identifiers: dropped, pseudonyms, a constant.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ fn keys_that_cannot_be_used() {
     }
     let short = with_key(&missing, "THE_KEY=0123456789abcde", "run job.toml");
     short.refused(3, &["`THE_KEY` holds 15 bytes", "at least 16"]);
-    assert!(!short.err.contains("0123456789abcde"), "the key is told");
+    assert!(!short.err.contains("0123456789abcde"), "the key is revealed");
     desk("{ pseudonym = { key = \"x\" } }", "\"drop\"").run(&[]).refused(3, &["unknown key `key`"]);
     desk("\"hash\"", "\"drop\"").run(&[]).refused(3, &["`hash` is not a known value"]);
     let quasi = Desk::with(people(50), &JOB.replace("town.role", "town.treat = \"drop\"\ntown.role"));

@@ -196,12 +196,12 @@ struct Case {
 
 const METHODS: [&str; 9] = [
     "name = \"auto\"",
-    "name = \"auto\"\neffort = \"fast\"",
-    "name = \"auto\"\neffort = \"thorough\"",
+    "name = \"auto\"\nauto.effort = \"fast\"",
+    "name = \"auto\"\nauto.effort = \"thorough\"",
     "name = \"mondrian\"",
-    "name = \"mondrian\"\nvariant = \"relaxed\"",
+    "name = \"mondrian\"\nmondrian.variant = \"relaxed\"",
     "name = \"toc\"",
-    "name = \"toc\"\ns = 20\ndelta = 0.4",
+    "name = \"toc\"\ntoc = { s = 20, delta = 0.4 }",
     "name = \"upc\"\ns = 30",
     "name = \"k-members\"",
 ];

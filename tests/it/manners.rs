@@ -170,7 +170,7 @@ fn on_a_terminal(desk: &Desk, script: &str) -> String {
 #[test]
 fn progress_is_for_terminals_only() {
     let desk = Desk::with(people(60_000), JOB);
-    let seen = on_a_terminal(&desk, "$THRONG run job.toml --run-id a --set method.effort=thorough > summary.txt");
+    let seen = on_a_terminal(&desk, "$THRONG run job.toml --run-id a --set method.auto.effort=thorough > summary.txt");
     for word in ["group and write", " of 60,000 rows", "rows/s", "left", "all ", "%"] {
         assert!(seen.contains(word), "`{word}` is not in {seen:?}");
     }
@@ -212,7 +212,7 @@ fn colours_are_for_terminals_that_want_them() {
 fn a_terminal_can_interrupt() {
     let desk = Desk::with(people(600_000), JOB);
     // Ctrl-C, as a terminal sends it, once the run has made its spill folder.
-    let script = "THRONG_SPILL_DIR=spill $THRONG run job.toml --set method.effort=thorough --metrics-file m.prom & \
+    let script = "THRONG_SPILL_DIR=spill $THRONG run job.toml --set method.auto.effort=thorough --metrics-file m.prom & \
                   run=$!; while ! ls spill/* >/dev/null 2>&1; do sleep 0.02; done; sleep 0.1; kill -INT $run; wait $run; \
                   echo code $?";
     let ran = shell(&desk.path("."), script);
@@ -224,7 +224,7 @@ fn a_terminal_can_interrupt() {
     assert!(metrics.contains("throng_run_success{pipeline=\"job\"} 0"), "{metrics}");
     assert!(metrics.contains("reason=\"interrupted\""), "{metrics}");
     // Other commands end as cleanly, and as soon.
-    let script = "THRONG_SPILL_DIR=spill $THRONG sweep job.toml --set method.effort=thorough & \
+    let script = "THRONG_SPILL_DIR=spill $THRONG sweep job.toml --set method.auto.effort=thorough & \
                   run=$!; while ! ls spill/* >/dev/null 2>&1; do sleep 0.02; done; sleep 0.1; kill -INT $run; wait $run; \
                   echo code $?";
     let swept = shell(&desk.path("."), script);

@@ -200,7 +200,7 @@ fn privacy_resources_conflict() {
     }
     let listed = command(&["verify", "out"]).current_dir(desk.path(".")).output().unwrap();
     let listed = Ran::from(&listed);
-    listed.refused(5, &["the release does not hold what it promises", "is missing"]);
+    listed.refused(5, &["the release does not keep its promises", "is missing"]);
     said.bodies.insert(listed.err);
     said.check("privacy_resources_conflict", 11);
 }

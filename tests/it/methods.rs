@@ -73,12 +73,12 @@ fn every_method_publishes_the_same_for_any_number_of_partitions() {
             // Cells of a fifth of the rows, unless the method must see all of them.
             let cell = if entry.whole { ROWS } else { 400 };
             let fixed = ["--cell-rows", &cell.to_string(), "--set", &name, "--set", &set];
-            // What a sample can tell is found once, elsewhere: it takes longer than the run.
+            // Tuning on a sample is tested once, elsewhere: it takes longer than the run.
             let tuned: &[&str] = match entry.name {
-                "toc" => &["--set", "method.delta=0.4", "--set", "method.s=40"],
-                "upc" => &["--set", "method.s=40"],
+                "toc" => &["--set", "method.toc.delta=0.4", "--set", "method.toc.s=40"],
+                "upc" => &["--set", "method.upc.s=40"],
                 "pair-enum" | "k-assemble" => &["--set", DEPENDENCY],
-                // A sensitive value beside quasi-identifiers would be told by them.
+                // A sensitive value beside quasi-identifiers would be revealed by them.
                 "slicing" => &["--set", "method.slices=[[\"diagnosis\"], [\"income\"]]"],
                 _ => &[],
             };
@@ -101,7 +101,7 @@ fn every_method_publishes_the_same_for_any_number_of_partitions() {
     }
 }
 
-/// What was tuned follows all rows of the source. Where some are not published, nothing that leaves may tell it: not manifest,
+/// What was tuned follows all rows of the source. Where some are not published, no output may reveal it: not manifest,
 /// summary, page, plan, sweep or log.
 #[test]
 fn tuned_parameters_are_told_only_where_every_row_is_published() {
@@ -222,7 +222,7 @@ fn anatomy_publishes_two_tables_linked_by_group() {
     assert_eq!(manifest["class_columns"], serde_json::json!(["group"]));
 }
 
-/// In which place of its group a row stands must not tell its illness: the buckets are filled value by value, and that
+/// The place of a row in its group must not reveal its illness: the buckets are filled value by value, and that
 /// order is forgotten.
 #[test]
 fn anatomy_forgets_the_order_of_its_buckets() {

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::support::{Desk, counts, lines, manifest, read_parquet, released_files, texts, throng, write_parquet};
 
 const ROWS: usize = 240;
-/// A number that floating point cannot tell from its neighbours.
+/// A number that floating point cannot distinguish from its neighbours.
 const NEAR: i64 = 123_456_789_012_345_678;
 const ILLS: [&str; 8] = ["flu", "cold", "rash", "gout", "mumps", "croup", "lupus", "shingles"];
 
@@ -71,7 +71,7 @@ fn all_caught(desk: &Desk, part: &str, faults: Vec<Fault>) {
         if found.code != Some(5) || !named {
             missed.push(format!("{name}: {found:?}"));
         }
-        assert!(!found.err.contains(ILLS[0]) && !found.err.contains(&NEAR.to_string()), "{name} tells values");
+        assert!(!found.err.contains(ILLS[0]) && !found.err.contains(&NEAR.to_string()), "{name} quotes values");
         write_parquet(file, &good);
         forge(desk, file, |all| *all = kept.clone());
         forge(desk, file, |_| ());
@@ -166,7 +166,7 @@ fn rich() -> Vec<(&'static str, ArrayRef)> {
     columns
 }
 
-/// Quasi-identifiers and illnesses alone: nothing but its place on the quasi-identifiers tells a row from others.
+/// Quasi-identifiers and illnesses alone: nothing but its place on the quasi-identifiers distinguishes a row from others.
 fn plain() -> Vec<(&'static str, ArrayRef)> {
     let towns = ["Ash", "Alder", "Birch", "Beech"];
     vec![
@@ -511,7 +511,7 @@ fn faults_of_covers_in_a_large_table() {
         5,
         &[
             "1 published rows do not cover the values they were made from",
-            "1 rows of the source are covered by no published row with their other values",
+            "1 rows of the source are not covered by any published row with the same other values",
         ],
     );
 }
@@ -543,7 +543,7 @@ code.role = \"sensitive\"\n";
             &["truthful"],
         ),
         fault(
-            "codes that floating point cannot tell apart gather in classes",
+            "codes that floating point cannot distinguish gather in classes",
             |rows| {
                 // Every class of one code, the four codes one apart: in floating point all are the same.
                 let all = classes(rows, &["account", "size"]);
@@ -592,7 +592,7 @@ fn faults_of_the_sensitive_table() {
             &["groups"],
         ),
         fault(
-            "sensitive values are told of another group",
+            "sensitive values are listed for another group",
             |rows| {
                 // Two groups of equally many rows, and what each has that the other has not.
                 let groups = column(rows, "group").as_primitive::<UInt64Type>();

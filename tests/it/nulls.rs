@@ -1,4 +1,4 @@
-//! What becomes of rows with a null in a quasi-identifier: published, left out, or the end of the run.
+//! What happens to rows with a null in a quasi-identifier: published, left out, or the end of the run.
 
 use std::sync::Arc;
 

@@ -89,7 +89,10 @@ fn every_class_holds_k_people_by_every_method() {
 
         let manifest = manifest(&desk.path("out"));
         let people = &manifest["verification"]["people"]["classes"];
-        assert_eq!(manifest["verification"]["rules"][0], format!("k = {K} people"));
+        let size = &manifest["verification"]["rules"][0];
+        assert_eq!((&size["rule"], &size["kind"]), (&"k".into(), &"people".into()));
+        assert_eq!(size["parameters"]["k"].as_f64(), Some(K as f64));
+        assert_eq!(size["attained"]["k"], people["smallest"].as_u64().unwrap() as f64);
         assert_eq!(people["smallest"].as_u64().unwrap() as usize, fewest(&desk, &owner));
         let risk = manifest["scores"]["risk_max"].as_f64().unwrap();
         assert!((risk - 1.0 / people["smallest"].as_f64().unwrap()).abs() < 1e-4, "a person hides among people");
@@ -122,7 +125,7 @@ fn groups_of_values_as_they_are_hold_k_people() {
     }
 }
 
-/// Sizes of classes are told in what k counts, in manifest, summary and page: a class of eleven rows of five people is one of
+/// Sizes of classes are in what k counts, in manifest, summary and page: a class of eleven rows of five people is one of
 /// five.
 #[test]
 fn class_sizes_are_those_in_people() {

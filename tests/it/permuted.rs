@@ -252,7 +252,7 @@ fn anatomy_with_permutation_is_verified_and_attacked() {
     fs::write(qit, original).unwrap();
 }
 
-/// Half of the public people are in the source. Bucketised, every combination of values tells its share; permuted, counts
+/// Half of the public people are in the source. Bucketised, every combination of values reveals its share; permuted, counts
 /// of values in their bucket do, exactly or between bounds; nobody is left out.
 #[test]
 fn attack_reads_every_form() {

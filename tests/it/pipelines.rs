@@ -107,7 +107,7 @@ fn census() {
 #[test]
 fn adult() {
     // Thirty thousand rows: the quickest search will do.
-    check("adult.toml", &["--set", "method.effort=fast"], "09293edb1fb0c276");
+    check("adult.toml", &["--set", "method.auto.effort=fast"], "09293edb1fb0c276");
 }
 
 #[test]

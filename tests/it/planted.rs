@@ -1,5 +1,5 @@
 //! Faults that are planted in the code that makes a release, one at a time, and that verification catches each: a run does
-//! not publish what a rule forbids, and what only the source can tell, `throng verify` tells.
+//! not publish what a rule forbids, and what only the source can show, `throng verify` reports.
 //!
 //! `mutations` changes the files of good releases instead, so it has faults that no line of code can be made to have.
 
@@ -11,7 +11,7 @@ use throng_core::faults::{ENABLED, Fault};
 use crate::support::{Desk, Ran, batch, command, write_parquet};
 
 const ROWS: usize = 240;
-/// A number that floating point cannot tell from its neighbours.
+/// A number that floating point cannot distinguish from its neighbours.
 const NEAR: i64 = 123_456_789_012_345_678;
 const ILLS: [&str; 8] = ["flu", "cold", "rash", "gout", "mumps", "croup", "lupus", "shingles"];
 const TOWNS: [&str; 4] = ["Ash", "Alder", "Birch", "Beech"];
@@ -71,7 +71,7 @@ columns.pay.role = \"quasi\"
 columns.ill.role = \"sensitive\"
 ";
 
-/// The table with a column more, and a job that says what becomes of it.
+/// The table with a column more, and a job that says what happens to it.
 fn case(column: Option<(&'static str, ArrayRef)>, job: &str, seen: Seen) -> Case {
     let mut columns = people();
     columns.extend(column);

@@ -1,4 +1,4 @@
-//! Publishing the same people again: refused, unless the job says that releases are independent; and then everybody is told.
+//! Publishing the same people again: rejected, unless the job says that releases are independent; and then everybody is warned.
 
 use std::fs;
 

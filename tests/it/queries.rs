@@ -7,7 +7,7 @@ use crate::support::{Desk, manifest, throng};
 
 const HIERARCHIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pipelines/hierarchies");
 
-/// Every way to publish a value that tells a reader what its group covers: ranges, sets, nodes, masks, steps of a ladder and
+/// Every way to publish a value that shows a reader what its group covers: ranges, sets, nodes, masks, steps of a ladder and
 /// of the calendar; some of them with nulls.
 fn census(rest: &str) -> Desk {
     let desk = Desk::new();
@@ -49,7 +49,7 @@ fn files_and_groups_give_the_same_answers() {
     }
 }
 
-/// Who asks for everything is told everything but the suppressed rows; and what is published as it was is counted exactly.
+/// Who asks for everything gets everything but the suppressed rows; and what is published as it was is counted exactly.
 #[test]
 fn what_is_published_exactly_is_counted_exactly() {
     let of = |desk: &Desk| {

@@ -37,7 +37,7 @@ fn reserved_columns_are_refused() {
         columns.push((name, Arc::new(BooleanArray::from(vec![true; 100])) as ArrayRef));
         let desk = Desk::with(columns, &format!("{JOB}{name}.role = \"kept\"\n"));
         for command in ["check", "run"] {
-            desk.throng(command, &[]).refused(3, &[name, "are Throng's own", "rename the column"]);
+            desk.throng(command, &[]).refused(3, &[name, "are reserved for Throng", "rename the column"]);
         }
     }
 }
@@ -149,7 +149,7 @@ fn released_before_means_that_the_files_are_there() {
     assert!(again.err.contains("released before"), "{}", again.err);
     let release = manifest(&desk.path("out"));
     fs::remove_file(desk.path("out").join(release["files"][0]["path"].as_str().unwrap())).unwrap();
-    desk.run(&["--run-id", "a"]).refused(7, &["`a`", "files are gone", "--run-id"]);
+    desk.run(&["--run-id", "a"]).refused(7, &["`a`", "files are missing", "--run-id"]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn hierarchies_end() {
     let desk = Desk::with(people(50), JOB);
     let levels: Vec<String> = (0..60_000).map(|level| format!("n{level}")).collect();
     desk.write("deep.csv", &format!("Quuxham;{}\n", levels.join(";")));
-    for (hierarchy, told) in [("deep.csv", "60000 levels, the most is 100"), ("/dev/zero", "is not a file")] {
+    for (hierarchy, told) in [("deep.csv", "60000 levels, but the limit is 100"), ("/dev/zero", "is not a file")] {
         let began = Instant::now();
         desk.throng("check", &["--set", &format!("columns.town.hierarchy={hierarchy}")]).refused(3, &[told]);
         assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
@@ -189,7 +189,7 @@ fn files_that_do_not_end() {
     let key = "id = { role = \"identifier\", treat.pseudonym.key-file = \"/dev/zero\" }";
     let desk = Desk::with(people(50), &JOB.replace("id.role = \"kept\"", key));
     for command in ["check", "run"] {
-        desk.throng(command, &[]).refused(3, &["/dev/zero", "it is no key file"]);
+        desk.throng(command, &[]).refused(3, &["/dev/zero", "it is not a key file"]);
     }
 }
 
@@ -241,7 +241,7 @@ fn a_key_that_can_be_guessed() {
 #[test]
 fn a_run_that_groups_stops_at_once() {
     let desk = Desk::with(people(MANY), &JOB.replace("k = 5", "k = 50"));
-    let slow = ["--set", "method.name=k-members", "--set", "method.s=60000", "--cell-rows", "60000", "-v"];
+    let slow = ["--set", "method.name=k-members", "--set", "method.k-members.s=60000", "--cell-rows", "60000", "-v"];
     let mut child = started(&desk, &slow);
     // Far into the grouping.
     sleep(Duration::from_secs(6));

@@ -151,7 +151,7 @@ fn published_classes_meet_every_rule_by_every_method() {
             let rows = desk.released();
             let table = counts(texts(&rows, column));
             let classes = histograms(&rows, column);
-            assert!(classes.len() > 1, "{rule}: one class of everything tells nothing");
+            assert!(classes.len() > 1, "{rule}: one class of everything shows nothing");
             assert!(classes.iter().all(|class| holds(class, &table)), "{rule} is broken by {method}");
             let said = desk.throng("verify", &["--json"]).ok();
             let said: Value = serde_json::from_str(&said.out).unwrap();
@@ -237,7 +237,7 @@ fn nobody_is_suppressed_where_everybody_has_a_place() {
 #[test]
 fn rules_and_columns_must_fit() {
     let desk = release("auto", "k-e = { column = \"ill\", k = 2, e = 1 }");
-    desk.throng("check", &[]).refused(3, &["privacy.k-e: needs plain numbers, and `ill` has a hierarchy"]);
+    desk.throng("check", &[]).refused(3, &["privacy.k-e: needs plain numbers, but `ill` has a hierarchy"]);
     let desk = release("auto", "t-closeness = { colum = \"ill\", t = 0.2 }");
     desk.throng("check", &[]).refused(3, &["colum", "column"]);
     let text: ArrayRef = Arc::new(StringArray::from_iter_values((0..ROWS).map(|row| format!("{row}"))));
@@ -270,11 +270,9 @@ fn measures_are_taken_when_asked_for() {
     }
     let reconstruction = ["reconstruction_mean", "reconstruction_max"];
     let information = ["kl", "kl_by_range", "joint_kl", "entropy", "non_uniform_entropy"];
-    for asked in ["cm", "unprotected"].into_iter().chain(information).chain(reconstruction) {
+    for asked in ["cm", "unprotected", "queries"].into_iter().chain(information).chain(reconstruction) {
         assert!(scores[asked].is_null(), "{asked}");
     }
-    let usual = &scores["queries"];
-    assert_eq!(usual["count"].as_u64().unwrap() + usual["empty"].as_u64().unwrap(), 24, "a few queries always");
     let measures = "[measures]\nclass = \"ill\"\ninformation = true\nunprotected = 0.4\n\
                     queries = { count = 50, dimensions = 2, selectivity = 0.1, seed = 3 }";
     let desk = release("auto", measures);

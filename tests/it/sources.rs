@@ -62,7 +62,7 @@ fn folder_values_that_are_not_published_are_told_nowhere() {
     }
     assert!(desk.run(&[]).ok().err.contains("released before"), "the same input is the same run");
     // The same files in another folder are other rows, though nothing has changed that everybody may know: the key of
-    // the owner tells.
+    // the owner shows it.
     let job = fs::read_to_string(desk.path("job.toml")).unwrap();
     desk.write("job.toml", &job.replace("method.seed = 42", "method.key-env = \"OWNER_KEY\""));
     let run = || {
@@ -74,7 +74,7 @@ fn folder_values_that_are_not_published_are_told_nowhere() {
     fs::rename(desk.path("in/year=7023"), desk.path("in/year=7025")).unwrap();
     run().refused(7, &["another input"]);
     desk.write("job.toml", &job);
-    assert!(desk.run(&[]).ok().err.contains("released before"), "without a key nobody may tell folders apart");
+    assert!(desk.run(&[]).ok().err.contains("released before"), "without a key nobody may distinguish folders");
     fs::write(desk.path("in/year=7025/a.parquet"), b"PAR1").unwrap();
     let ran = desk.run(&["--run-id", "damaged"]);
     ran.refused(4, &["year=*/a.parquet"]);
@@ -211,7 +211,7 @@ fn malformed_csv_is_named_by_file_and_line() {
         assert!(desk.sink_files().is_empty());
     }
     desk.write("in/b.csv", &good.replacen("age", "years", 1));
-    desk.throng("check", &[]).refused(4, &["the header of", "in/b.csv", "in/a.csv"]);
+    desk.throng("check", &[]).refused(4, &["the headers of", "in/b.csv", "in/a.csv"]);
     fs::remove_file(desk.path("in/b.csv")).unwrap();
     job(&desk, &source.replace("age = \"int32\", ", ""), JOB);
     desk.throng("check", &[]).refused(4, &["has a column `age`", "source.schema"]);

@@ -24,7 +24,7 @@ fn stopped(desk: &Desk, run: &str, signal: &str, after: Duration) -> Option<i32>
     let before = spilling(desk);
     let mut child = Command::new(env!("CARGO_BIN_EXE_throng"))
         .args(["run", &desk.name("job.toml"), "--quiet", "--run-id", run, "--spill-dir", &desk.name("spill")])
-        .args(["--set", "method.effort=thorough"])
+        .args(["--set", "method.auto.effort=thorough"])
         .stderr(Stdio::null())
         .spawn()
         .unwrap();

@@ -1,4 +1,4 @@
-//! The chase: with functional dependencies that everybody knows, a reader can tell rows of a class apart.
+//! The chase: a reader who knows functional dependencies can use them to distinguish the rows of a class.
 //!
 //! The reader holds the release and a register: which combinations of quasi-identifiers occur ([`View::profiles`]). A
 //! published row may be anybody whom its labels cover. A dependency `X -> Y` with a column that is published as it is
@@ -17,15 +17,15 @@
 //! Dependencies among quasi-identifiers alone rule nobody out, because everybody in the register obeys them, and those
 //! among plain columns say nothing of people.
 //!
-//! [`crowds`] then counts, class by class, who still fits whom. Gorla's table R'' is such a case: the diagnosis tells the
+//! [`crowds`] then counts, class by class, who still fits whom. Gorla's table R'' is such a case: the diagnosis reveals the
 //! medication that was generalised to hide the people.
 //!
 //! Both look at one left side at a time. Where there are few enough values, everybody who is left is also tried: assume
-//! that a row is they, draw the conclusions, and if some row then fits nobody, it is not they. To find everything is
+//! that a row is they, draw the conclusions, and if some row then fits nobody, it is not they. Finding everything is
 //! NP-hard; whoever is ruled out is ruled out for certain, and the tests compare with a reader who tries every completion
 //! of the table.
 //!
-//! That every row is somebody else is not seen here: [`seats`](super::seats) goes on from whoever is left.
+//! That every row is a different person is not used here: [`seats`](super::seats) continues with whoever is left.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -579,7 +579,7 @@ mod tests {
             }
         }
         assert!(exposed > 1_500, "the tables give something to find: {exposed} of {rows} rows");
-        assert_eq!(missed, 0, "{missed} of {exposed} rows that are told apart were not found");
+        assert_eq!(missed, 0, "{missed} of {exposed} rows that can be distinguished were not found");
     }
 
     fn view(dependency: (&[Attribute], &[Attribute]), tolerance: f64, kinds: Vec<(usize, usize, u64)>) -> View {
@@ -616,7 +616,7 @@ mod tests {
         use Attribute::{Plain, Quasi};
         let view = view((&[Quasi(0)], &[Plain(0)]), 0.0, vec![(1, 0, 1), (0, 1, 1)]);
         assert_eq!(fitting(&view, 0, 1), [2, 3]);
-        assert_eq!(fitting(&view, 0, 0), [0, 1], "the second row told what 1 has on the right");
+        assert_eq!(fitting(&view, 0, 0), [0, 1], "the second row revealed what 1 has on the right");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The posterior of everybody in a bucket, by counting classes of equal public rows instead of trying subsets.
+//! The posterior of every person in a bucket, by counting classes of equal public rows instead of trying subsets.
 //!
 //! 1. *Settle.* A value that was published as often as people have it puts all of them in; one that was not published
 //!    puts all of them out; and so on until nothing more follows.
@@ -16,7 +16,7 @@ use num_bigint::BigUint;
 
 use super::{Bounds, Bucket, Share};
 
-/// States that a count may hold before it gives up: some hundred megabytes.
+/// States that a count may hold before it stops: some hundred megabytes.
 pub const BUDGET: usize = 1 << 18;
 
 /// How likely somebody is in the private table.
@@ -44,7 +44,7 @@ impl Belief {
     }
 }
 
-/// What the adversary believes of every class of a bucket.
+/// What the adversary believes about every class of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posterior {
     /// Belief per class of [`Bucket::classes`].
@@ -63,7 +63,7 @@ impl Posterior {
     }
 }
 
-/// The posterior of a bucket; none when no world fits, so that the release cannot come from these people.
+/// The posterior of a bucket; `None` if no world fits, so that the release cannot come from these people.
 pub fn posterior(bucket: &Bucket, budget: usize) -> Option<Posterior> {
     if bucket.published.is_empty() {
         let share = Share::from((bucket.size as u64, bucket.people()));
@@ -94,7 +94,7 @@ pub enum Verdict {
     Within,
     /// Somebody is not, or no world fits.
     Breaks,
-    /// It would be too much work to say.
+    /// It would be too much work to decide.
     Uncounted,
 }
 
@@ -135,7 +135,7 @@ pub fn judge(bucket: &Bucket, bounds: &Bounds, budget: usize) -> Verdict {
     Verdict::Within
 }
 
-/// How a part was counted.
+/// The result of counting a part.
 enum Counted {
     Shares(Vec<Share>),
     NoWorld,
@@ -211,7 +211,7 @@ impl Open {
         Self { values, people, need, supply }
     }
 
-    /// Step 1; none when the counts contradict each other.
+    /// Step 1; `None` if the counts contradict each other.
     fn settle(&mut self, beliefs: &mut [Option<Belief>]) -> Option<()> {
         loop {
             if self.need.iter().zip(&self.supply).any(|(need, supply)| need > supply) {
@@ -268,14 +268,12 @@ impl Open {
         parts.into_iter().map(|(_, part)| part).collect()
     }
 
-    /// Step 3: the share of worlds that hold each person of a class. `budget` is lowered by the states held.
-    fn count(&self, part: &[usize], budget: &mut usize) -> Counted {
-        let order = self.order(part);
-        // The values of this part, numbered anew, so that states are short.
+    /// The values of some classes, numbered anew, so that states are short; and how often each is needed.
+    fn number_values(&self, classes: &[usize]) -> (Vec<Vec<usize>>, Vec<u32>) {
         let mut local: HashMap<usize, usize> = HashMap::new();
         let mut need: Vec<u32> = Vec::new();
-        let mut values: Vec<Vec<usize>> = Vec::with_capacity(order.len());
-        for &class in &order {
+        let mut values: Vec<Vec<usize>> = Vec::with_capacity(classes.len());
+        for &class in classes {
             let mut of_class = Vec::with_capacity(self.values[class].len());
             for &value in &self.values[class] {
                 of_class.push(*local.entry(value).or_insert_with(|| {
@@ -285,6 +283,13 @@ impl Open {
             }
             values.push(of_class);
         }
+        (values, need)
+    }
+
+    /// Step 3: the share of worlds that hold each person of a class. `budget` is lowered by the states held.
+    fn count(&self, part: &[usize], budget: &mut usize) -> Counted {
+        let order = self.order(part);
+        let (values, need) = self.number_values(&order);
         // How many people with the value come after each class, for the values of that class.
         let mut after: Vec<Vec<u64>> = vec![Vec::new(); order.len()];
         let mut coming = vec![0_u64; need.len()];

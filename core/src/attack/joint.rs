@@ -36,7 +36,7 @@ pub struct Crowd {
     pub fits: Vec<(usize, Vec<u32>)>,
 }
 
-/// Number of sets of members that fit all buckets at once, and the chance of every public row; none when no set fits or
+/// Number of sets of members that fit all buckets at once, and the chance of every public row; `None` if no set fits or
 /// there are more than `budget` choices to look at.
 pub fn joint(public: &[Vec<u32>], parts: &[Part], budget: usize) -> Option<(u64, Vec<Share>)> {
     let mut classes: BTreeMap<(Vec<usize>, &[u32]), Vec<usize>> = BTreeMap::new();
@@ -130,7 +130,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Ways to choose `k` of `n`; none when they are too many to count.
+/// Ways to choose `k` of `n`; `None` if they are too many to count.
 fn choose(n: u64, k: u64) -> Option<u64> {
     let ways =
         (0..k.min(n - k)).try_fold(1_u128, |ways, at| Some(ways.checked_mul(u128::from(n - at))? / u128::from(at + 1)));

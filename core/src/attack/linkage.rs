@@ -24,7 +24,7 @@ pub struct Linkage {
 }
 
 impl Linkage {
-    /// Adds a class of so many published rows that so many public people fit.
+    /// Adds a class by its numbers of published rows and of public people who fit it.
     pub fn add(&mut self, rows: u64, people: u64) {
         if rows == 0 {
             return;
@@ -63,7 +63,7 @@ impl Linkage {
         self.k_map.map_or(0.0, |people| 1.0 / people.max(1) as f64)
     }
 
-    /// The share of right links that a marketer can expect.
+    /// The share of correct links that a marketer can expect.
     pub fn marketer(&self) -> f64 {
         if self.rows == 0 { 0.0 } else { self.right_links / self.rows as f64 }
     }

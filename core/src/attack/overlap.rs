@@ -28,7 +28,7 @@ impl Default for Budget {
     }
 }
 
-/// What a reader believes of all crowds.
+/// What a reader believes about all crowds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Beliefs {
     /// Belief per crowd.
@@ -238,7 +238,7 @@ mod tests {
     }
 
     proptest! {
-        /// A7 of the spec: whole tuples tell the same whatever the buckets are, even when these part equal tuples.
+        /// A7 of the spec: whole tuples reveal the same whatever the buckets are, even if these separate equal tuples.
         #[test]
         fn toth_a7_bucketisation_tells_the_same_in_any_buckets(people in prop::collection::vec((0..6_u32, prop::option::of(0..4_usize)), 1..30)) {
             let mut shown = vec![BTreeMap::<u32, u64>::new(); 4];

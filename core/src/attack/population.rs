@@ -42,7 +42,7 @@ pub struct Uniques {
 const SMALL_FRACTION: f64 = 0.1;
 
 impl SampleClasses {
-    /// A sample of `(size, classes)` from a population of so many people.
+    /// A sample of `(size, classes)` from a population of the given size.
     pub fn new(sizes: impl IntoIterator<Item = (u64, u64)>, population: u64) -> Self {
         let mut all = BTreeMap::new();
         for (size, classes) in sizes.into_iter().filter(|&(size, classes)| size > 0 && classes > 0) {

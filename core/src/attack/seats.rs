@@ -3,7 +3,7 @@
 //! The reader knows everybody's quasi-identifiers and which classes cover them. A world puts a different person on every
 //! published row, and in it no two rows contradict a dependency. Three people of one x are on three rows of one s where
 //! `x -> s`, and if a class has three such rows only once, everybody knows whose they are: no single row says so, their
-//! number does. [`seats`] tells for every person and every kind of row whether some world has them there.
+//! number does. [`seats`] computes for every person and every kind of row whether some world has them there.
 //!
 //! 1. *Answers.* A dependency asks a question for every left side: what is its right side? Somebody in some seat uses one
 //!    answer. A world is a way to fill all seats that uses no two answers of one question.
@@ -15,7 +15,7 @@
 //!    augmenting paths, and where the flow uses two answers of one question, each is tried in turn. A place for which all
 //!    of that fails is impossible: the search is complete.
 //!
-//! To find everything is NP-hard. A component may take [`MAX_STEPS`] steps; places that were not decided until then are
+//! Finding everything is NP-hard. A component may take [`MAX_STEPS`] steps; places that were not decided until then are
 //! [`Place::Unknown`], and whoever counts must say so.
 
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ pub const MAX_STEPS: u64 = 1 << 26;
 /// Most steps that may be spent on one place.
 const MAX_TRIAL: u64 = 1 << 20;
 
-/// Components of so many places are searched for cycles again after every world that was found.
+/// Components of up to this many places are searched for cycles again after every world that was found.
 const SMALL: usize = 1 << 10;
 
 /// People who are alike to a reader: of one profile, and covered by the same classes.
@@ -58,7 +58,7 @@ pub enum Place {
     Possible,
     /// In no world they are.
     Impossible,
-    /// The search was given up.
+    /// The search ran out of steps.
     Unknown,
 }
 
@@ -415,7 +415,7 @@ impl Graph {
         }
     }
 
-    /// Step 4: fills all seats with no question torn; none when the steps are used up.
+    /// Step 4: fills all seats with at most one answer per question; `None` if the steps are used up.
     fn search(&mut self, seats: &[u32], until: u64) -> Option<bool> {
         // Seats that were emptied stand in the log, so nothing else has to be looked at.
         if self.steps > until {

@@ -28,7 +28,7 @@ pub struct Sighting<'a> {
     pub classes: &'a [ClassValues],
     /// Sets of classes that cover somebody, each class once.
     pub crowds: &'a [Vec<u32>],
-    /// Everybody who was there, each person once, with the crowd that covers them; none when no class does.
+    /// Everybody who was there, each person once, with the crowd that covers them; `None` if no class does.
     pub people: &'a [(i128, Option<u32>)],
 }
 

@@ -29,7 +29,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds a bucket of so many published rows, and how many public people share each belief.
+    /// Adds a bucket by its number of published rows and the number of public people who share each belief.
     pub fn add_bucket<'a>(&mut self, released: u64, beliefs: impl IntoIterator<Item = (&'a Belief, u64)>) {
         let before = self.bounded;
         self.buckets += 1;

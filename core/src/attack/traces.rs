@@ -1,4 +1,4 @@
-//! Membership measures of those who think of no public table (Li et al., He et al.); the thesis of Toth shows with
+//! Membership measures that assume no public table (Li et al., He et al.); the thesis of Toth shows with
 //! [`worlds`](super::worlds) that they say little about an adversary who has one.
 //!
 //! A bucket *matches* a tuple when it holds the tuple's values column by column. A *fake* tuple is one that was not

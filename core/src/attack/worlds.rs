@@ -6,7 +6,7 @@
 
 use super::{Bucket, Share};
 
-/// Number of worlds, and the chance of every public row; none when no world fits, so that the release cannot come from
+/// Number of worlds, and the chance of every public row; `None` if no world fits, so that the release cannot come from
 /// these people.
 pub fn enumerate(bucket: &Bucket) -> Option<(u64, Vec<Share>)> {
     let rows: Vec<&[u32]> = bucket.class_of.iter().map(|&class| bucket.classes[class as usize].0.as_slice()).collect();

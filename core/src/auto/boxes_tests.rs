@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::branch::Scratch;
 use super::chain::{Chains, Side};
-use super::cover::{Coverer, Seeds};
+use super::cover::{Coverer, Scene, Seeds};
 use super::halve::{Cut, Halver};
 use super::lattice::Finder;
 use super::pool::Pool;
@@ -84,7 +85,7 @@ proptest! {
                 // And by branch and bound.
                 let Finder { branch, chains, ops, found, levels, .. } = &mut finder;
                 chains.build(&ruler, pool.at(seed), &range, u32::MAX);
-                let (cost, _) = branch.search(&mut pool, chains, ops, found, need as u16, u32::MAX, levels);
+                let (cost, _) = branch.search(&mut pool, chains, Scratch { ops, found }, need as u16, u32::MAX, levels);
                 prop_assert_eq!(cost, Some(cheapest));
             }
         }
@@ -102,7 +103,7 @@ proptest! {
         let mut groups: Vec<Vec<u32>> = Vec::new();
         let mut rng = fastrand::Rng::with_seed(1);
         let left = Coverer::default()
-            .cover(&ruler, &space, &judge, &all, ALL_SEEDS, &mut rng, |group| groups.push(group.to_vec()));
+            .cover(Scene { ruler: &ruler, space: &space, judge: &judge }, &all, ALL_SEEDS, &mut rng, |group| groups.push(group.to_vec()));
         let mut seen: Vec<u32> = groups.iter().flatten().chain(&left).copied().collect();
         seen.sort_unstable();
         prop_assert_eq!(seen, all, "every row is in one place");
@@ -139,7 +140,7 @@ proptest! {
                 rows.sort_unstable();
                 rows == *group
             });
-            prop_assert!(chosen.is_some(), "a group of {} rows is no cheapest box", group.len());
+            prop_assert!(chosen.is_some(), "a group of {} rows is not a cheapest box", group.len());
             chosen.unwrap().into_iter().for_each(|tuple| pool.take(tuple));
             pool.tidy();
         }

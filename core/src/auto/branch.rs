@@ -24,16 +24,20 @@ pub(super) struct Branch {
     choices: usize,
 }
 
+/// Buffers of the caller.
+pub(super) struct Scratch<'a> {
+    pub ops: &'a mut Vec<Op>,
+    pub found: &'a mut Vec<(u16, u16, u32)>,
+}
+
 impl Branch {
     /// Finds a box with `need` rows among the tuples that cost the seed no more than `beta`; its cost, and whether
     /// tuples were passed over. Its levels are put into `out`.
-    #[expect(clippy::too_many_arguments, reason = "scratch of the caller")]
     pub fn search(
         &mut self,
         pool: &mut Pool,
         chains: &Chains,
-        ops: &mut Vec<Op>,
-        found: &mut Vec<(u16, u16, u32)>,
+        Scratch { ops, found }: Scratch<'_>,
         need: u16,
         beta: u32,
         out: &mut Vec<u16>,
@@ -75,18 +79,7 @@ impl Branch {
             .map(|&lane| chains.of(lane).iter().map(|level| u32::from(level.cost)).collect())
             .collect();
         // The box of the nearest tuples, and then what it takes no more of.
-        self.best.clear();
-        self.best.resize(self.order.len(), 0);
-        let mut rows = 0;
-        for at in 0..count {
-            for (choice, best) in self.best.iter_mut().enumerate() {
-                *best = (*best).max(self.levels[choice * count + at]);
-            }
-            rows += usize::from(self.weights[at]);
-            if rows >= usize::from(need) {
-                break;
-            }
-        }
+        self.take_nearest(count, usize::from(need));
         let cost_of = |levels: &[u8]| levels.iter().zip(&costs).map(|(&level, costs)| costs[level as usize]).sum();
         let mut limit: u32 = cost_of(&self.best);
         self.lists.resize(self.order.len() + 1, Vec::new());
@@ -103,6 +96,22 @@ impl Branch {
             out[lane] = u16::from(level);
         }
         (Some(limit), left_out)
+    }
+
+    /// Makes the box of the nearest of `count` tuples that have enough rows the best so far.
+    fn take_nearest(&mut self, count: usize, need: usize) {
+        self.best.clear();
+        self.best.resize(self.order.len(), 0);
+        let mut rows = 0;
+        for at in 0..count {
+            for (choice, best) in self.best.iter_mut().enumerate() {
+                *best = (*best).max(self.levels[choice * count + at]);
+            }
+            rows += usize::from(self.weights[at]);
+            if rows >= need {
+                break;
+            }
+        }
     }
 
     fn descend(&mut self, costs: &[Vec<u32>], count: usize, need: usize, spent: u32, limit: &mut u32) {

@@ -105,26 +105,28 @@ impl Chains {
                     }
                     whole && (Some(range.1) != null || self.add(top, u32::from(*scale), limit, start))
                 }
-                LaneShape::Set { step } => {
-                    // Positions are ranks of frequency here.
-                    let mut common = 0;
-                    loop {
-                        let side = Side { lo: 0, hi: common, also: position };
-                        let side = if common == 0 { Side::at(position) } else { side };
-                        let others =
-                            if common == 0 { 0 } else { u32::from(common + 1) - u32::from(position <= common) };
-                        if !self.add(side, others * u32::from(*step), limit, start) {
-                            break false;
-                        }
-                        if side.spans(range) {
-                            break true;
-                        }
-                        common = (2 * common + 1).min(range.1);
-                    }
-                }
+                LaneShape::Set { step } => self.add_sets(*step, position, range, limit, start),
             };
             self.ends.push(self.levels.len() as u32);
             self.whole.push(whole);
+        }
+    }
+
+    /// Adds sets of a seed's value and ever more of the commonest; whether all levels were cheap enough. Positions are ranks
+    /// of frequency.
+    fn add_sets(&mut self, step: u16, position: u16, range: (u16, u16), limit: u32, start: usize) -> bool {
+        let mut common = 0;
+        loop {
+            let side = Side { lo: 0, hi: common, also: position };
+            let side = if common == 0 { Side::at(position) } else { side };
+            let others = if common == 0 { 0 } else { u32::from(common + 1) - u32::from(position <= common) };
+            if !self.add(side, others * u32::from(step), limit, start) {
+                return false;
+            }
+            if side.spans(range) {
+                return true;
+            }
+            common = (2 * common + 1).min(range.1);
         }
     }
 

@@ -31,6 +31,14 @@ pub(super) struct Seeds {
     pub noise: f64,
 }
 
+/// What is covered: rows of a space, how their widths are measured, and who says whether they may be a group.
+#[derive(Clone, Copy)]
+pub(super) struct Scene<'a> {
+    pub ruler: &'a Ruler,
+    pub space: &'a Space,
+    pub judge: &'a Judge<'a>,
+}
+
 /// Makes covers, one space after the other.
 #[derive(Debug, Default)]
 pub(super) struct Coverer {
@@ -55,17 +63,15 @@ struct Feed {
 
 impl Coverer {
     /// Covers some rows of a space. Every group is handed to `finish`; rows that are in none are returned.
-    #[expect(clippy::too_many_arguments, reason = "what is covered, and how")]
     pub fn cover(
         &mut self,
-        ruler: &Ruler,
-        space: &Space,
-        judge: &Judge<'_>,
+        scene: Scene<'_>,
         rows: &[u32],
         seeds: Seeds,
         rng: &mut fastrand::Rng,
         mut finish: impl FnMut(&[u32]),
     ) -> Vec<u32> {
+        let Scene { ruler, space, judge } = scene;
         self.pool.load(ruler, space, rows);
         self.finder.largest = seeds.boxes;
         self.queue.clear();
@@ -79,20 +85,20 @@ impl Coverer {
         }
         let start = seeds.least.max((seeds.share * self.pool.free as f64 / judge.k as f64) as usize);
         for _ in 0..start {
-            if !self.feed(ruler, space, judge, &mut feed, seeds.noise, rng) {
+            if !self.feed(scene, &mut feed, seeds.noise, rng) {
                 break;
             }
         }
         while self.pool.free >= judge.k {
             let Some(Reverse((cost, number))) = self.queue.pop() else {
-                if self.feed(ruler, space, judge, &mut feed, seeds.noise, rng) {
+                if self.feed(scene, &mut feed, seeds.noise, rng) {
                     continue;
                 }
                 break;
             };
             let seed = self.seeds[number as usize];
             if !self.pool.is_free(seed) {
-                self.feed(ruler, space, judge, &mut feed, seeds.noise, rng);
+                self.feed(scene, &mut feed, seeds.noise, rng);
                 continue;
             }
             let width = ruler.lanes.len();
@@ -102,7 +108,7 @@ impl Coverer {
             self.gather();
             if inside < judge.k || !self.allowed(space, judge) {
                 // Its box is not what it was.
-                self.enqueue(ruler, space, judge, number, cost.max(feed.last), seeds.noise, rng);
+                self.enqueue(scene, number, cost.max(feed.last), seeds.noise, rng);
                 continue;
             }
             checkpoint();
@@ -110,7 +116,7 @@ impl Coverer {
             finish(&self.group);
             self.tuples.iter().for_each(|&tuple| self.pool.take(tuple));
             self.pool.tidy();
-            self.feed(ruler, space, judge, &mut feed, seeds.noise, rng);
+            self.feed(scene, &mut feed, seeds.noise, rng);
         }
         let free = |tuple: &u32| self.pool.is_free(*tuple);
         (0..self.pool.len() as u32).filter(free).flat_map(|tuple| self.pool.rows_of(tuple)).copied().collect()
@@ -143,15 +149,7 @@ impl Coverer {
     }
 
     /// Puts one more seed into the queue; false when there is none.
-    fn feed(
-        &mut self,
-        ruler: &Ruler,
-        space: &Space,
-        judge: &Judge<'_>,
-        feed: &mut Feed,
-        noise: f64,
-        rng: &mut fastrand::Rng,
-    ) -> bool {
+    fn feed(&mut self, scene: Scene<'_>, feed: &mut Feed, noise: f64, rng: &mut fastrand::Rng) -> bool {
         while let Some(&seed) = self.pool.tuple_of.get(feed.next) {
             feed.next += 1;
             if std::mem::replace(&mut self.queued[seed as usize], true) || !self.pool.is_free(seed) {
@@ -159,25 +157,16 @@ impl Coverer {
             }
             let number = self.seeds.len() as u32;
             self.seeds.push(seed);
-            self.boxes.resize(self.seeds.len() * ruler.lanes.len(), Side::default());
-            self.enqueue(ruler, space, judge, number, feed.last, noise, rng);
+            self.boxes.resize(self.seeds.len() * scene.ruler.lanes.len(), Side::default());
+            self.enqueue(scene, number, feed.last, noise, rng);
             return true;
         }
         false
     }
 
-    /// Finds the box of a seed and puts it into the queue. A seed without one is given up.
-    #[expect(clippy::too_many_arguments, reason = "what a queue is made of")]
-    fn enqueue(
-        &mut self,
-        ruler: &Ruler,
-        space: &Space,
-        judge: &Judge<'_>,
-        number: u32,
-        guess: u32,
-        noise: f64,
-        rng: &mut fastrand::Rng,
-    ) {
+    /// Finds the box of a seed and puts it into the queue. A seed without one is abandoned.
+    fn enqueue(&mut self, scene: Scene<'_>, number: u32, guess: u32, noise: f64, rng: &mut fastrand::Rng) {
+        let Scene { ruler, space, judge } = scene;
         let seed = self.seeds[number as usize];
         let (mut need, mut beta) = (judge.expected, guess * 13 / 10 + 1);
         for _ in 0..ASKS {

@@ -1,7 +1,7 @@
 //! The groups of a space while they are being improved: who is in which, and what each of them covers.
 //!
 //! A group remembers the two smallest and the two largest positions per lane (for sets: what occurs at all and what
-//! occurs more than once). That is enough to tell in one step what it would cost without any one of its rows. Bounds
+//! occurs more than once). That suffices to compute in one step what it would cost without any one of its rows. Bounds
 //! are kept lane by lane, so that one row can be held against all groups in a few passes over contiguous memory.
 
 use super::space::{LaneShape, Ruler, STRIDE, Space, bit};

@@ -6,7 +6,7 @@
 //!
 //! When more than the number of rows is asked, the last rows are chosen with the rules in view: of the free rows that cost
 //! least, the first with which the group meets them, else the one that brings it nearest. A seed around which nothing
-//! helps is given up, and all of the space once its free rows do not meet the rules even together. Rows with a value that is
+//! helps is abandoned, and so is the space once its free rows do not meet the rules even together. Rows with a value that is
 //! nearly too common are seeds before all others: groups of the others alone would use up those whom they need.
 
 use std::collections::HashMap;
@@ -92,7 +92,7 @@ impl Grower {
                 in_vain = 0;
                 continue;
             }
-            // The seed is given up; the others may do better with another one.
+            // The seed is abandoned; the others may do better with another one.
             left_over.push(self.group[0]);
             for at in 1..self.group.len() {
                 self.put_back(space, self.group[at]);

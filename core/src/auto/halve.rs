@@ -63,7 +63,7 @@ impl Halver {
         (rows, ends)
     }
 
-    /// Puts the rows inside of a box first and returns their number; none when no box is worth it.
+    /// Puts the rows inside of a box first and returns their number; `None` if no box is worth it.
     fn cut(
         &mut self,
         ruler: &Ruler,

@@ -5,6 +5,7 @@
 //! cheapest one with enough rows wins. Levels and blocks of tuples that cost more than `beta` are left out at first; only
 //! when nothing is found below it, `beta` rises. Where the lattice is too large, [`branch`](super::branch) searches it.
 
+use super::branch::Scratch;
 use super::chain::{Chains, Side};
 use super::pool::{Op, Pool};
 use super::space::Ruler;
@@ -64,7 +65,7 @@ impl Finder {
                 self.all_boxes(pool, boxes, need, beta)
             } else {
                 let Self { branch, chains, ops, found, levels, .. } = self;
-                branch.search(pool, chains, ops, found, need, beta, levels)
+                branch.search(pool, chains, Scratch { ops, found }, need, beta, levels)
             };
             let complete = !skipped && self.chains.all_whole();
             match found {

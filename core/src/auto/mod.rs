@@ -5,7 +5,7 @@
 //!    ([`crate::grouping::split::gain`]).
 //! 3. *Cover*: in every subspace, the cheapest box of the lattice that holds enough rows becomes a group, and then the
 //!    next (`cover.rs`). Where some axes have no hierarchy, groups that grow row by row from random seeds (`grow.rs`) may
-//!    be as good and are quicker; a few subspaces tell.
+//!    be as good and are quicker; trying both on a few subspaces decides.
 //! 4. *Local search*: rows move and change places, groups dissolve (`refine.rs`), neighbours are covered again
 //!    (`rebox.rs`).
 //! 5. *Rounds*: the search again, across the borders of the subspaces (`cross.rs`).
@@ -43,7 +43,7 @@ use crate::grouping::options::{Key, Kind};
 use crate::grouping::split::{Gain, Split, subspaces, subspaces_of};
 use crate::model::{Grouping, Table};
 use crate::privacy::{GroupView, Rules, commonest};
-use cover::{Coverer, Seeds};
+use cover::{Coverer, Scene, Seeds};
 use crowd::Crowd;
 use grow::Grower;
 use halve::{Cut, Halver, OVERSIZE};
@@ -58,9 +58,10 @@ pub const ENTRY: Entry =
     })
     .options(&[EFFORT]);
 
-const EFFORT: Key = Key::new(
+/// How long the search takes.
+pub const EFFORT: Key = Key::new(
     "effort",
-    "How long `auto` searches; `balanced` when absent.",
+    "How long `auto` searches. Defaults to `balanced`.",
     Kind::Word(&[
         ("fast", "Several times the speed of `balanced` at a little more loss."),
         ("balanced", "The default."),
@@ -87,7 +88,7 @@ impl Effort {
     /// All efforts, from the quickest to the best.
     pub const ALL: [Self; 4] = [Self::Fast, Self::Balanced, Self::Thorough, Self::Best];
 
-    /// Name as it stands in the job file.
+    /// Name in the job file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fast => "fast",
@@ -130,7 +131,7 @@ struct Plan {
     /// Local search where some axes have no hierarchy.
     free_passes: &'static [Pass],
     /// Growth is several times quicker than a cover. Where some axes have no hierarchy it is chosen if it loses no more
-    /// than so many per cent more.
+    /// than this many per cent more.
     growth_favour: u64,
     /// Rounds across the borders of subspaces.
     rounds: u64,
@@ -217,7 +218,7 @@ const BEST: Plan = Plan {
 /// Growth compares all rows of a subspace with each other: too slow for groups of more rows than this.
 const MAX_GROWN: usize = 100;
 
-/// Axes without hierarchies among more than so many make covers too slow to be tried by the quicker efforts.
+/// Axes without hierarchies among more than this many make covers too slow to be tried by the quicker efforts.
 const MAX_TRIED: usize = 12;
 
 /// Subspaces in which growth and cover are held against each other before one of them is chosen for the others.
@@ -416,7 +417,7 @@ impl<'a> Judge<'a> {
         rows.iter().map(is_common).collect()
     }
 
-    /// Rows at which a group that still fails a rule is given up.
+    /// Rows at which a group that still fails a rule is abandoned.
     fn growth_limit(&self) -> usize {
         8 * self.expected + 32
     }
@@ -540,7 +541,7 @@ impl<'a> Worker<'a> {
             rest = grower.grow(ruler, space, judge, &rest, &crowded, &mut finish);
         }
         let left = match start {
-            Start::Cover => coverer.cover(ruler, space, judge, &rest, plan.seeds, rng, finish),
+            Start::Cover => coverer.cover(Scene { ruler, space, judge }, &rest, plan.seeds, rng, finish),
             Start::Growth => grower.grow(ruler, space, judge, &rest, &[], finish),
         };
         for row in left {

@@ -1,12 +1,12 @@
 //! Rebox: some neighbouring groups are covered again, from other seeds, and the better of the two covers is kept.
 
-use super::cover::Seeds;
+use super::cover::{Scene, Seeds};
 use super::crowd::Bounds;
 use super::refine::Search;
 use super::space::LaneShape;
 use crate::grouping::cancel::checkpoint;
 
-/// By how much costs of boxes are blurred, so that another cover comes of it.
+/// By how much costs of boxes are blurred, so that another cover results.
 const NOISE: f64 = 0.1;
 
 /// Boxes around one seed beyond which lines are looked at less closely.
@@ -71,7 +71,7 @@ impl Search<'_> {
         let mut made: Vec<Vec<u32>> = Vec::new();
         let how = Seeds { share: 0.0, least: seeds, boxes: BOXES, noise: NOISE };
         let Self { ruler, space, judge, coverer, rng, .. } = self;
-        let left = coverer.cover(ruler, space, judge, rows, how, rng, |group| made.push(group.to_vec()));
+        let left = coverer.cover(Scene { ruler, space, judge }, rows, how, rng, |group| made.push(group.to_vec()));
         let mut drafts: Vec<Draft> = Vec::with_capacity(made.len());
         let mut sum = 0;
         for rows in made {

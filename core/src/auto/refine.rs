@@ -213,7 +213,7 @@ impl Search<'_> {
         if budget == 0 {
             return;
         }
-        // The rows that widen the group most are hardest to place: if it cannot be done, they tell first.
+        // The rows that widen the group most are hardest to place: if the group cannot be dissolved, they show it first.
         self.crowd.relieve(self.ruler, self.space, group);
         let mut rows = self.crowd.members[group].clone();
         rows.sort_by_key(|&row| Reverse(self.crowd.relief[row as usize]));

@@ -4,7 +4,7 @@
 //! - A line is rescaled to positions `0..=scale`; its cost is the width. Null stands a full scale beyond the end.
 //! - A tree keeps its leaf numbers. The cost of the closest common ancestor is the sum of the steps up to it, and a
 //!   step counts for everything outside of its interval: no table, no look-up, whatever the size of the tree.
-//! - A set costs one step for every value beyond the first. Null is told apart by a second lane, a tree of two leaves.
+//! - A set costs one step for every value beyond the first. A second lane, a tree of two leaves, marks null.
 //!
 //! Scales share out the 16 bits by the weights of the axes: some 8100 units each for eight equal ones, fewer when there
 //! are more.
@@ -26,7 +26,7 @@ const SET_POSITIONS: u16 = 64;
 pub(super) struct Lane {
     axis: usize,
     null: Option<Code>,
-    /// Whether the lane only tells null from the values of a set.
+    /// Whether the lane only distinguishes null from the values of a set.
     nulls_only: bool,
     pub shape: LaneShape,
 }
@@ -146,7 +146,7 @@ pub(super) fn bit(position: u16) -> u64 {
 #[derive(Debug)]
 pub(super) struct Ruler {
     pub lanes: Vec<Lane>,
-    /// Lanes in the order of what it costs to tell two values apart no more, dearest first.
+    /// Lanes by the cost of no longer distinguishing two values, highest first.
     pub dearest: Vec<usize>,
 }
 
@@ -236,7 +236,7 @@ pub(super) struct Space {
     pub rows: Vec<u32>,
     /// Number of lanes.
     pub width: usize,
-    /// Smallest and largest position on every lane. What holds all of it tells no two rows apart and can be skipped.
+    /// Smallest and largest position on every lane. A box that holds all of it separates no rows and can be skipped.
     pub range: Vec<(u16, u16)>,
     positions: Vec<u16>,
     codes: Vec<Code>,

@@ -13,7 +13,7 @@ use crate::model::{Code, Table};
 /// Rows on which axes are compared.
 const SAMPLE: usize = 4096;
 
-/// Cuts rows in two on the axis that brings most, each stratum at its median; none when no axis brings anything or a side
+/// Cuts rows in two on the axis that brings most, each stratum at its median; `None` if no axis improves anything or a side
 /// would not be allowed.
 pub(super) fn cut(
     table: &Table,

@@ -2,7 +2,7 @@
 //!
 //! Every group has, on every axis, a narrowest extent around it: a value, a node of the hierarchy, or a range from one
 //! value to another. All combinations of extents are tried, axis by axis in the order of the table, on the rows as they
-//! are. A combination is given up where what it loses so far is enough for its dearest rows.
+//! are. A combination is abandoned once what it loses so far covers its dearest rows.
 
 use super::Cuts;
 use crate::model::{Axis, Code, Shape, Table, Tree};

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{Cuts, Points};
 use crate::model::{Axis, Code, Shape, Table, Tree};
 
-/// A range of more values than this is cut into so many blocks.
+/// A range of more values than this is cut into this many blocks.
 const MAX_BLOCKS: usize = 128;
 
 /// Points that one walk looks at before ranges are cut into fewer blocks.

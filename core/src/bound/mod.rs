@@ -71,7 +71,7 @@ impl Points {
     }
 }
 
-/// Searches prices for so many rounds, beginning with what the rows lose in a grouping, and audits them. None when the
+/// Searches prices for some rounds, starting with what the rows lose in a grouping, and audits them. None when the
 /// audit finds them unfair, which would be a fault of the search.
 pub fn lower_bound(table: &Table, k: usize, grouping: &Grouping, rounds: usize) -> Option<Bound> {
     let k = k.max(1);

@@ -1,7 +1,7 @@
 //! The search for high prices.
 //!
 //! Prices go up where little stands against it and down where much does: a box that asks for nearly all it allows weighs
-//! on its dearest rows, the more the nearer it is, and a row that many such boxes weigh on is given up for those that few
+//! on its dearest rows, the more the nearer it is, and a row that many such boxes weigh on yields to those that few
 //! do (multiplicative weights for a packing program). After every step, prices are made fair, and the best fair ones are
 //! kept.
 
@@ -33,7 +33,7 @@ impl<'a> Search<'a> {
         Self { points, k, boxes: Boxes::new(table, points, k) }
     }
 
-    /// The best fair prices of so many rounds, and where ranges are cut.
+    /// Returns the best fair prices of all rounds, and where ranges are cut.
     pub(super) fn run(mut self, first: Vec<f64>, rounds: usize) -> (Vec<f64>, Cuts) {
         let mut prices = first;
         let mut weights = self.make_fair(&mut prices, SHARPNESS.0);

@@ -76,13 +76,13 @@ impl Preserved {
         self.shrink();
     }
 
-    /// Mean loss of an instance, in `[0, 1]`: the dependency loss over the number of instances; none without any.
+    /// Mean loss of an instance, in `[0, 1]`: the dependency loss over the number of instances; `None` without any.
     pub fn loss(&self) -> Option<f64> {
         // In the order of the hashes, so that the sum is always the same.
         (!self.least.is_empty()).then(|| self.least.values().sum::<f64>() / self.least.len() as f64)
     }
 
-    /// Share of instances that some row publishes without loss; none without any.
+    /// Share of instances that some row publishes without loss; `None` without any.
     pub fn complete(&self) -> Option<f64> {
         let complete = self.least.values().filter(|least| **least <= 0.0).count();
         (!self.least.is_empty()).then(|| complete as f64 / self.least.len() as f64)

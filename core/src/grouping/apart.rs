@@ -4,7 +4,7 @@
 //! 1. Groups whose published values cover a common row are merged, until none do. Rows that no group took are groups of
 //!    their own.
 //! 2. A group that fails a rule is merged with the one whose loss, times its rows, grows least; then step 1 again.
-//! 3. A last single group that still fails is given up.
+//! 3. A last single group that still fails is dissolved.
 //! 4. What was merged is cut again, between values and at nodes of hierarchies, as `mpalm` does: parts lie apart from one
 //!    another, and from other groups as the whole did. Clusters overlap by nature, so without this whole tables end in one
 //!    group.

@@ -23,7 +23,7 @@ pub struct Feasibility {
     pub eligible: u64,
     /// Different values asked of every group.
     pub width: u64,
-    /// The most groups of so many different values.
+    /// The maximum number of groups of that many different values.
     pub groups: u64,
     /// Rows that stand in none of them at first.
     pub left_over: u64,

@@ -1,8 +1,8 @@
-//! Ends work on a cell that nobody waits for any more.
+//! Cancels work on a cell whose result nobody awaits any more.
 //!
-//! Grouping runs on a thread of its own, which cannot be stopped from outside. Whoever starts it hands over a flag, the
-//! loops of the methods look at it by [`checkpoint`], and work that was cancelled unwinds the thread. That is no failure:
-//! no message is printed, and there is nobody left to take the result.
+//! Grouping runs on a thread of its own, which cannot be stopped from outside. Whoever starts it passes a flag, the
+//! loops of the methods poll it by [`checkpoint`], and cancelled work unwinds the thread. That is not a failure:
+//! no message is printed, and nobody is left to take the result.
 
 use std::cell::RefCell;
 use std::panic;
@@ -13,7 +13,7 @@ thread_local! {
     static FLAG: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// What a thread unwinds with whose work was cancelled.
+/// The payload with which cancelled work unwinds its thread.
 #[derive(Debug)]
 struct Cancelled;
 
@@ -22,7 +22,7 @@ struct Cancelled;
 pub struct CancelOnDrop(Arc<AtomicBool>);
 
 impl CancelOnDrop {
-    /// The flag that work looks at.
+    /// The flag that work polls.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }
@@ -34,7 +34,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Takes the flag from the thread, however the work ends: threads are used again.
+/// Removes the flag from the thread however the work ends, since threads are reused.
 struct Reset;
 
 impl Drop for Reset {
@@ -43,7 +43,7 @@ impl Drop for Reset {
     }
 }
 
-/// Does work that ends at its next [`checkpoint`] once the flag is set.
+/// Runs work that ends at its next [`checkpoint`] once the flag is set.
 pub fn cancellable<T>(flag: Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
     FLAG.with(|current| current.replace(Some(flag)));
     let _reset = Reset;

@@ -8,7 +8,7 @@ use crate::grouping::split::widest::{Ties, Widest, Width};
 /// Rows per subspace.
 pub(crate) const S: Key = Key::new(
     "s",
-    "Rows per subspace: between s and 2s-1. When absent, `toc` and `upc` find it from a sample, the others use what \
+    "Rows per subspace: between s and 2s-1. By default, `toc` and `upc` find it from a sample, the others use what \
      keeps them quick.",
     Kind::Count { least: 1 },
 );
@@ -16,7 +16,7 @@ pub(crate) const S: Key = Key::new(
 /// How subspaces are split.
 pub(crate) const SPLIT: Key = Key::new(
     "split",
-    "How subspaces are split; `widest` when absent. `auto` always splits by gain.",
+    "How subspaces are split. Defaults to `widest`. `auto` always splits by gain.",
     Kind::Word(&[
         ("widest", "The widest attribute at its rank median; ties are divided."),
         ("widest-boundary", "The widest attribute at the value boundary nearest to its median."),
@@ -27,7 +27,7 @@ pub(crate) const SPLIT: Key = Key::new(
 /// The unit in which widths compare.
 pub(crate) const WIDTH: Key = Key::new(
     "width",
-    "How the width of an attribute is measured when splitting; `normalised` when absent.",
+    "How the width of an attribute is measured when splitting. Defaults to `normalised`.",
     Kind::Word(&[("normalised", "As a share of the attribute's domain."), ("raw", "In the attribute's own unit.")]),
 );
 
@@ -60,14 +60,10 @@ pub(crate) fn check(setting: &Setting<'_>) -> Vec<Remark> {
         && s < setting.k
     {
         let message = format!("a subspace of {s} rows cannot hold a group of k = {}", setting.k);
-        remarks.push(Remark::error(
-            "method.s",
-            message,
-            "s is usually 4 to 32 times k; leave it out to have it chosen",
-        ));
+        remarks.push(Remark::error("method.s", message, "s is usually 4 to 32 times k; omit it to have it chosen"));
     }
     if setting.options.has(&WIDTH) && setting.options.text(&SPLIT) == Some("gain") {
-        let message = "is an option of widest splits, the split is `gain`";
+        let message = "is an option of widest splits, but the split is `gain`";
         remarks.push(Remark::error("method.width", message, ""));
     }
     remarks

@@ -1,4 +1,4 @@
-//! A method as the list knows it: its name, its options, how it is made and what it is made from.
+//! The catalogue entry of a method: its name, its options, how it is constructed and from what.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::privacy::Rules;
 use crate::privacy::l_diversity::{Diversity, LDiversity};
 use crate::privacy::range_diversity::RangeDiversity;
 
-/// How the groups of a method are published when the job does not say.
+/// The form in which groups of a method are published by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Form {
     /// Every group's quasi-identifiers are generalised to one combination.
@@ -27,33 +27,35 @@ pub enum Form {
     Slice,
 }
 
-/// A method as the list knows it.
+/// The catalogue entry of a method.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// Name as it stands in the job file.
+    /// Name in the job file.
     pub name: &'static str,
     /// What it does, in a line.
     pub about: &'static str,
     /// The options that it takes.
     pub options: &'static [Key],
-    /// How its groups are published when the job does not say.
+    /// The form in which its groups are published by default.
     pub form: Form,
-    /// Whether it fills groups with different sensitive values, so that their counts tell beforehand what it can do.
+    /// Whether it fills groups with different sensitive values, so that their counts determine beforehand what it can do.
     pub buckets: bool,
     /// Whether it preserves the dependencies of the job, so that there must be some.
     pub preserves: bool,
     /// Whether its groups mean something for a whole table only, so that the table must fit one cell.
     pub whole: bool,
     /// Whether it places rows by their quasi-identifiers and sensitive values together, so that whoever sees the
-    /// quasi-identifiers of a group as they are can tell which sensitive value is whose.
+    /// quasi-identifiers of a group as they are can infer which sensitive value is whose.
     pub generalised_only: bool,
-    /// Makes the method for a policy.
+    /// Whether it is there to be compared with, or for the questions of one paper.
+    pub research: bool,
+    /// Constructs the method for a policy.
     pub make: fn(&Setting<'_>) -> Arc<dyn Method>,
-    /// What is wrong, or worth knowing, about a policy with this method.
+    /// Checks a policy with this method and returns errors and remarks.
     pub check: fn(&Setting<'_>) -> Vec<Remark>,
-    /// Whether the job leaves something open that a sample can tell.
+    /// Whether the job leaves parameters open that can be tuned on a sample.
     pub open: fn(&Setting<'_>) -> bool,
-    /// Finds it by trying it out on a sample.
+    /// Tunes these parameters on a sample.
     pub tune: fn(&Setting<'_>, &Rules, &Table) -> Tuned,
 }
 
@@ -69,6 +71,7 @@ impl Entry {
             preserves: false,
             whole: false,
             generalised_only: false,
+            research: false,
             make,
             check: |_| Vec::new(),
             open: |_| false,
@@ -86,32 +89,43 @@ impl Entry {
         Self { check, ..self }
     }
 
-    /// With parameters that a sample can tell when they are open.
+    /// Marks a method whose open parameters are tuned on a sample.
     pub const fn tune(self, open: fn(&Setting<'_>) -> bool, tune: fn(&Setting<'_>, &Rules, &Table) -> Tuned) -> Self {
         Self { open, tune, ..self }
     }
 
-    /// That fills groups with different sensitive values.
+    /// Marks a method that fills groups with different sensitive values.
     pub const fn of_buckets(self) -> Self {
         Self { buckets: true, ..self }
     }
 
-    /// That preserves the dependencies of the job.
+    /// Marks a method that preserves the dependencies of the job.
     pub const fn of_dependencies(self) -> Self {
         Self { preserves: true, ..self }
     }
 
-    /// Whose groups must not be published with quasi-identifiers as they are.
+    /// Marks a method whose groups must not be published with exact quasi-identifiers.
     pub const fn only_generalised(self) -> Self {
         Self { generalised_only: true, ..self }
     }
 
-    /// That must see all rows at once.
+    /// Marks a method that must see all rows at once.
     pub const fn of_whole_tables(self) -> Self {
         Self { whole: true, ..self }
     }
 
-    /// With another published form.
+    /// That is there for research: to be compared with, or for the questions of one paper.
+    pub const fn for_research(self) -> Self {
+        Self { research: true, ..self }
+    }
+
+    /// What it does, and whether it is there for research.
+    pub fn describe(&self) -> String {
+        let mark = if self.research { " (research)" } else { "" };
+        format!("{}{mark}", self.about)
+    }
+
+    /// Sets the published form.
     pub const fn form(self, form: Form) -> Self {
         Self { form, ..self }
     }
@@ -133,7 +147,7 @@ pub struct Setting<'a> {
     pub options: &'a Options,
     /// Fewest rows in a group.
     pub k: usize,
-    /// U: the most that any group may lose.
+    /// U: the upper bound on the loss of any group.
     pub max_loss: Option<f64>,
     /// P on every protected column.
     pub range_diversity: Vec<RangeDiversity>,
@@ -145,7 +159,7 @@ pub struct Setting<'a> {
     pub quasi: Option<Vec<String>>,
     /// The sensitive columns, when all are known by name.
     pub sensitive: Option<Vec<String>>,
-    /// What a sample has told.
+    /// Parameters that were tuned on a sample.
     pub tuned: Tuned,
     /// What is to be preserved between columns, once the table is known.
     pub dependencies: Arc<Dependencies>,
@@ -189,7 +203,7 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Something about a policy that its author should know.
+/// A remark about a policy for its author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     /// The key of the job file.
@@ -198,23 +212,23 @@ pub struct Remark {
     pub message: String,
     /// What to do.
     pub help: String,
-    /// Whether the job cannot run like this.
+    /// Whether the job cannot run.
     pub error: bool,
 }
 
 impl Remark {
-    /// The job cannot run like this.
+    /// Creates a remark that stops the job.
     pub fn error(key: &'static str, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { key, message: message.into(), help: help.into(), error: true }
     }
 
-    /// The job can run, but its author should know.
+    /// Creates a remark that does not stop the job.
     pub fn warning(key: &'static str, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { error: false, ..Self::error(key, message, help) }
     }
 }
 
-/// What a method that hides members among public rows says when the policy does not ask for it.
+/// The error of a method that hides members among public rows if the policy has no `presence` rule.
 pub(crate) fn needs_presence(setting: &Setting<'_>) -> Vec<Remark> {
     let message = "is missing: the method groups public rows under its bounds";
     let help = "add presence = { public = \"...\", min = 0.05, max = 0.9 }";

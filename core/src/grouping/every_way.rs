@@ -120,7 +120,7 @@ mod tests {
         let found = fewest_left_over(&table, &at_most(2, 0.1), 6).unwrap();
         assert_eq!(found.iter().map(<[u32]>::to_vec).collect::<Vec<_>>(), [vec![0, 2, 4], vec![1, 3]]);
         assert_eq!(found.left_over, [5]);
-        assert!(fewest_left_over(&table, &at_most(2, 0.1), 1).is_none(), "it is no better");
+        assert!(fewest_left_over(&table, &at_most(2, 0.1), 1).is_none(), "it is not better");
         assert!(fewest_left_over(&line(&[0; 9]), &at_most(2, 0.1), 9).is_none(), "there are too many ways");
     }
 }

@@ -34,14 +34,14 @@ pub use settle::settle;
 
 /// A way to group the rows of a cell.
 pub trait Method: fmt::Debug + Send + Sync {
-    /// Name as it stands in the job file.
+    /// Name in the job file.
     fn name(&self) -> &'static str;
 
     /// Groups the rows of one cell. `seed` is derived from the job's seed and the cell, so the result depends on the
     /// content of the cell alone. Rows come in canonical (random) order.
     fn group(&self, cell: &Table, rules: &Rules, seed: u64) -> Grouping;
 
-    /// Why a table with such quasi-identifiers would be too much work, and what to do, when the method can tell.
+    /// Explains why a table with these quasi-identifiers would be too much work and what to do, if the method can tell.
     fn too_much(&self, _axes: &[Axis]) -> Option<String> {
         None
     }

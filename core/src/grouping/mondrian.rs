@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry::new("mondrian", "Median splits down to groups of
 
 const VARIANT: Key = Key::new(
     "variant",
-    "Whether equal values stay together in a split; `strict` when absent.",
+    "Whether equal values stay together in a split. Defaults to `strict`.",
     Kind::Word(&[
         ("strict", "Equal values stay on one side of a cut."),
         ("relaxed", "Values equal to the median are divided between both sides."),

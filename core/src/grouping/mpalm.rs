@@ -14,7 +14,7 @@
 //! part from values before anything else does, and no side of a cut through a set is larger than what is published as a
 //! set. A column with a hierarchy or of text, whose values are too many for their codes, is not cut at all.
 //!
-//! A table whose own share of members is out of bounds cannot be mended: [`Mpalm::feasible`] tells.
+//! A table whose own share of members is out of bounds cannot be repaired: see [`Mpalm::feasible`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -45,8 +45,8 @@ pub const ENTRY: Entry = Entry::new(
 
 const CUTS: Key = Key::new(
     "cuts",
-    "How an attribute without a hierarchy is cut, one with a hierarchy being cut into the children of a node; `binary` \
-     when absent.",
+    "How an attribute without a hierarchy is cut; one with a hierarchy is cut into the children of a node. Defaults to \
+     `binary`.",
     Kind::Word(&[
         ("binary", "In two, as near to the median as the bounds allow."),
         ("multiway", "Into all its values."),
@@ -72,7 +72,7 @@ pub struct Mpalm {
     pub reading: Reading,
 }
 
-/// Boundaries of an attribute that are tried against rules that cannot be told from counts.
+/// Boundaries of an attribute that are tried against rules that counts alone cannot decide.
 const TRIES: usize = 8;
 
 /// One value of an attribute among some rows: its code, its rows, and how many of them are members.
@@ -109,7 +109,7 @@ impl Mpalm {
         }
     }
 
-    /// Cuts rows into parts that all meet the rules: reorders them and returns where the parts end; none when there is
+    /// Cuts rows into parts that all meet the rules: reorders them and returns where the parts end; `None` if there is
     /// no such cut.
     fn cut(&self, cell: &Table, rows: &mut [u32], rules: &Rules) -> Option<Vec<usize>> {
         // The counts of a candidate say all that k and the bounds ask for.
@@ -192,7 +192,7 @@ impl Mpalm {
     }
 }
 
-/// The cut into the children of the node that covers all values; none when a value is published as the root.
+/// The cut into the children of the node that covers all values; `None` if a value is published as the root.
 fn tree_cut(axis: &Axis, tree: &Tree, values: &[Value]) -> Option<Vec<Code>> {
     if values.iter().any(|value| tree.loss(value.code, value.code) > 0.0) {
         return None;
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(found, [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9, 10, 11]]);
     }
 
-    /// Seen failing: what is no number is published as everything, so it lies apart from no value.
+    /// Seen failing: NaN is published as everything, so it overlaps every value.
     #[test]
     fn what_is_no_number_parts_from_nothing() {
         let mut axis = Axis::new("line", Shape::Line { span: 3 });

@@ -1,11 +1,11 @@
-//! The options of a method as data: what each is called, what may be written for it, and what was written.
+//! The options of a method as data: name, allowed values, and the value that was given.
 //!
 //! A method declares its options as [`Key`]s beside its code. The job file's `[method]` table, its checks and its JSON
-//! schema are made from them, so a new option needs no other place to be known in.
+//! schema are generated from them, so a new option is declared in one place.
 
 use std::collections::BTreeMap;
 
-/// What may be written for an option.
+/// The values that an option accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// A number from 0 to 1.
@@ -22,7 +22,7 @@ pub enum Kind {
     },
     /// True or false.
     Switch,
-    /// One of some words, each with what it means.
+    /// One of several words, each with its meaning.
     Word(&'static [(&'static str, &'static str)]),
     /// The name of a column.
     Column,
@@ -30,14 +30,14 @@ pub enum Kind {
     Columns,
 }
 
-/// An option: its name in the job file, what it is for, and what may be written. Methods may share one.
+/// An option: its name in the job file, its purpose, and its accepted values. Methods may share one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Key {
-    /// Name as it stands in the job file.
+    /// Name in the job file.
     pub name: &'static str,
-    /// What it is for, and what holds when it is absent.
+    /// Its purpose and its default.
     pub about: &'static str,
-    /// What may be written.
+    /// The values that it accepts.
     pub kind: Kind,
 }
 
@@ -48,7 +48,7 @@ impl Key {
     }
 }
 
-/// What was written for an option.
+/// The value of an option.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// A number.
@@ -73,13 +73,13 @@ impl Options {
         self.0.insert(key.name, value);
     }
 
-    /// The same options and one more.
+    /// Returns the options with one more.
     pub fn with(mut self, key: &Key, value: Value) -> Self {
         self.set(key, value);
         self
     }
 
-    /// The same options without one.
+    /// Returns the options without one.
     pub fn without(mut self, key: &Key) -> Self {
         self.0.remove(key.name);
         self
@@ -138,7 +138,7 @@ impl Options {
 }
 
 impl Kind {
-    /// What may be written, for messages.
+    /// Describes the accepted values, for messages.
     pub fn expected(&self) -> String {
         match self {
             Self::Share => "a number from 0 to 1".into(),
@@ -151,17 +151,17 @@ impl Kind {
         }
     }
 
-    /// What is wrong with a value of the right type, if anything.
+    /// The error of a value of the right type that is out of range.
     pub fn outside(&self, value: &Value) -> Option<String> {
         match (self, value) {
             (Self::Share, Value::Number(share)) if !(0.0..=1.0).contains(share) => {
-                Some(format!("must be from 0 to 1, is {share}"))
+                Some(format!("must be from 0 to 1, got {share}"))
             }
             (Self::Number { least }, Value::Number(number)) if !(number.is_finite() && number >= least) => {
-                Some(format!("must be at least {least}, is {number}"))
+                Some(format!("must be at least {least}, got {number}"))
             }
             (Self::Count { least }, Value::Count(count)) if count < least => {
-                Some(format!("must be at least {least}, is {count}"))
+                Some(format!("must be at least {least}, got {count}"))
             }
             _ => None,
         }
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn values_are_told_from_their_bounds() {
         assert_eq!(Kind::Share.outside(&Value::Number(1.0)), None);
-        assert_eq!(Kind::Share.outside(&Value::Number(1.5)).unwrap(), "must be from 0 to 1, is 1.5");
+        assert_eq!(Kind::Share.outside(&Value::Number(1.5)).unwrap(), "must be from 0 to 1, got 1.5");
         assert!(Kind::Number { least: 1.0 }.outside(&Value::Number(f64::NAN)).is_some());
         assert!(Kind::Count { least: 2 }.outside(&Value::Count(1)).is_some());
     }

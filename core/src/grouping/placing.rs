@@ -41,7 +41,7 @@ struct Column {
 }
 
 impl<'a> Placing<'a> {
-    /// For some groups, and so many rows to place.
+    /// Creates the costs for some groups and a number of rows to place.
     pub(crate) fn new<'c>(axes: &'a [Axis], groups: impl IntoIterator<Item = &'c Cover>, rows: usize) -> Self {
         let columns = axes.iter().map(|_| Column::default()).collect();
         let weight = axes.iter().map(|axis| axis.weight).sum();

@@ -1,8 +1,8 @@
 //! Settling: makes the groups of any method meet every rule of the policy.
 //!
-//! 1. *Mend.* A group that fails a rule merges with a near group: the cheapest one with which it meets all rules; else
+//! 1. *Merge.* A group that fails a rule merges with a near group: the cheapest one with which it meets all rules; else
 //!    with the cheapest one that fails too, to be looked at again in the next round; else it is dissolved. A group that
-//!    no further row can mend (it loses too much) is carved up instead, and so is what mergers left larger than needed.
+//!    no further row can repair (it loses too much) is carved up instead, and so is what mergers left larger than needed.
 //! 2. *Place.* Each left-over row, in order, joins the group whose loss, times its rows, grows least. When more than the
 //!    number of rows is asked, this happens in neighbourhoods, and groups are merged and cut again where no group can
 //!    take a row as it is (`repair`).
@@ -104,13 +104,13 @@ impl Group {
     }
 }
 
-/// A place in the list of groups while it is mended.
+/// A slot in the list of groups during merging.
 #[derive(Debug)]
 struct Slot {
-    /// None when another slot has swallowed the group.
+    /// `None` if another slot has absorbed the group.
     group: Option<Group>,
     holds: bool,
-    /// Whether the group swallowed another.
+    /// Whether the group absorbed another.
     merged: bool,
     /// Next living slots before and behind, ends pointing to themselves.
     before: usize,

@@ -6,8 +6,8 @@ use super::options::{Key, Kind};
 /// Which of equals a method takes.
 pub(crate) const TIES: Key = Key::new(
     "ties",
-    "Which of equals is taken: of equally frequent sensitive values for a bucket of `kl-redinfo`, `place` (when absent) \
-     or `loss`; of equally good mergers of `pair-enum`, `complete` (when absent) or `first`.",
+    "How ties are broken: between equally frequent sensitive values for a bucket of `kl-redinfo`, `place` (default) \
+     or `loss`; between equally good mergers of `pair-enum`, `complete` (default) or `first`.",
     Kind::Word(&[
         ("place", "Those whose next row comes first: cheap."),
         ("loss", "Those with which the bucket loses least."),
@@ -19,9 +19,9 @@ pub(crate) const TIES: Key = Key::new(
 /// Refuses a word that another method has for it.
 pub(crate) fn check(setting: &Setting<'_>, words: [&str; 2]) -> Option<Remark> {
     let word = setting.options.text(&TIES).filter(|word| !words.contains(word))?;
-    let message = format!("`{word}` is a word of another method");
+    let message = format!("`{word}` belongs to another method");
     let [usual, other] = words;
-    Some(Remark::error("method.ties", message, format!("this one knows `{usual}` and `{other}`")))
+    Some(Remark::error("method.ties", message, format!("expected `{usual}` or `{other}`")))
 }
 
 #[cfg(test)]

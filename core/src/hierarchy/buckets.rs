@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::model::{Code, Tree};
 
-/// Buckets of one level that the search is told about; a level finer than this does not steer it.
+/// Buckets of one level that the search sees; a finer level does not steer it.
 const MAX_BUCKETS: f64 = 262_144.0;
 
 /// The values an axis holds, and how they are coded.

@@ -24,7 +24,7 @@ pub enum Unit {
     Decade,
 }
 
-/// Days beyond which dates are not told apart: some 5 million years either way.
+/// Days beyond which dates are not distinguished: some 5 million years either way.
 const FURTHEST_DAY: f64 = 2e9;
 
 /// One unit of the calendar: a certain day, month, quarter, year or decade.
@@ -112,7 +112,7 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// A ladder of the given units, which must ascend.
+    /// Creates a ladder of the given units, which must ascend.
     pub fn new(units: &[Unit]) -> Result<Self, HierarchyError> {
         if units.is_empty() {
             return Err(HierarchyError::Levels("calendar: at least one unit is needed".to_owned()));
@@ -124,7 +124,7 @@ impl Calendar {
         Ok(Self { units: units.to_vec() })
     }
 
-    /// The units, finest first.
+    /// Returns the units, finest first.
     pub fn units(&self) -> &[Unit] {
         &self.units
     }

@@ -14,7 +14,7 @@ pub fn day_of(year: i64, month: i64, day: i64) -> i64 {
     year.div_euclid(400) * ERA + day_of_era - 719_468
 }
 
-/// The date (year, month, day) so many days after 1970-01-01.
+/// The date (year, month, day) a number of days after 1970-01-01.
 pub fn date_of(day: i64) -> (i64, i64, i64) {
     let shifted = day + 719_468;
     let day_of_era = shifted.rem_euclid(ERA);

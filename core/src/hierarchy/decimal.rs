@@ -13,14 +13,14 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// The decimal that a double is written as; none when it has more than 38 digits or is no number.
+    /// The decimal that a double is written as; `None` if it has more than 38 digits or is not finite.
     pub fn written(number: f64) -> Option<Self> {
         let text = number.to_string();
         let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
         Some(Self { digits: format!("{whole}{fraction}").parse().ok()?, scale: fraction.len() as u32 })
     }
 
-    /// Its digits with so many after the point, which must not be fewer than it has; none when they are too many.
+    /// Its digits with so many after the point, which must not be fewer than it has; `None` if they are too many.
     pub fn digits_at(&self, scale: u32) -> Option<i128> {
         self.digits.checked_mul(10_i128.checked_pow(scale.checked_sub(self.scale)?)?)
     }

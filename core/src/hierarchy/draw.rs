@@ -62,7 +62,7 @@ impl Outline {
         self.children.iter().map(tree).collect()
     }
 
-    /// The tree as text, one line a node; of more than `most` children the rest are counted.
+    /// Draws the tree as text, one line per node; of more than `most` children the rest are counted.
     pub fn text(&self, most: usize) -> String {
         let mut lines = vec![format!("{} ({} values)", self.label, self.leaves)];
         self.lines("", most, &mut lines);
@@ -84,7 +84,7 @@ impl Outline {
         }
     }
 
-    /// The tree as a drawing of its own: root on the left, values on the right.
+    /// Draws the tree as SVG: root on the left, values on the right.
     pub fn svg(&self) -> String {
         const STEP: f64 = 190.0;
         const LINE: f64 = 22.0;

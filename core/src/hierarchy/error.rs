@@ -5,7 +5,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// How many problems of one hierarchy are spelt out.
+/// Number of problems of one hierarchy that are listed.
 const SHOWN: usize = 10;
 
 /// A hierarchy that cannot be used.
@@ -15,10 +15,10 @@ pub enum HierarchyError {
     #[error("the hierarchy is empty")]
     Empty,
     /// More leaves than codes.
-    #[error("the hierarchy has {0} leaves, the most is {max}", max = super::MAX_LEAVES)]
+    #[error("the hierarchy has {0} leaves, but the limit is {max}", max = super::MAX_LEAVES)]
     TooManyLeaves(usize),
     /// More levels than a hierarchy may have.
-    #[error("the hierarchy has {0} levels, the most is {max}", max = super::MAX_LEVELS)]
+    #[error("the hierarchy has {0} levels, but the limit is {max}", max = super::MAX_LEVELS)]
     TooManyLevels(usize),
     /// The lines do not form one tree.
     #[error("{}", list(.0, LineProblem::to_string))]
@@ -50,13 +50,13 @@ pub struct LineProblem {
 }
 
 impl LineProblem {
-    /// A problem that is told without any label.
+    /// A problem whose message needs no label.
     pub(crate) fn new(line: Option<u64>, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { line, discreet: message.clone(), message }
     }
 
-    /// A problem that is told with labels, and without them.
+    /// A problem with one message that quotes labels and one that does not.
     pub(crate) fn quoting(line: Option<u64>, message: String, discreet: String) -> Self {
         Self { line, message, discreet }
     }

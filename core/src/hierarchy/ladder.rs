@@ -75,10 +75,10 @@ impl Ladder {
             return wrong("widths: at least one is needed".to_owned());
         }
         if !origin.is_finite() {
-            return wrong(format!("origin: must be a number, is {origin}"));
+            return wrong(format!("origin: must be a number, got {origin}"));
         }
         if let Some(width) = widths.iter().find(|width| !(width.is_finite() && **width > 0.0)) {
-            return wrong(format!("widths: each must be above 0, one is {width}"));
+            return wrong(format!("widths: each must be above 0, got {width}"));
         }
         for pair in widths.windows(2) {
             let ratio = pair[1] / pair[0];
@@ -109,7 +109,7 @@ impl Ladder {
                 return wrong(format!("bounds: level {number} has a bound that is not a number"));
             }
             if let Some(pair) = level.windows(2).find(|pair| pair[0] >= pair[1]) {
-                return wrong(format!("bounds: must ascend, level {number} has {} before {}", pair[0], pair[1]));
+                return wrong(format!("bounds: must ascend, but level {number} has {} before {}", pair[0], pair[1]));
             }
             if index > 0
                 && let Some(stray) = level.iter().find(|bound| !levels[index - 1].contains(bound))
@@ -130,7 +130,7 @@ impl Ladder {
             return wrong("quantiles: at least one number of intervals is needed".to_owned());
         }
         if let Some(count) = counts.iter().find(|count| **count < 2) {
-            return wrong(format!("quantiles: each level needs at least 2 intervals, one has {count}"));
+            return wrong(format!("quantiles: each level needs at least 2 intervals, but one has {count}"));
         }
         if let Some(pair) = counts.windows(2).find(|pair| pair[0] <= pair[1] || pair[0] % pair[1] != 0) {
             return wrong(format!(
@@ -256,7 +256,7 @@ impl Rung {
         }
     }
 
-    /// A width that tells how many buckets there can be over a domain.
+    /// A width that determines how many buckets a domain can have.
     fn least_width(&self) -> f64 {
         match self {
             Self::Grid { width, .. } => *width,
@@ -404,7 +404,7 @@ mod tests {
             prop_assert_eq!(exact.map(|(label, _)| label), ladder.cover(min, max).map(|bucket| bucket.to_string()));
         }
 
-        /// Whatever its length, a number lies between the ends that its label tells.
+        /// Whatever its length, a number lies between the ends that its label states.
         #[test]
         fn labels_hold_their_numbers(digits in any::<i64>(), step in 0_i64..5000, scale in 0_u32..6, width in 1_u32..5000) {
             let ladder = Ladder::widths(&[f64::from(width), f64::from(width) * 10.0], 3.0).unwrap();
@@ -454,16 +454,16 @@ mod tests {
             "widths: each must be a multiple of the one before, so that intervals nest; 12 is not a multiple of 5"
         );
         assert!(message(Ladder::widths(&[5.0, 5.0], 0.0)).contains("multiple"));
-        assert_eq!(message(Ladder::widths(&[0.0], 0.0)), "widths: each must be above 0, one is 0");
+        assert_eq!(message(Ladder::widths(&[0.0], 0.0)), "widths: each must be above 0, got 0");
         assert_eq!(message(Ladder::widths(&[], 0.0)), "widths: at least one is needed");
-        assert_eq!(message(Ladder::widths(&[1.0], f64::NAN)), "origin: must be a number, is NaN");
-        assert_eq!(message(Ladder::bounds(&[vec![1.0, 1.0]])), "bounds: must ascend, level 1 has 1 before 1");
+        assert_eq!(message(Ladder::widths(&[1.0], f64::NAN)), "origin: must be a number, got NaN");
+        assert_eq!(message(Ladder::bounds(&[vec![1.0, 1.0]])), "bounds: must ascend, but level 1 has 1 before 1");
         assert!(message(Ladder::bounds(&[vec![1.0, 3.0], vec![2.0]])).ends_with("2 of level 2 is not in level 1"));
         assert_eq!(message(Ladder::bounds(&[vec![]])), "bounds: level 1 is empty");
         assert!(message(Ladder::quantiles(&[16, 5], &[])).ends_with("5 does not divide 16"));
         assert_eq!(
             message(Ladder::quantiles(&[1], &[])),
-            "quantiles: each level needs at least 2 intervals, one has 1"
+            "quantiles: each level needs at least 2 intervals, but one has 1"
         );
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn from_csv(text: &str) -> Result<(Vec<Row>, Vec<LineProblem>), Hiera
             Ok(record) => record,
             Err(error) => {
                 let line = error.position().map(csv::Position::line);
-                problems.push(LineProblem::new(line, "is not readable as CSV"));
+                problems.push(LineProblem::new(line, "is not valid CSV"));
                 continue;
             }
         };
@@ -53,9 +53,9 @@ pub(crate) fn from_csv(text: &str) -> Result<(Vec<Row>, Vec<LineProblem>), Hiera
             return Err(HierarchyError::TooManyLevels(columns - 1));
         }
         if record.len() != columns {
-            problem(format!("has {} columns, line {first_line} has {columns}", record.len()));
+            problem(format!("has {} columns, but line {first_line} has {columns}", record.len()));
         } else if columns < 2 {
-            problem("has one column; a line is a value, its levels and the top: `value;level1;*`".to_owned());
+            problem("has one column; a line must be a value, its levels and the top: `value;level1;*`".to_owned());
         } else if let Some(empty) = record.iter().skip(1).position(str::is_empty) {
             problem(format!("the label of level {} is empty", empty + 1));
         } else {
@@ -170,7 +170,7 @@ mod tests {
         let (rows, problems) = from_csv("a;x;*\nb;*\nc;;*\nd;x;*\n").unwrap();
         assert_eq!(rows.len(), 2);
         let messages: Vec<String> = problems.iter().map(LineProblem::to_string).collect();
-        assert_eq!(messages, ["line 2: has 2 columns, line 1 has 3", "line 3: the label of level 1 is empty"]);
+        assert_eq!(messages, ["line 2: has 2 columns, but line 1 has 3", "line 3: the label of level 1 is empty"]);
         assert_eq!(from_csv(" \n\n"), Err(HierarchyError::Empty));
         let (_, problems) = from_csv("a\nb\n").unwrap();
         assert!(problems[0].to_string().starts_with("line 1: has one column"));

@@ -2,7 +2,7 @@
 //!
 //! 1. Rows `leaf, level1, ..., root` come from CSV or from the job file (`level_rows`).
 //! 2. They are joined into one tree. A label names one node wherever it stands; a label that repeats directly above
-//!    itself (`White;White;*`) is one node. What is not a tree is refused, every problem with its line.
+//!    itself (`White;White;*`) is one node. Anything but a tree is rejected, every problem with its line.
 //! 3. Leaves are numbered depth-first, children in order of first appearance (nodes before leaves), so that every
 //!    node is an interval.
 
@@ -68,27 +68,27 @@ impl LevelTree {
         }
     }
 
-    /// The number of a leaf, in depth-first order.
+    /// Returns the number of a leaf, in depth-first order.
     pub fn leaf(&self, value: &str) -> Option<u32> {
         self.by_leaf.get(value).copied()
     }
 
-    /// Labels of all leaves in depth-first order.
+    /// Returns the labels of all leaves in depth-first order.
     pub fn leaves(&self) -> impl ExactSizeIterator<Item = &str> {
         self.leaves.iter().map(|leaf| leaf.label.as_str())
     }
 
-    /// The label of one leaf, by its number.
+    /// Returns the label of a leaf by its number.
     pub fn leaf_label(&self, leaf: u32) -> &str {
         &self.leaves[leaf as usize].label
     }
 
-    /// The label of one inner node; the root is node 0.
+    /// Returns the label of an inner node; the root is node 0.
     pub fn label(&self, node: u32) -> &str {
         &self.nodes[node as usize].label
     }
 
-    /// The label of the root.
+    /// Returns the label of the root.
     pub fn root(&self) -> &str {
         self.label(0)
     }
@@ -122,7 +122,7 @@ impl LevelTree {
         &self.leaves[leaf as usize].above
     }
 
-    /// First and last leaf below the ascendant of a leaf at a level; the leaf itself is level 0, and above the root
+    /// First and last leaf below the ancestor of a leaf at a level; the leaf itself is level 0, and above the root
     /// there is only the root.
     pub fn ascendant(&self, leaf: u32, level: usize) -> (u32, u32) {
         match level {
@@ -131,7 +131,7 @@ impl LevelTree {
         }
     }
 
-    /// The closest common ancestor of the leaves `lo..=hi`, two or more.
+    /// Returns the closest common ancestor of the leaves `lo..=hi`, two or more.
     pub fn ancestor(&self, lo: u32, hi: u32) -> u32 {
         let covers = |node: &u32| self.nodes[*node as usize].hi >= hi;
         self.parents(lo).iter().copied().find(covers).unwrap_or(0)
@@ -155,7 +155,7 @@ impl LevelTree {
         self.name(node.lo, node.hi)
     }
 
-    /// Whether a published label covers a value. The root covers every value, also those the hierarchy does not know.
+    /// Whether a published label covers a value. The root covers every value, even those the hierarchy does not contain.
     pub fn covers(&self, label: &str, value: &str) -> bool {
         if label == self.root() {
             return true;
@@ -213,8 +213,8 @@ impl<'a> Sketch<'a> {
         let Some((leaf, levels)) = row.labels.split_first() else { return Ok(()) };
         if let Some(&known) = self.by_leaf.get(leaf.as_str()) {
             let first = at(self.leaves[known].line);
-            let message = format!("value `{leaf}` stands twice, first{first}");
-            return Err(LineProblem::quoting(row.line, message, format!("its value stands twice, first{first}")));
+            let message = format!("value `{leaf}` occurs twice, first{first}");
+            return Err(LineProblem::quoting(row.line, message, format!("its value occurs twice, first{first}")));
         }
         // One entry per node: a label right above itself is the same node.
         let mut path: Vec<&str> = levels.iter().map(String::as_str).collect();
@@ -461,7 +461,7 @@ mod tests {
         let empty = LevelTree::from_inline(&[node("Europe", vec![])]).unwrap_err();
         assert_eq!(empty.to_string(), "node `Europe` has no values below it");
         let twice = LevelTree::from_inline(&[node("A", vec![leaf("x")]), node("B", vec![leaf("x")])]).unwrap_err();
-        assert_eq!(twice.to_string(), "value `x` stands twice, first");
+        assert_eq!(twice.to_string(), "value `x` occurs twice, first");
     }
 
     #[test]
@@ -486,7 +486,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_tree_is_refused_with_all_its_lines() {
-        assert_eq!(problems("a;x;*\nb;x;*\na;y;*\n"), "line 3: value `a` stands twice, first (line 1)");
+        assert_eq!(problems("a;x;*\nb;x;*\na;y;*\n"), "line 3: value `a` occurs twice, first (line 1)");
         assert_eq!(problems("a;x;*\nb;x;All\n"), "line 2: two roots: `All` here, `*` (line 1)");
         assert_eq!(problems("a;x;P;*\nb;x;Q;*\n"), "line 2: node `x` has two parents: `Q` here, `P` (line 1)");
         assert_eq!(problems("a;x;y;x;*\n"), "line 1: `x` is above and below itself: a cycle");
@@ -500,7 +500,7 @@ mod tests {
         );
         assert_eq!(
             problems("a;x;*\nb;*\na;x;*\nc;x;All\n"),
-            "line 2: has 2 columns, line 1 has 3; line 3: value `a` stands twice, first (line 1); \
+            "line 2: has 2 columns, but line 1 has 3; line 3: value `a` occurs twice, first (line 1); \
              line 4: two roots: `All` here, `*` (line 1)"
         );
         assert_eq!(problems(""), "the hierarchy is empty");
@@ -509,7 +509,7 @@ mod tests {
     #[test]
     fn size_is_limited() {
         let many: String = (0..60_001).map(|i| format!("v{i};*\n")).collect();
-        assert_eq!(problems(&many), "the hierarchy has 60001 leaves, the most is 60000");
+        assert_eq!(problems(&many), "the hierarchy has 60001 leaves, but the limit is 60000");
     }
 
     #[test]

@@ -29,18 +29,18 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// A mask that hides characters from one end: as many as leave the listed lengths, or one at a time.
+    /// Creates a mask that hides characters from one end: down to the listed lengths, or one at a time.
     pub fn new(hides: End, fill: char, keep: Option<&[usize]>) -> Result<Self, HierarchyError> {
         let wrong = |message: &str| Err(HierarchyError::Levels(message.to_owned()));
         if let Some(keep) = keep {
             if keep.is_empty() || keep.contains(&0) {
-                return wrong("keep: each level keeps at least one character; the top keeps none anyway");
+                return wrong("keep: each level must keep at least one character; the top keeps none anyway");
             }
             if keep.len() > MAX_LEVELS {
                 return Err(HierarchyError::TooManyLevels(keep.len()));
             }
             if keep.windows(2).any(|pair| pair[0] <= pair[1]) {
-                return wrong("keep: lengths must descend, as each level hides more");
+                return wrong("keep: lengths must descend, because each level hides more");
             }
         }
         if fill.is_alphanumeric() || fill.is_control() {
@@ -49,12 +49,12 @@ impl Mask {
         Ok(Self { hides, fill, keep: keep.map(<[usize]>::to_vec) })
     }
 
-    /// The end that is hidden first.
+    /// Returns the end that is hidden first.
     pub fn hides(&self) -> End {
         self.hides
     }
 
-    /// The character that stands for a hidden one.
+    /// Returns the character that replaces hidden ones.
     pub fn fill(&self) -> char {
         self.fill
     }
@@ -136,7 +136,7 @@ impl Mask {
         starts && value.chars().count() <= label.chars().count() && kept.len() < label.len()
     }
 
-    /// What a published form keeps, from the kept end on, and whether it hides nothing; none for the top.
+    /// What a published form keeps, from the kept end on, and whether it hides nothing; `None` for the top.
     pub fn kept_of(&self, label: &str) -> Option<(String, bool)> {
         if label == TOP {
             return None;
@@ -295,9 +295,9 @@ mod tests {
         let message = |mask: Result<Mask, HierarchyError>| mask.unwrap_err().to_string();
         assert_eq!(
             message(Mask::new(End::Right, '*', Some(&[2, 3]))),
-            "keep: lengths must descend, as each level hides more"
+            "keep: lengths must descend, because each level hides more"
         );
-        assert!(message(Mask::new(End::Right, '*', Some(&[0]))).starts_with("keep: each level keeps at least one"));
+        assert!(message(Mask::new(End::Right, '*', Some(&[0]))).starts_with("keep: each level must keep at least one"));
         assert!(message(Mask::new(End::Right, 'x', None)).starts_with("char: must not be a letter"));
     }
 }

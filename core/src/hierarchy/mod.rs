@@ -37,10 +37,10 @@ pub use mask::{End, Mask};
 /// The name of the top of a hierarchy that has no name of its own for it.
 pub const TOP: &str = "*";
 
-/// The most leaves a hierarchy may have: they must fit a [`Code`](crate::model::Code) with room for null and unknown.
+/// Maximum number of leaves of a hierarchy: they must fit a [`Code`](crate::model::Code) with room for null and unknown.
 pub const MAX_LEAVES: usize = 60_000;
 
-/// The most levels a hierarchy may have above its values.
+/// Maximum number of levels of a hierarchy above its values.
 pub const MAX_LEVELS: usize = 100;
 
 /// A hierarchy of any kind.

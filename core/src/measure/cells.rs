@@ -1,7 +1,7 @@
-//! How alike the cells of a run are in size.
+//! The range of cell sizes of a run.
 //!
 //! Cells are cut by a sample, so their sizes are known only when every row has been seen. A run is as slow and needs as
-//! much memory as its largest cell makes it, so the sizes are told.
+//! much memory as its largest cell makes it, so the sizes are reported.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// One cell of so many rows; none when there are none.
+    /// One cell of `rows` rows; none if there are none.
     pub fn one(rows: u64) -> Self {
         Self { count: u64::from(rows > 0), smallest: rows, largest: rows }
     }

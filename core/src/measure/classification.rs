@@ -2,7 +2,7 @@
 //! published classes (Iyengar; Loukides, def. 2.1.6; Sun, 2; Gorla, 2.1).
 //!
 //! A row is penalised when its label is not the commonest of its class, or when it is suppressed. Loukides and Sun divide
-//! by the rows of the table, which is what is told here; Gorla does not.
+//! by the rows of the table, which is what is reported here; Gorla does not.
 
 /// Rows that are not of their class's majority.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,13 +18,13 @@ impl Minority {
         self.add(rows, most);
     }
 
-    /// Adds a class of so many rows, of which so many have its commonest label.
+    /// Adds a class by its rows and those that have its commonest label.
     pub fn add(&mut self, rows: u64, most: u64) {
         self.rows += rows;
         self.minority += rows - most;
     }
 
-    /// CM with so many rows suppressed; none without rows.
+    /// CM, given the number of suppressed rows; `None` without rows.
     pub fn cm(&self, suppressed: u64) -> Option<f64> {
         let rows = self.rows + suppressed;
         (rows > 0).then(|| (self.minority + suppressed) as f64 / rows as f64)

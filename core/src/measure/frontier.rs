@@ -4,13 +4,13 @@
 //! is. Whatever weights it will be, the worst group is none that another one exceeds in every column. So those that no
 //! other exceeds are kept: the Pareto frontier, which depends on the groups alone, not on the order they come in.
 //!
-//! With few columns a frontier is small. With many, nearly every group is on it: then nothing is kept, and nothing is told.
+//! With few columns a frontier is small. With many, nearly every group is on it: then nothing is kept or reported.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::wire;
 
-/// Points of a frontier beyond which it is given up.
+/// Points of a frontier beyond which it is discarded.
 const MAX_POINTS: usize = 1 << 12;
 
 /// Coordinates, without the first, beyond which no frontier is kept.
@@ -66,7 +66,7 @@ impl Frontier {
         other.points.iter().for_each(|point| self.add(&point.0));
     }
 
-    /// The largest sum of coordinates times weights; none without points, or when it was given up.
+    /// The largest sum of coordinates times weights; none without points, or if it was discarded.
     pub fn largest(&self, weights: &[f64]) -> Option<f64> {
         let sum = |point: &Point| point.0.iter().zip(weights).map(|(part, weight)| part * weight).sum::<f64>();
         self.points.iter().map(sum).max_by(f64::total_cmp)

@@ -116,7 +116,7 @@ impl Generalisation {
         self.genc.value()
     }
 
-    /// Precision: 1 of values as they were, 0 of tops; none without values.
+    /// Precision: 1 for unchanged values, 0 for tops; `None` without values.
     pub fn precision(&self) -> Option<f64> {
         (self.values > 0).then(|| 1.0 - self.steps.value() / self.values as f64)
     }

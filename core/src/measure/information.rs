@@ -1,4 +1,4 @@
-//! What a release still tells of the original values, by their frequencies. Costly: kept only when asked for. Frequencies
+//! What a release still reveals of the original values, by their frequencies. Costly: kept only on request. Frequencies
 //! are those of published rows.
 //!
 //! With p(v) the share of an original value in its column, P(u) the share of all original values that a published value u
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::Sum;
 use crate::model::{Axis, Code, Cover, Shape, Table, wire};
 
-/// Most different pairs of original and published value that are kept of a column; beyond, its measures are given up.
+/// Most different pairs of original and published value that are kept of a column; beyond that, its measures are omitted.
 const MAX_PAIRS: usize = 1 << 20;
 
 /// What a published value covers on one axis.
@@ -149,7 +149,7 @@ fn of_ranges(axis: &Axis) -> bool {
 }
 
 impl Information {
-    /// Nothing yet, of so many columns.
+    /// Creates an empty accumulator for a number of columns.
     pub fn new(columns: usize) -> Self {
         Self {
             rows: 0,
@@ -208,7 +208,7 @@ impl Information {
         }
     }
 
-    /// The measures; none without rows, or when a column has been given up.
+    /// The measures; none without rows, or if a column had too many pairs.
     pub fn divergence(&self) -> Option<Divergence> {
         if self.rows == 0 || self.columns.iter().any(|column| column.pairs > MAX_PAIRS) {
             return None;
@@ -280,7 +280,7 @@ mod tests {
     }
 
     /// R' generalises postal code and province of four rows, R'' their medication: both lose 4 bits, 1.2041 by log10, and
-    /// the entropy measure cannot tell them apart.
+    /// the entropy measure cannot distinguish them.
     #[test]
     fn gorla_entropy_measure_of_table_3() {
         let table = crate::grouping::fixtures::gorla_table_3();

@@ -19,7 +19,7 @@ const T: [f64; 30] = [
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// The 95 % interval of the mean of independent figures; none for fewer than two.
+/// The 95 % interval of the mean of independent figures; `None` for fewer than two.
 pub fn mean_interval(figures: &[f64]) -> Option<Interval> {
     if figures.len() < 2 {
         return None;

@@ -31,13 +31,13 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// No groups yet, of so many quasi-identifiers.
+    /// Creates an empty accumulator for a number of quasi-identifiers.
     pub fn new(columns: usize) -> Self {
         let sums = vec![Sum::default(); columns];
         Self { groups: 0, rows: 0, suppressed: 0, by_group: sums.clone(), by_row: sums, worst: 0.0 }
     }
 
-    /// Adds a group of so many rows with its loss per column.
+    /// Adds a group of `rows` rows with its loss per column.
     pub fn add_group(&mut self, rows: u64, losses: &[f64]) {
         assert_eq!(losses.len(), self.by_group.len(), "one loss per quasi-identifier");
         self.groups += 1;
@@ -79,13 +79,13 @@ impl Loss {
         self.suppressed
     }
 
-    /// Utility measure: mean loss over groups; none without groups.
+    /// Utility measure: mean loss over groups; `None` without groups.
     pub fn um(&self) -> Option<f64> {
         let terms = self.groups as f64 * self.by_group.len() as f64;
         (terms > 0.0).then(|| total(&self.by_group) / terms)
     }
 
-    /// Worst-group utility: the largest mean loss of any group; none without groups.
+    /// Worst-group utility: the largest mean loss of any group; `None` without groups.
     pub fn wgu(&self) -> Option<f64> {
         (self.groups > 0).then_some(self.worst)
     }
@@ -95,7 +95,7 @@ impl Loss {
         total(&self.by_row)
     }
 
-    /// Global certainty penalty: the mean loss of a value, those of suppressed rows being lost; none without rows.
+    /// Global certainty penalty: the mean loss of a value, those of suppressed rows being lost; `None` without rows.
     pub fn gcp(&self) -> Option<f64> {
         let columns = self.by_row.len() as f64;
         let values = (self.rows + self.suppressed) as f64 * columns;
@@ -122,7 +122,7 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Adds so many classes of one size.
+    /// Adds `count` classes of one size.
     pub fn add(&mut self, size: u64, classes: u64) {
         if size > 0 && classes > 0 {
             *self.sizes.entry(size).or_default() += classes;
@@ -149,19 +149,19 @@ impl Classes {
         self.sizes.iter().map(|(&size, &classes)| (size, classes))
     }
 
-    /// The smallest class; none without classes.
+    /// The smallest class; `None` without classes.
     pub fn smallest(&self) -> Option<u64> {
         self.sizes.keys().next().copied()
     }
 
-    /// Discernability metric, with so many rows suppressed.
+    /// Discernibility metric, given the number of suppressed rows.
     pub fn dm(&self, suppressed: u64) -> f64 {
         let square = |(&size, &classes): (&u64, &u64)| u128::from(size) * u128::from(size) * u128::from(classes);
         let kept: u128 = self.sizes.iter().map(square).sum();
         (kept + u128::from(suppressed) * u128::from(self.rows() + suppressed)) as f64
     }
 
-    /// Normalised average class size: 1 when every class has exactly k rows; none without classes.
+    /// Normalised average class size: 1 when every class has exactly k rows; `None` without classes.
     pub fn c_avg(&self, k: u64) -> Option<f64> {
         let fewest = self.classes() * k;
         (fewest > 0).then(|| self.rows() as f64 / fewest as f64)

@@ -79,7 +79,7 @@ pub struct Groups {
     pub protection: Protection,
     /// Sizes of the cells that they were made from.
     pub cells: Cells,
-    /// Their sizes in people, when rows tell whose they are.
+    /// Their sizes in people, if rows say whose they are.
     pub people: Option<People>,
     /// How far values have moved up.
     pub generalisation: Generalisation,
@@ -151,7 +151,7 @@ pub struct ReleasedLosses {
 }
 
 impl Groups {
-    /// No groups yet, of so many quasi-identifiers and sensitive columns.
+    /// Creates an empty accumulator for numbers of quasi-identifiers and sensitive columns.
     pub fn new(quasi: usize, sensitive: usize) -> Self {
         Self {
             loss: Loss::new(quasi),
@@ -173,20 +173,20 @@ impl Groups {
         }
     }
 
-    /// Whether every row of the source is published, and that may be known: then whatever is told of the source is told of
+    /// Whether every row of the source is published, and that may be known: then what is reported about the source is about
     /// published rows.
     pub fn is_whole(&self) -> bool {
         self.suppressed_told() == Some(0)
     }
 
-    /// How many rows were suppressed; none where that is a secret.
+    /// How many rows were suppressed; `None` if that is a secret.
     pub fn suppressed_told(&self) -> Option<u64> {
         (!self.published.hides_counts).then(|| self.loss.suppressed())
     }
 
     /// The losses that may leave with a release. While every row is published they are those that the groups were made
     /// by; else shares of the published domain, in which suppressed rows count as lost where their number may be known. The
-    /// worst group is then found on a [`Frontier`], and left out where that was given up.
+    /// worst group is then found on a [`Frontier`], and omitted where that was discarded.
     pub fn released_losses(&self) -> ReleasedLosses {
         let loss = &self.loss;
         if self.is_whole() {

@@ -1,6 +1,6 @@
 //! Classes counted in people, when a person may have several rows.
 //!
-//! The published files need not tell whose a row is, so people are counted where rows still have an owner: in the rows
+//! The published files need not say whose a row is, so people are counted where rows still have an owner: in the rows
 //! of a cell as they are about to be published, by what they publish, not by how they were grouped. A [`People`] also
 //! keeps a digest of the class of every row it has counted. It is a sum, so it does not depend on order, and whoever
 //! reads the files back can make it again: the same digest means that the files hold the very classes that were
@@ -57,7 +57,7 @@ impl People {
     }
 }
 
-/// A sum over rows that tells multisets of classes apart.
+/// A sum over rows that distinguishes multisets of classes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest(#[serde(with = "wire::halves")] u128);
 

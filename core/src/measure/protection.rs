@@ -85,7 +85,7 @@ pub struct Protection {
 }
 
 impl Protection {
-    /// No groups yet, of so many sensitive columns.
+    /// Creates an empty accumulator for a number of sensitive columns.
     pub fn new(columns: usize) -> Self {
         Self {
             groups: 0,
@@ -140,14 +140,14 @@ impl Protection {
         self.unprotected += other.unprotected;
     }
 
-    /// The share of rows in groups whose range diversity is above the bound; none without a bound, rows or sensitive
+    /// The share of rows in groups whose range diversity is above the bound; `None` without a bound, rows or sensitive
     /// columns.
     pub fn unprotected(&self) -> Option<f64> {
         let counted = self.bound.is_some() && self.rows > 0 && self.columns > 0;
         counted.then(|| self.unprotected as f64 / self.rows as f64)
     }
 
-    /// Whether a range diversity is within the bound; none without a bound.
+    /// Whether a range diversity is within the bound; `None` without a bound.
     pub fn is_protected(&self, range_diversity: f64) -> Option<bool> {
         self.bound.map(|bound| within(range_diversity, bound))
     }
@@ -157,28 +157,28 @@ impl Protection {
         self.by_disclosure.iter().map(|(&of, &rows)| (of, rows))
     }
 
-    /// Max-range protection measure: mean S-diversity over groups and sensitive columns; none without either.
+    /// Max-range protection measure: mean S-diversity over groups and sensitive columns; `None` without either.
     pub fn mpm(&self) -> Option<f64> {
         self.per_group(self.spreads).map(|spread| 1.0 - spread)
     }
 
-    /// Mean range diversity over groups and sensitive columns; none without either.
+    /// Mean range diversity over groups and sensitive columns; `None` without either.
     pub fn mean_rd(&self) -> Option<f64> {
         self.per_group(self.disclosures)
     }
 
-    /// Mean range diversity over rows and sensitive columns: what a row can expect; none without either.
+    /// Mean range diversity over rows and sensitive columns: what a row can expect; `None` without either.
     pub fn mean_rd_of_a_row(&self) -> Option<f64> {
         let terms = self.rows as f64 * self.columns as f64;
         (terms > 0.0).then(|| self.disclosures_by_row.value() / terms)
     }
 
-    /// Worst-group protection: the largest range diversity of any group; none without groups or sensitive columns.
+    /// Worst-group protection: the largest range diversity of any group; `None` without groups or sensitive columns.
     pub fn wgp(&self) -> Option<f64> {
         (self.groups > 0 && self.columns > 0).then_some(self.worst_disclosure)
     }
 
-    /// The largest group diversity of any group; none without groups.
+    /// The largest group diversity of any group; `None` without groups.
     pub fn worst_gd(&self) -> Option<f64> {
         (self.groups > 0).then_some(self.worst_gd)
     }

@@ -1,8 +1,8 @@
 //! Losses against the domain that a release itself shows.
 //!
 //! A loss is a share of a domain. The domain that groups are made with is the source's, with the rows that are suppressed
-//! later, so a figure divided by it tells where those rows lie: from the mean width of published ranges and their printed
-//! loss anybody solves for the width of the source. Figures that leave are therefore shares of the *published* domain:
+//! later, so a figure divided by it reveals where those rows lie: from the mean width of published ranges and their printed
+//! loss anybody can solve for the width of the source. Figures that leave are therefore shares of the *published* domain:
 //!
 //! - numbers, dates, times: from the smallest to the largest value of the rows that are published, or the declared
 //!   domain where that is wider;
@@ -33,7 +33,7 @@ pub enum Extent {
     Width(f64),
     /// An interval of a ladder or calendar, which may reach beyond the values.
     Interval(f64, f64),
-    /// So many different values.
+    /// A number of distinct values.
     Values(u32),
     /// The values from one key to another.
     Keys(u64, u64),
@@ -59,7 +59,7 @@ struct Ends {
 }
 
 impl PublishedDomain {
-    /// Adds a position on a line; NaN is no position.
+    /// Adds a position on a line; NaN is not a position.
     pub fn add_position(&mut self, position: f64) {
         if !position.is_nan() {
             let ends = self.ends.get_or_insert(Ends { min: position, max: position });
@@ -98,7 +98,7 @@ impl PublishedDomain {
         if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// The share that a piece covers; none when the domain was not kept.
+    /// The share that a piece covers; `None` if the domain was not kept.
     fn share_of(&self, piece: Piece) -> Option<f64> {
         let values = (!self.overflow).then_some(self.values.len() as f64 - 1.0);
         match piece {
@@ -172,7 +172,7 @@ impl ColumnLoss {
         }
     }
 
-    /// The share of the domain that a unit of width, or one more value, is; none when the domain was not kept.
+    /// The share of the domain that a unit of width, or one more value, is; `None` if the domain was not kept.
     pub fn share_per_unit(&self) -> Option<f64> {
         let whole = match self.domain.ends {
             Some(ends) => ends.max - ends.min,
@@ -182,7 +182,7 @@ impl ColumnLoss {
         Some(if whole > 0.0 { whole.recip() } else { 0.0 })
     }
 
-    /// The loss summed over groups, and over rows; none when the domain was not kept.
+    /// The loss summed over groups, and over rows; `None` if the domain was not kept.
     pub fn sums(&self) -> Option<(f64, f64)> {
         let width = self.domain.width();
         let of_width = |total: &Total| if width > 0.0 { total.value() / width } else { 0.0 };

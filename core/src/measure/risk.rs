@@ -5,17 +5,17 @@
 
 use super::Classes;
 
-/// The largest prosecutor risk of any row: 1 / smallest class; none without classes.
+/// The largest prosecutor risk of any row: 1 / smallest class; `None` without classes.
 pub fn prosecutor_max(classes: &Classes) -> Option<f64> {
     classes.smallest().map(|size| 1.0 / size as f64)
 }
 
-/// The mean prosecutor risk over rows: classes / rows; none without classes.
+/// The mean prosecutor risk over rows: classes / rows; `None` without classes.
 pub fn prosecutor_mean(classes: &Classes) -> Option<f64> {
     (classes.rows() > 0).then(|| classes.classes() as f64 / classes.rows() as f64)
 }
 
-/// The share of rows whose prosecutor risk exceeds a threshold; none without classes.
+/// The share of rows whose prosecutor risk exceeds a threshold; `None` without classes.
 pub fn share_above(classes: &Classes, threshold: f64) -> Option<f64> {
     let above: u64 = classes.histogram().filter(|&(size, _)| 1.0 / size as f64 > threshold).map(|(s, n)| s * n).sum();
     (classes.rows() > 0).then(|| above as f64 / classes.rows() as f64)

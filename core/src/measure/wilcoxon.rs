@@ -20,7 +20,7 @@ pub struct SignedRank {
 /// Pairs up to which every assignment of signs is counted.
 const EXACT: usize = 50;
 
-/// Tests pairs of scores; none when no pair differs.
+/// Tests pairs of scores; `None` if no pair differs.
 pub fn signed_rank(pairs: &[(f64, f64)]) -> Option<SignedRank> {
     let mut differences: Vec<f64> =
         pairs.iter().map(|(a, b)| a - b).filter(|difference| *difference != 0.0 && difference.is_finite()).collect();

@@ -1,9 +1,9 @@
 //! COUNT queries asked of the original rows and of the release (Loukides, 4.5.2 and 6.3.1).
 //!
-//! A query asks how many rows lie in a range on some quasi-identifiers. Of a published group it can only be told that its
+//! A query asks how many rows lie in a range on some quasi-identifiers. Of a published group it is only known that its
 //! rows lie somewhere in what the group covers, evenly: the estimate is the sum over groups of their rows times the
 //! share of the covered values that the query asks for, column by column. The relative error of a query is |actual -
-//! estimate| / actual; queries whose true answer is 0 have none and are left out, and their number is told.
+//! estimate| / actual; queries whose true answer is 0 have none and are left out; their number is reported.
 //!
 //! Queries are drawn from a seed in the space of codes. Here both answers are added up cell by cell, where the original
 //! rows and what is published of them are together; a run, which has files, asks DataFusion for them in the end.
@@ -150,7 +150,7 @@ impl Workload {
         }
     }
 
-    /// Adds a group of so many published rows to the estimates, by its cover.
+    /// Adds a group of `rows` published rows to the estimates, by its cover.
     pub fn add_group(&mut self, queries: &[Query], axes: &[Axis], cover: &Cover, published: u64) {
         for (query, estimate) in queries.iter().zip(&mut self.estimate) {
             let share = query.share(axes, cover);
@@ -166,13 +166,13 @@ impl Workload {
         self.estimate.iter_mut().zip(&other.estimate).for_each(|(mine, theirs)| mine.merge(*theirs));
     }
 
-    /// The errors; none when every query is empty.
+    /// The errors; `None` if every query is empty.
     pub fn error(&self) -> Option<QueryError> {
         error(self.actual.iter().copied().zip(self.estimate.iter().map(|estimate| estimate.value())))
     }
 }
 
-/// The errors of actual answers and estimates; none when every query is empty.
+/// The errors of actual answers and estimates; `None` if every query is empty.
 pub fn error(answers: impl IntoIterator<Item = (u64, f64)>) -> Option<QueryError> {
     let (mut errors, mut empty) = (Vec::new(), 0);
     for (actual, estimate) in answers {

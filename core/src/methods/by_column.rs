@@ -15,12 +15,12 @@ pub const ENTRY: Entry = Entry::new("by-column", "Neighbours in the order of one
 .options(&[COLUMN])
 .check(|setting| match (setting.options.text(&COLUMN), &setting.quasi) {
     (Some(column), Some(quasi)) if quasi.iter().all(|name| name != column) => {
-        vec![Remark::error("method.column", format!("`{column}` is no quasi-identifier"), "name one, or leave it out")]
+        vec![Remark::error("method.column", format!("`{column}` is not a quasi-identifier"), "name one, or omit it")]
     }
     _ => Vec::new(),
 });
 
-const COLUMN: Key = Key::new("column", "The column to sort by; the first quasi-identifier when absent.", Kind::Column);
+const COLUMN: Key = Key::new("column", "The column to sort by. Defaults to the first quasi-identifier.", Kind::Column);
 
 /// Groups of k neighbours.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@
 //! 3. The first node at which everybody is within the bounds is published, each column permuted on its own.
 //!
 //! No node is skipped because another passed or failed: raising a column of a permuted bucket can break the bounds that
-//! held before. The quick test by single values comes first, and tells for each column alone at which levels it cannot be
+//! held before. The quick test by single values comes first, and finds for each column the levels at which it cannot be
 //! published; where counting is too much work the node is taken to fail, and after two such nodes the others of the same sum.
 //! Levels at which a bucket has one value per attribute are its top: there the chance of all is members / rows. A bucket
 //! that fails at its top fails for good, and [`Failure`] says what then.
@@ -50,7 +50,7 @@ pub const ENTRY: Entry = Entry::new(
 
 const PARTITION: Key = Key::new(
     "partition",
-    "How rows are grouped before anything is generalised; `mondrian` when absent.",
+    "How rows are grouped before anything is generalised. Defaults to `mondrian`.",
     Kind::Word(&[
         ("mondrian", "Median splits, strict."),
         ("mpalm", "Splits that keep the share of members within `presence`."),
@@ -61,7 +61,7 @@ const PARTITION: Key = Key::new(
 
 const FAILURE: Key = Key::new(
     "failure",
-    "What happens when a group cannot be published at any level; `raise-k` when absent.",
+    "What happens when a group cannot be published at any level. Defaults to `raise-k`.",
     Kind::Word(&[
         ("raise-k", "Rows are grouped again with the least larger k at which every group can, if one is near."),
         ("merge", "The group is merged with its nearest."),
@@ -77,7 +77,7 @@ const MAX_NODES: usize = 1 << 12;
 /// How many larger k are tried.
 const MORE_K: usize = 64;
 
-/// What happens to a bucket that no node mends.
+/// What happens to a bucket for which no node works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Failure {
     /// It stays with its neighbour in the order of the partition, and both are tried as one.
@@ -98,12 +98,12 @@ pub struct Published {
     pub node: Vec<u8>,
 }
 
-/// What comes of a table.
+/// The result for a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Combination {
     /// Buckets within the bounds.
     pub buckets: Vec<Published>,
-    /// Public rows of buckets that no node mends.
+    /// Public rows of buckets for which no node works.
     pub failed: Vec<u32>,
 }
 
@@ -132,7 +132,7 @@ pub struct Combined {
     pub raising: Raising,
     /// How rows are partitioned.
     pub partition: Arc<dyn Method>,
-    /// What happens to buckets that no node mends.
+    /// What happens to buckets for which no node works.
     pub failure: Failure,
 }
 
@@ -269,7 +269,7 @@ impl Combined {
         found
     }
 
-    /// The smallest k, up to `most`, at which every bucket has a node; none when there is none.
+    /// The smallest k, up to `most`, at which every bucket has a node; `None` if there is none.
     pub fn least_k(&self, table: &Table, most: usize) -> Option<(usize, Combination)> {
         let (raising, partition) = (self.raising.clone(), Arc::clone(&self.partition));
         let strict = Self { raising, partition, failure: Failure::Suppress };

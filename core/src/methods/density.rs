@@ -23,7 +23,7 @@ use crate::grouping::{Method, in_subspaces};
 use crate::model::{Code, Cover, Grouping, Sensitive, Table};
 use crate::privacy::Rules;
 
-/// `density` in the list of methods.
+/// Catalogue entry of `density`.
 pub const DENSITY: Entry =
     Entry::new("density", "Density-based clusters of k, by steps in the hierarchies and priorities.", |setting| {
         Arc::new(Density::of(setting))
@@ -31,7 +31,7 @@ pub const DENSITY: Entry =
     .options(&[WEIGHTS, BETA, NUMBERS, PRIORITIES, S])
     .check(check);
 
-/// `density-cm` in the list of methods.
+/// Catalogue entry of `density-cm`.
 pub const DENSITY_CM: Entry =
     Entry::new("density-cm", "As `density`, with clusters of one class where that is cheap.", |setting| {
         let class = setting.options.text(&CLASS).map(str::to_owned);
@@ -55,24 +55,24 @@ pub const DENSITY_CM: Entry =
 
 const WEIGHTS: Key = Key::new(
     "weights",
-    "What the steps of a hierarchy weigh; `uniform` when absent.",
+    "What the steps of a hierarchy weigh. Defaults to `uniform`.",
     Kind::Word(&[("uniform", "All the same."), ("height", "More, the nearer they are to the root.")]),
 );
-const BETA: Key = Key::new("beta", "How fast `height` weights grow; 1 when absent.", Kind::Number { least: 1.0 });
+const BETA: Key = Key::new("beta", "How fast `height` weights grow. Defaults to 1.", Kind::Number { least: 1.0 });
 const NUMBERS: Key = Key::new(
     "numbers",
-    "What a group of different numbers without a hierarchy costs; `range` when absent.",
+    "What a group of different numbers without a hierarchy costs. Defaults to `range`.",
     Kind::Word(&[("range", "The share of the domain that it spans."), ("interval", "Half, however wide it is.")]),
 );
 const PRIORITIES: Key = Key::new(
     "priorities",
-    "The quasi-identifiers from the most important on; the last one is generalised for nothing. When absent, each \
-     column's `priority` counts.",
+    "The quasi-identifiers, most important first; generalising the last one costs nothing. By default, each \
+     column's `priority` decides.",
     Kind::Columns,
 );
-const CLASS: Key = Key::new("class", "The sensitive column that holds the class; the first when absent.", Kind::Column);
+const CLASS: Key = Key::new("class", "The sensitive column that holds the class. Defaults to the first.", Kind::Column);
 const PENALTY: Key =
-    Key::new("penalty", "What is added to the distance of another class; 1 when absent.", Kind::Number { least: 0.0 });
+    Key::new("penalty", "What is added to the distance of another class. Defaults to 1.", Kind::Number { least: 0.0 });
 
 fn check(setting: &Setting<'_>) -> Vec<Remark> {
     let mut remarks = cutting::check(setting);
@@ -89,8 +89,9 @@ fn check(setting: &Setting<'_>) -> Vec<Remark> {
             let message = "must name every quasi-identifier once";
             remarks.push(Remark::error("method.priorities", message, format!("there are {}", quasi.join(", "))));
         } else if let Some(last) = last {
-            let message = format!("`{last}` has priority 0: it is generalised for nothing, mostly to the top");
-            let help = "give the columns a `priority` of their own instead, if that is too much";
+            let message =
+                format!("`{last}` has priority 0: generalising it costs nothing, so it mostly becomes the top");
+            let help = "if that is too much, give the columns a `priority` of their own instead";
             remarks.push(Remark::warning("method.priorities", message, help));
         }
     }
@@ -221,6 +222,28 @@ fn mean_nearest(distances: &[f64], own: usize, k: usize, sorted: &mut Vec<f64>) 
     sorted[..k].iter().sum::<f64>() / k as f64
 }
 
+/// The mean distance of every row to the k nearest others. `distances` are left as those of the last row.
+fn mean_distances(near: &mut Near<'_>, k: usize, distances: &mut Vec<f64>) -> Vec<f64> {
+    let (mut sorted, count) = (Vec::new(), near.rows.len());
+    let mean = |place| {
+        near.distances(place, distances);
+        mean_nearest(distances, place, k, &mut sorted)
+    };
+    (0..count).map(mean).collect()
+}
+
+/// The `wanted` nearest of some places by their distances, the nearest first.
+fn nearest_places(distances: impl Iterator<Item = (f64, usize)>, wanted: usize) -> Vec<(f64, usize)> {
+    let mut nearest: Vec<(f64, usize)> = distances.collect();
+    let by_distance = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    if wanted > 0 && nearest.len() > wanted {
+        nearest.select_nth_unstable_by(wanted - 1, by_distance);
+    }
+    nearest.truncate(wanted);
+    nearest.sort_by(by_distance);
+    nearest
+}
+
 fn cluster(
     cell: &Table,
     distortion: &Distortion<'_>,
@@ -238,12 +261,8 @@ fn cluster(
         Some((column, penalty)) if column.codes[rows[one] as usize] != column.codes[rows[other] as usize] => penalty,
         _ => 0.0,
     };
-    let (mut distances, mut sorted) = (Vec::new(), Vec::new());
-    let mut knn = Vec::with_capacity(rows.len());
-    for place in 0..rows.len() {
-        near.distances(place, &mut distances);
-        knn.push(mean_nearest(&distances, place, k, &mut sorted));
-    }
+    let mut distances = Vec::new();
+    let knn = mean_distances(near, k, &mut distances);
     // Free rows, the densest first.
     let mut free: Vec<usize> = (0..rows.len()).collect();
     free.sort_by(|&a, &b| knn[a].total_cmp(&knn[b]).then(a.cmp(&b)));
@@ -256,17 +275,9 @@ fn cluster(
         let last = clusters.last().map(|(centre, _, _)| *centre);
         let centre = free.iter().copied().find(|&place| last.is_none_or(|last| apart(place, last))).unwrap_or(free[0]);
         near.distances(centre, &mut distances);
-        let mut nearest: Vec<(f64, usize)> = free
-            .iter()
-            .filter(|&&place| place != centre)
-            .map(|&place| (distances[place] + other_class(centre, place), place))
-            .collect();
-        let by_distance = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-        if k > 1 && nearest.len() >= k {
-            nearest.select_nth_unstable_by(k - 2, by_distance);
-        }
-        nearest.truncate(k - 1);
-        nearest.sort_by(by_distance);
+        let others = free.iter().filter(|&&place| place != centre);
+        let distances = others.map(|&place| (distances[place] + other_class(centre, place), place));
+        let nearest = nearest_places(distances, k - 1);
         let members: Vec<u32> = std::iter::once(centre)
             .chain(nearest.iter().map(|&(_, place)| place))
             .map(|place| {

@@ -5,14 +5,14 @@
 //! first by the levels from the first attribute on. It is the optimum: a node is left out only where that is sure not to
 //! matter.
 //!
-//! 1. Nodes are looked at along paths from the lowest one of which nothing is known upwards, by bisection (Kohlmayer et
+//! 1. Nodes are looked at along paths from the lowest undecided one upwards, by bisection (Kohlmayer et
 //!    al.: Flash).
 //! 2. What lies above a node that passes, or that costs more than one that passed, costs no less: merging classes never
 //!    lowers a cost. It is left out.
 //! 3. What lies below a node that fails a rule that [survives merging](crate::privacy::Rule::survives_merging), as k does, fails it too. It
-//!    is left out. A node that fails another rule tells of no other node.
+//!    is left out. A node that fails another rule says nothing about other nodes.
 //!
-//! When no node passes, all rows are left over and settling makes groups of them, which are no classes of a node any more.
+//! When no node passes, all rows are left over and are grouped without regard to nodes.
 //!
 //! Rows are looked at cell by cell, so a table must fit one cell. What is published of a class is the smallest value that
 //! covers it, which may say more than its level and covers the same people. No class is suppressed to save the others.
@@ -40,7 +40,7 @@ pub const ENTRY: Entry = Entry::new(
 
 pub(super) const COST: Key = Key::new(
     "cost",
-    "What the chosen generalisation has least of; `loss` when absent.",
+    "What the chosen generalisation minimises. Defaults to `loss`.",
     Kind::Word(&[
         ("loss", "Mean loss of the published values."),
         ("discernibility", "Sum of squared class sizes."),
@@ -48,7 +48,7 @@ pub(super) const COST: Key = Key::new(
     ]),
 );
 
-/// Most nodes of a lattice that is searched.
+/// Maximum number of nodes of a searched lattice.
 pub const MAX_NODES: u64 = 1 << 20;
 
 /// What the best node has least of.
@@ -81,7 +81,7 @@ impl FullDomain {
         Self { cost }
     }
 
-    /// The best node and its classes; none when no node meets the rules.
+    /// The best node and its classes; `None` if no node meets the rules.
     pub fn best(&self, cell: &Table, rules: &Rules) -> Option<(Vec<u8>, Grouping)> {
         let levels: Vec<Levels> = cell.axes.iter().map(Levels::of).collect();
         let surviving = rules.others.iter().filter(|rule| rule.survives_merging()).cloned().collect();
@@ -122,9 +122,9 @@ impl Method for FullDomain {
 enum Verdict {
     /// Its classes meet all rules, at this cost.
     Passes(f64),
-    /// They would cost so much, and fail a rule of which nothing follows for other nodes.
+    /// They would have this cost, and fail a rule that implies nothing for other nodes.
     Fails(f64),
-    /// They fail a rule that every node below fails too.
+    /// They fail a rule that every node below also fails.
     FailsBelow,
 }
 

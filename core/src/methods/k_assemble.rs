@@ -47,7 +47,7 @@ pub const ENTRY: Entry = Entry::new(
 
 const SEEDS: Key = Key::new(
     "seeds",
-    "Random seeds to choose among for every cluster; 8 when absent.",
+    "Random seeds to choose among for every cluster. Defaults to 8.",
     options::Kind::Count { least: 1 },
 );
 

@@ -44,10 +44,10 @@ pub const ENTRY: Entry = Entry::new(
 
 const PROTECT: Key = Key::new(
     "protect",
-    "What counts as protection; `range` when the policy bounds range diversity, else `span`.",
+    "What counts as protection. Defaults to `range` if the policy bounds range diversity, else to `span`.",
     Kind::Word(&[
         ("span", "The share of the domain that the values of a group span."),
-        ("range", "How surely the sensitive range of a value can be told."),
+        ("range", "How surely the sensitive range of a value can be inferred."),
     ]),
 );
 

@@ -67,15 +67,15 @@ pub const ENTRY: Entry = Entry::new(
 });
 
 const SORT: Key =
-    Key::new("sort", "Whether rows are sorted by their quasi-identifiers first; true when absent.", Kind::Switch);
+    Key::new("sort", "Whether rows are sorted by their quasi-identifiers first. Defaults to true.", Kind::Switch);
 const INCORPORATION: Key = Key::new(
     "incorporation",
-    "Where left-over rows go; `systematic` when absent.",
+    "Where left-over rows go. Defaults to `systematic`.",
     Kind::Word(&[("systematic", "To the bucket that suits them best."), ("sequential", "To the buckets in turn.")]),
 );
 const OBJECTIVE: Key = Key::new(
     "objective",
-    "What suits a left-over row best; `total` when absent.",
+    "What suits a left-over row best. Defaults to `total`.",
     Kind::Word(&[
         ("total", "The least loss of the bucket with the row, times its rows."),
         ("growth", "The least growth of that: less loss in all, but some buckets grow large."),
@@ -83,12 +83,12 @@ const OBJECTIVE: Key = Key::new(
 );
 const CELLS: Key = Key::new(
     "cells",
-    "Whether each bucket is generalised by its own need rather than every column to one level; true when absent.",
+    "Whether each bucket is generalised separately rather than every column to one level. Defaults to true.",
     Kind::Switch,
 );
 const NEAREST: Key = Key::new(
     "nearest",
-    "Whether buckets are filled with the nearest rows rather than the next; false when absent.",
+    "Whether buckets are filled with the nearest rows rather than the next. Defaults to false.",
     Kind::Switch,
 );
 
@@ -167,7 +167,7 @@ pub(crate) fn bucket_column<'a>(cell: &'a Table, name: Option<&str>) -> Option<&
     cell.sensitive.iter().find(|column| name.is_none_or(|name| column.name == name))
 }
 
-/// How wide buckets of these rows can be: max(k, l), or the number of different values when there are fewer; none when
+/// How wide buckets of these rows can be: max(k, l), or the number of different values if there are fewer; `None` if
 /// there are fewer than l.
 pub(crate) fn width(column: &Sensitive, rows: &[u32], k: usize, l: usize) -> Option<usize> {
     let mut codes: Vec<u32> = rows.iter().map(|&row| column.codes[row as usize]).collect();

@@ -29,7 +29,7 @@ pub const ENTRY: Entry =
 
 const FAILING: Key = Key::new(
     "failing",
-    "How classes that would fail a rule are avoided; `check` when absent.",
+    "How classes that would fail a rule are avoided. Defaults to `check`.",
     Kind::Word(&[
         ("check", "No split makes one."),
         ("merge", "Splits look at k alone; a class that fails is merged into the next."),
@@ -121,7 +121,7 @@ fn split(cell: &Table, rows: &mut [u32], rules: &Rules) -> Option<Vec<usize>> {
     None
 }
 
-/// Sorts rows by the children of the closest common ancestor of their values; none when they have one value.
+/// Sorts rows by the children of the closest common ancestor of their values; `None` if they have one value.
 fn split_at_node(cell: &Table, rows: &mut [u32], axis: usize) -> Option<Vec<usize>> {
     let Shape::Tree(tree) = &cell.axes[axis].shape else { return None };
     let code = |row: u32| cell.row(row)[axis];

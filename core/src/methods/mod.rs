@@ -1,7 +1,7 @@
-//! The list of methods: what a job can name, which options each takes, and how it is made.
+//! The catalogue of methods: what a job can name, which options each takes, and how it is constructed.
 //!
-//! A method is one file with a type that implements [`Method`](crate::grouping::Method) and a constant [`Entry`]; it becomes known
-//! by one line in [`METHODS`]. Job file, checks, JSON schema, survey and operator all ask this list.
+//! A method is one file with a type that implements [`Method`](crate::grouping::Method) and a constant [`Entry`]; it is added
+//! through one line in [`METHODS`], on which job file, checks, JSON schema, survey and operator all rely.
 
 pub mod anatomy;
 #[cfg(test)]
@@ -25,50 +25,39 @@ pub mod upc;
 
 use crate::auto;
 pub use crate::grouping::entry::{Entry, Form, Remark, Setting};
-use crate::grouping::options::Key;
 use crate::grouping::{mondrian, mpalm};
 
-/// All methods; the first is the default.
+/// All methods; the first is the default. Those that are there for research are marked: to be compared with, or for the
+/// questions of one paper. Who only wants a table published needs the others.
 pub static METHODS: &[Entry] = &[
     auto::ENTRY,
-    toc::ENTRY,
-    upc::ENTRY,
+    toc::ENTRY.for_research(),
+    upc::ENTRY.for_research(),
     mondrian::ENTRY,
-    l_mondrian::ENTRY,
-    k_members::ENTRY,
-    k_members_p::ENTRY,
-    top_down::ENTRY,
+    l_mondrian::ENTRY.for_research(),
+    k_members::ENTRY.for_research(),
+    k_members_p::ENTRY.for_research(),
+    top_down::ENTRY.for_research(),
     full_domain::ENTRY,
-    density::DENSITY,
-    density::DENSITY_CM,
-    pair_enum::ENTRY,
-    k_assemble::ENTRY,
-    kl_redinfo::ENTRY,
-    g_anatomy::ENTRY,
+    density::DENSITY.for_research(),
+    density::DENSITY_CM.for_research(),
+    pair_enum::ENTRY.for_research(),
+    k_assemble::ENTRY.for_research(),
+    kl_redinfo::ENTRY.for_research(),
+    g_anatomy::ENTRY.for_research(),
     anatomy::ENTRY,
     mpalm::ENTRY,
-    spalm::ENTRY,
-    combined::ENTRY,
-    slicing::ENTRY,
+    spalm::ENTRY.for_research(),
+    combined::ENTRY.for_research(),
+    slicing::ENTRY.for_research(),
 ];
 
-/// The method of a name.
+/// Finds a method by its name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     METHODS.iter().find(|entry| entry.name == name)
 }
 
-/// Every option of any method, once.
-pub fn keys() -> Vec<&'static Key> {
-    let mut keys: Vec<&'static Key> = Vec::new();
-    for key in METHODS.iter().flat_map(|entry| entry.options) {
-        if keys.iter().all(|known| known.name != key.name) {
-            keys.push(key);
-        }
-    }
-    keys
-}
-
-/// Names of the methods that take an option.
+/// Returns the names of the methods that take an option.
 pub fn owners(key: &str) -> Vec<&'static str> {
     let takes = |entry: &&Entry| entry.options.iter().any(|option| option.name == key);
     METHODS.iter().filter(takes).map(|entry| entry.name).collect()
@@ -81,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::grouping::options::{Kind, Options, Value};
+    use crate::grouping::options::{Key, Kind, Options, Value};
     use crate::grouping::{fixtures, settle};
     use crate::methods::by_column;
     use crate::model::{Grouping, Region, Table};
@@ -90,7 +79,7 @@ mod tests {
     use crate::privacy::range_diversity::RangeDiversity;
     use crate::privacy::{GroupView, Rules};
 
-    /// Something that may be written for an option.
+    /// A random accepted value of an option.
     fn value(key: &'static Key, rng: &mut fastrand::Rng) -> Value {
         match key.kind {
             Kind::Share => Value::Number(rng.f64()),
@@ -110,12 +99,13 @@ mod tests {
             assert!(METHODS[..at].iter().all(|other| other.name != entry.name), "{}", entry.name);
             for key in entry.options {
                 assert!(!key.about.is_empty() && !["name", "seed", "form", "slices"].contains(&key.name));
-                assert_eq!(keys().into_iter().find(|known| known.name == key.name), Some(key), "one meaning of a name");
             }
             let options = Options::default();
             assert_eq!((entry.make)(&Setting::new(&options, 2)).name(), entry.name);
         }
         assert_eq!(owners("variant"), ["mondrian"]);
+        let usual: Vec<&str> = METHODS.iter().filter(|entry| !entry.research).map(|entry| entry.name).collect();
+        assert_eq!(usual, ["auto", "mondrian", "full-domain", "anatomy", "mpalm"]);
         assert!(find("nothing").is_none());
     }
 

@@ -56,7 +56,7 @@ pub const ENTRY: Entry =
 
 const NEIGHBOURS: Key = Key::new(
     "neighbours",
-    "Nearest clusters that each cluster is tried with, 0 for all of them; 6 when absent.",
+    "Nearest clusters that each cluster is tried with, 0 for all of them. Defaults to 6.",
     Kind::Count { least: 0 },
 );
 
@@ -126,7 +126,7 @@ struct Cluster {
     near: Vec<(f64, u32, usize)>,
 }
 
-/// What comes of a merger.
+/// The result of a merger.
 #[derive(Debug)]
 struct Merger {
     merged: Cluster,

@@ -38,7 +38,7 @@ const DEFAULT_S: usize = 128;
 pub struct Slicing {
     /// The sensitive column; the first of the table when there is no name.
     pub column: Option<String>,
-    /// No value of it may be more likely than one in so many.
+    /// No value of it may be more likely than one in this many.
     pub l: u32,
     /// Quasi-identifiers of every slice; those of the last are with the sensitive column. Each alone when there are none.
     pub slices: Vec<Vec<usize>>,

@@ -38,7 +38,7 @@ pub const ENTRY: Entry =
         let (utility, protection) = weights(setting);
         if (utility + protection - 1.0).abs() > 1e-9 {
             let sum = utility + protection;
-            let message = format!("w-utility and w-protection must sum to 1, sum is {sum}");
+            let message = format!("w-utility and w-protection must sum to 1, got {sum}");
             remarks.push(Remark::error("method.w-utility", message, ""));
         }
         remarks.extend(check(setting));
@@ -62,19 +62,19 @@ pub const ENTRY: Entry =
 
 const DELTA: Key = Key::new(
     "delta",
-    "The largest score at which a row may join a cluster; found from a sample when absent.",
+    "The largest score at which a row may join a cluster. Found from a sample by default.",
     Kind::Share,
 );
 /// Weight of utility.
 pub const W_UTILITY: Key = Key::new(
     "w-utility",
-    "Weight of utility in the score; what the other weight leaves of 1 when absent, 0.5 when both are.",
+    "Weight of utility in the score. Defaults to 1 minus the other weight, or 0.5 if neither is set.",
     Kind::Share,
 );
 /// Weight of protection.
 pub const W_PROTECTION: Key = Key::new(
     "w-protection",
-    "Weight of protection in the score; what the other weight leaves of 1 when absent, 0.5 when both are.",
+    "Weight of protection in the score. Defaults to 1 minus the other weight, or 0.5 if neither is set.",
     Kind::Share,
 );
 
@@ -91,7 +91,7 @@ fn weights(setting: &Setting<'_>) -> (f64, f64) {
     }
 }
 
-/// What becomes of rows that no cluster took in its subspace.
+/// What happens to rows that no cluster took in its subspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LeftOvers {
     /// They go where the score grows least (the thesis' prose).
@@ -114,7 +114,7 @@ pub struct Toc {
     pub utility: f64,
     /// How the cell is cut.
     pub split: Cut,
-    /// What becomes of left-over rows.
+    /// What happens to left-over rows.
     pub left_overs: LeftOvers,
 }
 

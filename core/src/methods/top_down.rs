@@ -6,7 +6,7 @@
 //!    that, a few times over; the last two are the seeds. All other rows, in random order, join the seed's side that they
 //!    make lose less, counted as rows times loss; the smaller side among equals.
 //! 3. A side that ends below k rows takes what it lacks from the other where the other keeps k, the cheapest rows
-//!    first. (The paper mends such groups at the end, by the same move or a merger; done at once there are none to mend.)
+//!    first. (The paper repairs such groups at the end, by the same move or a merger; done at once, none are left.)
 
 use std::sync::Arc;
 

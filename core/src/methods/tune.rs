@@ -30,7 +30,7 @@ impl Default for Tuning {
     }
 }
 
-/// Loss and protection of the groups of a table, as far as codes can tell.
+/// Loss and protection of the groups of a table, as far as codes can show.
 pub fn assess(table: &Table, grouping: &Grouping) -> Groups {
     let mut groups = Groups::new(table.axes.len(), table.sensitive.len());
     for rows in grouping.iter() {
@@ -53,7 +53,7 @@ pub fn assess(table: &Table, grouping: &Grouping) -> Groups {
 }
 
 /// Algorithm 3: the delta, among the midpoints of 2, 4, 8, ... equal intervals, that scores best on the sample without
-/// subspaces; the smaller one among equals. None when no delta yields a cluster.
+/// subspaces; the smaller one among equals. `None` if no delta yields a cluster.
 pub fn delta(sample: &Table, rules: &Rules, toc: &Toc, tuning: &Tuning) -> Option<f64> {
     let mut best: Option<(f64, f64)> = None;
     for delta in candidates(tuning.max_iterations) {

@@ -58,7 +58,7 @@ pub const ENTRY: Entry =
 /// Utility and protection constrained clustering.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Upc {
-    /// U: the most that any group may lose.
+    /// U: the upper bound on the loss of any group.
     pub max_loss: MaxLoss,
     /// P on each protected column. A column that the table does not have allows no group.
     pub protect: Vec<RangeDiversity>,
@@ -66,7 +66,7 @@ pub struct Upc {
     pub least: usize,
     /// How the cell is cut.
     pub split: Cut,
-    /// What becomes of left-over rows.
+    /// What happens to left-over rows.
     pub left_overs: LeftOvers,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Bounds<'a> {
         Cluster { rows, cover, tallies, gd }
     }
 
-    /// Group diversity if the row joined, given the (weighted) loss; none when U or P would be broken.
+    /// Group diversity if the row joined, given the (weighted) loss; `None` if U or P would be violated.
     fn gd_within(&self, cluster: &Cluster, row: u32, loss: f64) -> Option<f64> {
         let disclosures = self.disclosures_with(cluster, row);
         let protects = disclosures.clone().zip(&self.columns).all(|(rd, (_, bound))| within(rd, *bound));

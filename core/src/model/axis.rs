@@ -8,7 +8,7 @@ pub type Code = u16;
 /// A line has the codes `0..=LINE_STEPS`: exact when the values are whole numbers and the domain is no wider.
 pub const LINE_STEPS: Code = 65_000;
 
-/// The most values that a published set lists; a larger one is published as the top.
+/// Maximum number of values that a published set lists; a larger one is published as the top.
 pub const MAX_SET_VALUES: u32 = 64;
 
 /// The code of null on a line, apart from every value.
@@ -41,7 +41,7 @@ pub struct Axis {
     /// The code of null, when the column may hold nulls. Null is a value of its own: together with any other value
     /// it widens the group to the top (loss 1).
     pub null: Option<Code>,
-    /// Whether values that are no null share its code (not a number does): their group is published as the top.
+    /// Whether NaN shares the code of null: a group that holds it is published as the top.
     pub shared_null: bool,
     /// Weight of this axis in the search (the job's `priority`); measures are never weighted.
     pub weight: f64,
@@ -50,7 +50,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis of weight 1 that cannot hold nulls.
+    /// Creates an axis of weight 1 that cannot hold nulls.
     pub fn new(name: impl Into<String>, shape: Shape) -> Self {
         Self { name: name.into(), shape, null: None, shared_null: false, weight: 1.0, exact: true }
     }
@@ -87,7 +87,7 @@ impl Axis {
         node.lo == 0 && (usize::from(node.hi) + 1..tree.codes()).all(special)
     }
 
-    /// The most by which [`loss`](Self::loss) can fall short of the true loss because of quantised codes.
+    /// Bounds by how much [`loss`](Self::loss) can fall short of the true loss because of quantised codes.
     pub fn slack(&self) -> f64 {
         match &self.shape {
             _ if self.exact => 0.0,

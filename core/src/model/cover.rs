@@ -16,12 +16,12 @@ pub struct Cover {
 }
 
 impl Cover {
-    /// The cover of no rows.
+    /// Returns the cover of no rows.
     pub fn empty(axes: usize) -> Self {
         Self { rows: 0, lo: vec![Code::MAX; axes], hi: vec![0; axes], sets: vec![Vec::new(); axes] }
     }
 
-    /// Makes this the cover of no rows again.
+    /// Resets this to the cover of no rows.
     pub fn clear(&mut self) {
         self.rows = 0;
         self.lo.fill(Code::MAX);

@@ -1,5 +1,5 @@
 //! What the published values of a group cover: at least its own codes, and possibly more (a node of a hierarchy covers
-//! all its leaves, null with a value covers everything). Two groups whose regions meet cannot be told apart for a row in
+//! all its leaves, null with a value covers everything). Two groups whose regions meet cannot be distinguished for a row in
 //! both.
 
 use super::{Axis, Code, Cover, MAX_SET_VALUES, Shape};
@@ -93,7 +93,7 @@ mod tests {
         axis.null = Some(4);
         assert!(
             region(&axis, &[0, 3]).meets(&region(&axis, &[4])),
-            "all values together are told apart from null by nothing"
+            "nothing distinguishes all values together from null"
         );
         assert!(!region(&axis, &[0, 1]).meets(&region(&axis, &[4])));
     }

@@ -53,7 +53,7 @@ impl Sensitive {
             return 1.0;
         }
         match &self.shape {
-            // What is no number is as far from every number as null is.
+            // NaN is as far from every number as null is.
             SensitiveShape::Number { at, .. } if at[hi as usize].is_nan() => 1.0,
             SensitiveShape::Number { at, min, max } if max > min => {
                 let share = (at[hi as usize] - at[lo as usize]) / (max - min);

@@ -21,12 +21,12 @@ pub struct Table {
     /// Columns published as they are that a dependency names. Equal numbers mean equal values, in every cell.
     pub plain: Vec<Vec<u64>>,
     /// Which rows are in the private table, when the others are public rows that it must hide among: only these are
-    /// published. All of them when absent.
+    /// published. Defaults to all of them.
     pub members: Option<Vec<bool>>,
 }
 
 impl Table {
-    /// A table without sensitive columns.
+    /// Creates a table without sensitive columns.
     pub fn new(axes: impl Into<Arc<[Axis]>>, codes: Vec<Code>) -> Self {
         let axes = axes.into();
         debug_assert_eq!(codes.len() % axes.len().max(1), 0);

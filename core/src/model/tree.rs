@@ -78,7 +78,7 @@ impl Tree {
         Self { nodes, above, leaf_loss: Vec::new(), top, levels }
     }
 
-    /// Says how many generalisation steps above its leaves each node is, given the codes below it: a hierarchy may have
+    /// Sets how many generalisation steps above its leaves each node is, given the codes below it: a hierarchy may have
     /// levels that leave no trace here, because they hold the same values as the one below.
     pub fn with_steps(mut self, steps: impl Fn(Code, Code) -> u16) -> Self {
         self.nodes.iter_mut().for_each(|node| node.steps = steps(node.lo, node.hi).max(1));
@@ -95,7 +95,7 @@ impl Tree {
         self.ancestor(lo, hi).map_or(0, |node| self.nodes[node as usize].steps)
     }
 
-    /// The codes below the ancestor of a code that is at most so many steps up.
+    /// The codes below the ancestor of a code at most the given number of steps up.
     pub fn below(&self, code: Code, steps: u16) -> (Code, Code) {
         let mut span = (code, code);
         let mut node = self.above[code as usize];
@@ -154,7 +154,7 @@ impl Tree {
         self.levels - self.nodes[node as usize].depth.saturating_sub(self.top)
     }
 
-    /// The closest common ancestor of all codes between `lo` and `hi`, when they differ; none for a single leaf.
+    /// The closest common ancestor of all codes between `lo` and `hi`, if they differ; `None` for a single leaf.
     pub fn ancestor(&self, lo: Code, hi: Code) -> Option<u32> {
         if lo == hi {
             return None;

@@ -1,4 +1,4 @@
-//! Published forms that keep values as they are and break the ties between them: rows are partitioned into buckets, and
+//! Published forms that keep values as they are and break the links between them: rows are partitioned into buckets, and
 //! inside each bucket every *slice* (a group of columns that stay together) is permuted on its own.
 //!
 //! | form | slices |
@@ -8,7 +8,7 @@
 //! | [`correlation`], [`medoids`] | columns that depend on each other stay together (slicing, Li et al.) |
 //!
 //! [`tuples`] partitions rows for slicing, with its own check of l-diversity. All of these keep how often each value
-//! occurs in a bucket, and an adversary with a public table lives on that: see [`attack`](crate::attack).
+//! occurs in a bucket, and an adversary with a public table exploits that: see [`attack`](crate::attack).
 
 pub mod correlation;
 pub mod medoids;
@@ -19,7 +19,7 @@ pub mod tuples;
 pub struct Slices {
     /// Columns of every slice.
     pub columns: Vec<Vec<usize>>,
-    /// Whether the first slice stays in place; it makes no difference to what can be told, but rows keep their order.
+    /// Whether the first slice stays in place; it makes no difference to what can be inferred, but rows keep their order.
     pub first_stays: bool,
 }
 

@@ -19,7 +19,7 @@ use crate::privacy::within;
 pub struct TuplePartition {
     /// Quasi-identifiers of every slice; those of the last are with the sensitive column.
     pub slices: Vec<Vec<usize>>,
-    /// No sensitive value may be more likely than one in so many.
+    /// No sensitive value may be more likely than one in this many.
     pub l: u32,
     /// How buckets are halved.
     pub split: Widest,

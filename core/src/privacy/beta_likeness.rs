@@ -1,5 +1,5 @@
 //! beta-likeness (Cao and Karras): the share q of a sensitive value in a group may exceed its share p in the table by at
-//! most beta times p. A value that becomes rarer tells little and is not bounded.
+//! most beta times p. A value that becomes rarer reveals little and is not bounded.
 //!
 //! Basic: (q - p) / p <= beta. Enhanced: (q - p) / p <= min(beta, -ln p), which keeps common values from becoming
 //! certain however large beta is. The rule asks this of every value, as ARX does: no beta meets it where some value

@@ -13,7 +13,7 @@ use super::{Flaw, Histogram, Needs, RESERVE, RuleRecord, SensitiveRule, Setting}
 use crate::hierarchy::LevelTree;
 use crate::model::{Sensitive, Shares};
 
-/// delta-disclosure: no group tells much more or less of a sensitive value than the whole table.
+/// delta-disclosure: no group reveals much more or less about a sensitive value than the whole table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DeltaDisclosure {
@@ -41,7 +41,7 @@ impl SensitiveRule for DeltaDisclosure {
     }
 
     fn breach(&self) -> String {
-        format!("tell more of `{}` than the whole table, by delta = {} or more", self.column, self.delta)
+        format!("reveal more about `{}` than the whole table, by delta = {} or more", self.column, self.delta)
     }
 
     fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {

@@ -27,7 +27,7 @@ pub struct Figures {
     pub t_hierarchical: Option<f64>,
     /// Basic beta-likeness.
     pub beta: Option<f64>,
-    /// Enhanced beta-likeness: the basic beta; none when some value exceeds -ln of its share, so that no beta will do.
+    /// Enhanced beta-likeness: the basic beta; `None` if some value exceeds -ln of its share, so that no beta will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beta_enhanced: Option<f64>,
     /// delta-disclosure: it holds for every delta above this.

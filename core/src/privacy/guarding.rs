@@ -3,7 +3,7 @@
 //!
 //! In the paper each person names a node for themselves, and the share below it bounds how surely that person's value
 //! can be placed there. Here the job names the nodes that anybody has chosen, and every group is held to all of them:
-//! that is at least what each person asked for, and the release need not tell who chose what. Sensitive values are
+//! that is at least what each person asked for, and the release need not say who chose what. Sensitive values are
 //! published as they are, so the paper's other measure, for a published value that is itself a node, does not arise.
 
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! Inference: a group must hide its people also from a reader who knows the dependencies.
 //!
-//! A dependency with quasi-identifiers and plain columns tells rows of a group apart: a row fits a person only if the
+//! A dependency with quasi-identifiers and plain columns distinguishes rows of a group: a row fits a person only if the
 //! person's quasi-identifiers and the row's plain columns agree with it (see [`chase`](crate::attack::chase)). Here the
 //! reader is taken to know every dependency as it is in the cell, which is the most that can be learnt from any release
 //! of it. Nobody but the publisher knows who of those whom a group covers is in it, so whoever occurs with the plain
 //! columns of one of its rows is taken to be. The rows that fit such a person must meet k and the other rules by
-//! themselves. A group that fails grows: more rows of the same kind join, so it can be mended like any other.
+//! themselves. A group that fails grows: more rows of the same kind join, so it can be repaired like any other.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -34,7 +34,7 @@ pub struct HiddenFromReaders {
 }
 
 impl HiddenFromReaders {
-    /// The rule for a cell; none when no dependency can tell rows of a group apart, or so many values are in play that
+    /// The rule for a cell; `None` if no dependency can distinguish rows of a group, or so many values are in play that
     /// it cannot be said who fits what.
     pub fn new(rules: &Rules, cell: &Table, dependencies: &[Dependency]) -> Option<Self> {
         let mixed = |dependency: &&Dependency| !dependency.quasi().is_empty() && !dependency.plain().is_empty();
@@ -98,7 +98,7 @@ impl HiddenFromReaders {
         Some(Self { rules: rules.clone(), plains, fits, axes: quasi, first_profile, beside })
     }
 
-    /// The rows of a group that fit each of its people. Many people fit the same rows, which are told once.
+    /// The rows of a group that fit each of its people. Many people fit the same rows, which are returned once.
     fn crowds(&self, group: &GroupView<'_>) -> Vec<Vec<u32>> {
         let mut plains: Vec<u32> = group.rows.iter().map(|&row| self.plains[row as usize]).collect();
         plains.sort_unstable();
@@ -193,7 +193,7 @@ mod tests {
         let rule = HiddenFromReaders::new(&Rules::k(2), &table, &dependencies.list).unwrap();
         let holds = |rows: &[u32]| rule.holds(&GroupView::new(&table, rows));
         assert!(holds(&[0, 1]) && holds(&[6, 7]) && holds(&[2, 3]) && holds(&[4, 5]));
-        assert!(!holds(&[2, 5]) && !holds(&[3, 4]), "the diagnosis tells the medication");
+        assert!(!holds(&[2, 5]) && !holds(&[3, 4]), "the diagnosis reveals the medication");
         assert!(holds(&[2, 3, 4, 5]), "two of each");
     }
 

@@ -63,7 +63,7 @@ impl SensitiveRule for KE {
     }
 
     fn flaws(&self, _levels: Option<&crate::hierarchy::LevelTree>) -> Vec<Flaw> {
-        let few = (self.k == 0).then(|| Flaw::new("k", "must be at least 1, is 0"));
+        let few = (self.k == 0).then(|| Flaw::new("k", "must be at least 1, got 0"));
         few.into_iter().chain(Flaw::not_above("e", self.e, 0.0)).collect()
     }
 

@@ -33,7 +33,7 @@ impl Rule for MaxLoss {
         self.allows(group.cover().loss(axes), slack(axes))
     }
 
-    /// Loss only grows with more rows.
+    /// Loss can only grow with more rows.
     fn beyond_growth(&self, group: &GroupView<'_>) -> bool {
         !self.holds(group)
     }

@@ -1,9 +1,9 @@
-//! What every published group must satisfy: one file per rule, behind one trait.
+//! The rules that every published group must satisfy: one file per rule, behind one trait.
 //!
 //! `k` is always there and is checked first, because it is cheap and because every method builds for it. The other
 //! rules are asked of a [`GroupView`], which hands out the group's rows, its cover and its sensitive codes.
 //!
-//! Most rules are about the values of one sensitive column. Such a [`SensitiveRule`] looks at nothing but how often
+//! Most rules are about the values of one sensitive column. Such a [`SensitiveRule`] sees nothing but how often
 //! each value occurs, so the same code judges a group while it is built and a class that is read back from the
 //! published files. Its type is also its form in the job file.
 
@@ -90,7 +90,7 @@ impl<'a> GroupView<'a> {
         histogram
     }
 
-    /// The same in a place that is used again and again.
+    /// The same into a buffer that is reused.
     pub fn histogram_into(&self, sensitive: &Sensitive, histogram: &mut Vec<(u32, u32)>) {
         histogram.clear();
         histogram.extend(self.table.members_of(self.rows).map(|row| (sensitive.codes[row as usize], 1)));
@@ -110,7 +110,7 @@ pub fn commonest(histogram: Histogram<'_>) -> Option<u32> {
 
 /// A rule that every published group meets.
 pub trait Rule: fmt::Debug + Send + Sync {
-    /// Name and parameters as they stand in the job file, for plans, errors and the manifest.
+    /// Name and parameters as in the job file, for plans, errors and the manifest.
     fn record(&self) -> RuleRecord;
 
     /// Whether the group meets the rule.
@@ -142,7 +142,7 @@ pub trait Rule: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether two groups that meet the rule always meet it together, so that a grouping which fails it cannot be mended
+    /// Whether two groups that meet the rule always meet it together, so that a grouping which fails it cannot be repaired
     /// by dividing groups.
     fn survives_merging(&self) -> bool {
         false
@@ -159,7 +159,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Only the group size.
+    /// Creates rules that only demand the group size.
     pub fn k(k: usize) -> Self {
         Self { k, others: Vec::new() }
     }
@@ -177,7 +177,7 @@ impl Rules {
         group.people() >= self.k
     }
 
-    /// Whether the group fails a rule that no further row can mend.
+    /// Whether the group fails a rule that no further row can repair.
     pub fn beyond_growth(&self, group: &GroupView<'_>) -> bool {
         self.others.iter().any(|rule| rule.beyond_growth(group))
     }
@@ -202,7 +202,7 @@ impl Rules {
         self.hold_in_parts(&GroupView::new(group.table, &rows))
     }
 
-    /// How far the group is from meeting every rule: 0 when it does, infinite when no further row can mend it. A rule that
+    /// How far the group is from meeting every rule: 0 if it does, infinite if no further row can repair it. A rule that
     /// cannot measure how far counts 1.
     pub fn excess(&self, group: &GroupView<'_>) -> f64 {
         if self.hold(group) {

@@ -1,9 +1,9 @@
-//! delta-presence: from the release and a public table, nobody's chance to be in the private table may be told better than
+//! delta-presence: as inferred from the release and a public table, everybody's chance to be in the private table must lie
 //! between two bounds (Nergiz et al.; Toth, definition 6).
 //!
 //! A group holds public rows, some of them members of the private table. What is published covers all of them alike, so
 //! the chance of each is the share of members. Merging groups brings the share between those of its parts: a group that
-//! fails can be mended by growing. This is exact as long as no published value of another group covers the same people;
+//! fails can be repaired by growing. This is exact as long as no published value of another group covers the same people;
 //! [`apart`](crate::grouping::apart) sees to that.
 
 use super::{GroupView, Rule, RuleRecord};

@@ -1,4 +1,4 @@
-//! The bound P: how surely the sensitive range of a group's members may be told (Loukides, chapter 5).
+//! The bound P: how surely the sensitive range of a group's members may be inferred (Loukides, chapter 5).
 //!
 //! Every sensitive value u has a range SR(u) whose disclosure would hurt as much as that of u itself. In a group of
 //! `|G|` rows where value x occurs f(x) times,
@@ -26,7 +26,7 @@ pub struct RangeDiversity {
 }
 
 impl RangeDiversity {
-    /// Fewest rows of any group that can meet the bound: range diversity is never below 1 / rows. None when no group
+    /// Fewest rows of any group that can meet the bound: range diversity is never below 1 / rows. `None` if no group
     /// can.
     pub fn fewest_rows(&self) -> Option<usize> {
         (self.bound > 0.0).then(|| (1.0 / self.bound - 1e-9).ceil().max(1.0) as usize)

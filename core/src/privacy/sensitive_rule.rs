@@ -18,16 +18,16 @@ pub trait SensitiveRule: fmt::Debug + Send + Sync {
     /// The sensitive column.
     fn column(&self) -> &str;
 
-    /// Name and parameters as they stand in the job file, for plans, errors and the manifest.
+    /// Name and parameters as in the job file, for plans, errors and the manifest.
     fn record(&self) -> RuleRecord;
 
-    /// What classes that break the rule do; it goes on after "3 classes".
+    /// What classes that break the rule do, as the continuation of "3 classes".
     fn breach(&self) -> String;
 
-    /// Whether a group in which each value occurs so often meets the rule.
+    /// Whether a group with this histogram meets the rule.
     fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool;
 
-    /// How far such a group is from meeting the rule, when that can be measured.
+    /// How far such a group is from meeting the rule, if that can be measured.
     fn excess(&self, _histogram: Histogram<'_>, _column: &Sensitive) -> Option<f64> {
         None
     }
@@ -42,12 +42,12 @@ pub trait SensitiveRule: fmt::Debug + Send + Sync {
         Needs::default()
     }
 
-    /// What is wrong with the parameters, whatever the data.
+    /// Problems with the parameters, whatever the data.
     fn flaws(&self, _levels: Option<&LevelTree>) -> Vec<Flaw> {
         Vec::new()
     }
 
-    /// The rule as it is asked: names looked up in the hierarchy, and some of the bound kept in reserve if so wished.
+    /// Resolves names in the hierarchy, and keeps some of the bound in reserve if asked to.
     fn ready(&self, setting: &Setting<'_>) -> Arc<dyn SensitiveRule>;
 }
 
@@ -99,13 +99,13 @@ impl Flaw {
     /// The flaw of a parameter that must be above a limit, if it is not.
     pub fn not_above(key: &'static str, value: f64, limit: f64) -> Option<Self> {
         let above = value.is_finite() && value > limit;
-        (!above).then(|| Self::new(key, format!("must be above {limit}, is {value}")))
+        (!above).then(|| Self::new(key, format!("must be above {limit}, got {value}")))
     }
 
     /// The flaw of a parameter that must be a share above 0, if it is none.
     pub fn no_share(key: &'static str, value: f64) -> Option<Self> {
         let inside = value > 0.0 && value <= 1.0;
-        (!inside).then(|| Self::new(key, format!("must be above 0 and at most 1, is {value}")))
+        (!inside).then(|| Self::new(key, format!("must be above 0 and at most 1, got {value}")))
     }
 }
 
@@ -134,7 +134,7 @@ impl<R: SensitiveRule> Rule for R {
 /// A rule of the job's list as groups are asked it.
 #[derive(Debug, Clone)]
 pub struct OnColumn {
-    /// Name and parameters as they stand in the job file.
+    /// Name and parameters as in the job file.
     pub record: RuleRecord,
     /// The rule.
     pub rule: Arc<dyn SensitiveRule>,

@@ -32,8 +32,8 @@ pub struct TCloseness {
     /// The largest distance of a group's distribution from that of the table.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub t: f64,
-    /// How far values are from each other. When absent: `hierarchical` for a column with a hierarchy, `ordered` for
-    /// numbers, dates and times, else `equal`.
+    /// How distance between values is measured. Defaults to `hierarchical` for a column with a hierarchy, `ordered` for
+    /// numbers, dates and times, and `equal` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distance: Option<Distance>,
 }
@@ -60,7 +60,7 @@ impl Distance {
         }
     }
 
-    /// Distance of a group from the table; none without the distribution of the table, or a tree where one is needed.
+    /// Distance of a group from the table; `None` without the distribution of the table, or a tree where one is needed.
     pub fn measure(self, histogram: Histogram<'_>, column: &Sensitive) -> Option<f64> {
         let table = column.shares.as_deref()?;
         match (self, &column.shape) {

@@ -1,5 +1,5 @@
-//! Weak l-diversity: a sensitive value of a published group is told of no more than one in l of the public people who fit it,
-//! whether they are in the private table or not (Atzori).
+//! Weak l-diversity: a sensitive value is published for at most one in l of the public people who fit a group,
+//! whether or not they are in the private table (Atzori).
 //!
 //! Against a reader who knows that somebody is in the private table, only `l-diversity` helps: a group of one value is weakly
 //! diverse as soon as enough public people fit it.
@@ -15,13 +15,13 @@ use super::{GroupView, Rule, RuleRecord};
 pub struct WeakDiversity {
     /// The sensitive column.
     pub column: String,
-    /// At least so many people for every row with the same value.
+    /// At least this many people for every row with the same value.
     #[schemars(range(min = 1))]
     pub l: u32,
 }
 
 impl WeakDiversity {
-    /// Whether so many people are enough for the commonest value.
+    /// Whether that many people are enough for the commonest value.
     pub fn allows(&self, commonest: u64, people: u64) -> bool {
         commonest.saturating_mul(u64::from(self.l)) <= people
     }

@@ -13,7 +13,7 @@ use crate::storage::is_url;
 
 /// A job file and its hierarchies, not written yet.
 #[derive(Debug, Clone)]
-pub struct Draft {
+pub(crate) struct Draft {
     /// Text of the job file.
     pub job: String,
     /// Hierarchy files: path below the job's folder, and content. They hold values of the data.
@@ -32,7 +32,7 @@ const MAX_DIVERSE: usize = 3;
 
 impl Draft {
     /// Drafts the job at `path` for the dataset at `source` (as written on the command line).
-    pub fn new(profile: &Profile, source: &str, path: &Path) -> Result<Self> {
+    pub(crate) fn new(profile: &Profile, source: &str, path: &Path) -> Result<Self> {
         let k = match profile.rows {
             0..100 => 2,
             100..1000 => 5,
@@ -41,7 +41,7 @@ impl Draft {
         let (source, sink) = locations(source, path)?;
         let mut hierarchies = Vec::new();
         let mut job = format!(
-            "# Drafted by `throng profile`. Roles are guesses from names and content: read every line before you publish.\n\
+            "# Drafted by `throng profile`. Roles are guesses from names and content: check every line before you publish.\n\
              #\n#     throng check {name}\n#     throng run {name}\n\
              version = 1\n\n\
              [source]\nurl = {source}\n\n\
@@ -56,7 +56,7 @@ impl Draft {
         job += &rules(profile, k);
         job +=
             "max-suppression = 0.05                # the run fails rather than leave out more than one row in twenty\n";
-        job += "\n# Every column of the source needs a role: forgetting one is how leaks happen.\n[columns]\n";
+        job += "\n# Every column of the source needs a role: a forgotten one could leak data.\n[columns]\n";
         let parts: [(Role, &str); 4] = [
             (Role::Identifier, "Identifiers point at one person on their own, or are best left out: dropped."),
             (
@@ -78,25 +78,25 @@ impl Draft {
             job += "\n";
         }
         job += "[method]\nname = \"auto\"                         # the least loss for most tables\n\
-                # effort = \"balanced\"                 # of `auto`: fast, balanced, thorough, best\n\
+                # auto = { effort = \"balanced\" }      # fast, balanced, thorough, best\n\
                 # key-env = \"THRONG_KEY\"              # names a secret: same rows, policy and secret, same release\n";
         Ok(Self { job, hierarchies, path: path.to_owned() })
     }
 
-    /// Refuses to write where something is.
-    pub fn refuse(path: &Path) -> Result<()> {
+    /// Refuses to overwrite existing files.
+    pub(crate) fn refuse(path: &Path) -> Result<()> {
         if !path.exists() {
             return Ok(());
         }
         Err(Error::conflict(format!(
-            "{} is there already; move it away, write elsewhere, or overwrite it with --force",
+            "{} already exists; move it, write elsewhere, or overwrite it with --force",
             path.display()
         )))
     }
 
     /// Writes the files; those with values of the data can be read by their owner only. Nothing is overwritten unless
     /// `force` says so.
-    pub fn write(&self, force: bool) -> Result<()> {
+    pub(crate) fn write(&self, force: bool) -> Result<()> {
         let base = folder(&self.path);
         let targets = [self.path.clone()].into_iter().chain(self.hierarchies.iter().map(|(name, _)| base.join(name)));
         if !force {
@@ -155,16 +155,17 @@ fn rules(profile: &Profile, k: u32) -> String {
             None => {
                 let name = plain(&column.name);
                 text += &format!(
-                    "# `{name}`: one value is so common that no class could be sure to hold another; guard it in some other way\n"
+                    "# `{name}`: one value is so common that no class is sure to hold another; guard it in some other way\n"
                 );
             }
         }
     }
     match rules.len() {
         0 => {}
-        1 => text += &format!("l-diversity = {}   # so many values in every class\n", rules[0]),
+        1 => text += &format!("l-diversity = {}   # at least this many values in every class\n", rules[0]),
         _ => {
-            text += "l-diversity = [                       # so many values of these columns in every class\n";
+            text +=
+                "l-diversity = [                       # at least this many values of these columns in every class\n";
             rules.iter().for_each(|rule| text += &format!("    {rule},\n"));
             text += "]\n";
         }
@@ -212,7 +213,7 @@ fn line(column: &Column, hierarchies: &mut Vec<(String, Vec<u8>)>) -> Result<(St
     Ok((format!("{} = {{ {options} }}", key(&column.name)), plain(&remark)))
 }
 
-/// A proposal as it stands in a job file; none for one that needs a file, or nothing.
+/// A proposal as written in a job file; `None` for one that needs a file, or nothing.
 pub(crate) fn inline(proposal: &Proposal) -> Option<String> {
     match proposal {
         Proposal::None | Proposal::Levels(..) => None,

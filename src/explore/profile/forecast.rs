@@ -1,5 +1,5 @@
-//! What the first rows let expect of the whole: which columns will be guessed to be quasi-identifiers, and which sets of
-//! them may single people out. A scan of all columns can count these along the way; a forecast that proves wrong costs a
+//! Forecasts from the first rows: which columns will be guessed to be quasi-identifiers, and which sets of
+//! them may single people out. A scan of all columns can count these along the way; a wrong forecast costs a
 //! second scan and changes no figure.
 
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
@@ -43,7 +43,7 @@ impl Forecast {
         Ok(Some(Self { columns: quasi, rows, singling }))
     }
 
-    /// Whether all is counted that has to be: these sets of these columns, of so many rows.
+    /// Whether everything necessary is counted: these sets of these columns, for this number of rows.
     pub(super) fn holds(&self, columns: &[usize], sets: &[Vec<usize>], rows: u64) -> bool {
         self.columns == columns && self.rows == rows && self.singling.counts(sets)
     }

@@ -1,6 +1,6 @@
 //! The guess of a column's role: from its name, its type, how many values it has and what they look like.
 //!
-//! Doubt is settled towards protection: what nobody knows is generalised when it can be and dropped when it cannot.
+//! When in doubt, it chooses the more protective role: unknown columns are generalised if possible and dropped otherwise.
 
 use datafusion::arrow::datatypes::DataType;
 
@@ -10,7 +10,7 @@ use super::tally::ColumnStats;
 use crate::binding::{is_number, is_time};
 use crate::policy::Role;
 
-/// What a column is taken for, and why.
+/// The guessed role of a column, and the reason.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Guess {
     pub role: Role,
@@ -19,13 +19,13 @@ pub(super) struct Guess {
     pub code: bool,
 }
 
-/// Share of distinct values above which a text tells people apart on its own.
+/// Share of distinct values above which a text identifies people on its own.
 const TELLING: f64 = 0.5;
 
 /// Share of distinct values above which whole numbers are taken for numbers of rows.
 const NUMBERED: f64 = 0.95;
 
-/// Rows below which the share of distinct values tells nothing.
+/// Rows below which the share of distinct values means nothing.
 const FEW_ROWS: u64 = 50;
 
 /// Guesses the role of a column.
@@ -38,7 +38,7 @@ pub(super) fn guess(name: &str, data_type: &DataType, facts: &ColumnStats) -> Gu
         return guess(Role::Identifier, "no values at all: left out".into());
     }
     if is_nested(data_type) {
-        return guess(Role::Identifier, "lists and the like cannot be generalised: left out until you decide".into());
+        return guess(Role::Identifier, "nested values cannot be generalised: left out until you decide".into());
     }
     if facts.distinct == 1 && facts.nulls == 0 {
         return guess(Role::Kept, "the same value in every row".into());
@@ -60,7 +60,7 @@ pub(super) fn guess(name: &str, data_type: &DataType, facts: &ColumnStats) -> Gu
         return guess(Role::Identifier, format!("{reason} its name is that of a number").trim_start().to_owned());
     }
     if is_time(data_type) && telling && matches!(data_type, DataType::Timestamp(..)) {
-        return guess(Role::Identifier, format!("times so exact that {} of them differ", percent(share)));
+        return guess(Role::Identifier, format!("times so precise that {} of them differ", percent(share)));
     }
     if let Some(hint) = hint {
         let dated = hint.role == Role::Sensitive && is_time(data_type);
@@ -88,8 +88,8 @@ pub(super) fn guess(name: &str, data_type: &DataType, facts: &ColumnStats) -> Gu
     }
     let what = match data_type {
         _ if is_time(data_type) => "a date: somebody may know it from elsewhere",
-        _ if is_number(data_type) => "nothing known of it: generalised to be safe",
-        _ => "few values, and nothing known of them: generalised to be safe",
+        _ if is_number(data_type) => "of unknown meaning: generalised to be safe",
+        _ => "few values of unknown meaning: generalised to be safe",
     };
     guess(Role::Quasi, what.into())
 }

@@ -14,7 +14,7 @@ use crate::error::Result;
 
 const SEED: u64 = 0x70_726f_6669_6c65;
 
-/// Stands for the hash of null, which is no value.
+/// Stands for the hash of null, which is not a value.
 pub(super) const NULL: u64 = 0x6e75_6c6c_6e75_6c6c;
 
 /// Slots for views seen lately.
@@ -108,7 +108,7 @@ impl Hashes {
         self.mask(words.nulls().cloned());
     }
 
-    /// Hashes a batch of texts of which few are repeated over and over, and tells every hash with its rows, once or a few
+    /// Hashes a batch of texts of which few are repeated over and over, and reports every hash with its rows, once or a few
     /// times, and the first of these rows. With `keep` the hash of every row is kept, too.
     pub(super) fn count_few(&mut self, words: &StringViewArray, keep: bool, count: impl FnMut(u64, u32, usize)) {
         let mut found = std::mem::take(&mut self.found);

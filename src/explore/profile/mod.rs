@@ -14,7 +14,7 @@
 //! distinct values; more of them are estimated from the 32,768 or more with the smallest hashes (one deviation is 0.6 %
 //! of them), and said to be. Rows that are alone are counted among up to 65,536 combinations of all quasi-identifiers, and
 //! among as many of a small set of them as 32,768 rows can have; of more these are the ones with the smallest hashes, and
-//! the share is an estimate (one deviation is 0.6 percentage points at most), and said to be. What texts look like is told
+//! the share is an estimate (one deviation is 0.6 percentage points at most) and marked as such. Shapes of texts are guessed
 //! from the 512 with the smallest hashes.
 //!
 //! A profile holds counts and guesses. Values of the data are in it only on demand ([`Profile::show_values`]) and in
@@ -46,10 +46,9 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use serde::Serialize;
 
-pub use draft::Draft;
+pub(crate) use draft::Draft;
 pub(crate) use draft::level_csv;
-pub use propose::Proposal;
-pub use singling::SINGLING_SHARE;
+pub(crate) use propose::Proposal;
 
 use crate::audit::PopulationRisk;
 use crate::binding::is_time;
@@ -65,7 +64,7 @@ use tally::{ColumnStats, Tallies};
 
 /// A dataset as it stands.
 #[derive(Debug, Clone, Serialize)]
-pub struct Profile {
+pub(crate) struct Profile {
     /// Rows.
     pub rows: u64,
     /// Every column.
@@ -76,7 +75,7 @@ pub struct Profile {
 
 /// One column of a dataset.
 #[derive(Debug, Clone, Serialize)]
-pub struct Column {
+pub(crate) struct Column {
     /// Name.
     pub name: String,
     /// Type of the values.
@@ -84,7 +83,7 @@ pub struct Column {
     pub data_type: String,
     /// Rows without a value.
     pub nulls: u64,
-    /// Distinct values but null; not counted in lists and the like.
+    /// Distinct values except null; not counted for nested types.
     pub distinct: Option<u64>,
     /// Whether there are so many distinct values that their number is estimated.
     pub estimated: bool,
@@ -109,7 +108,7 @@ pub struct Column {
 
 /// Values of a column, for those who may see them.
 #[derive(Debug, Clone, Serialize)]
-pub struct Values {
+pub(crate) struct Values {
     /// Smallest and largest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends: Option<(String, String)>,
@@ -120,12 +119,12 @@ pub struct Values {
 
 /// How exposed people are when the table is seen as it stands.
 #[derive(Debug, Clone, Serialize)]
-pub struct Exposure {
+pub(crate) struct Exposure {
     /// The guessed quasi-identifiers.
     pub quasi: Vec<String>,
-    /// Share of the rows that no other row equals on all of them.
+    /// Share of the rows that are unique in all of them.
     pub unique: f64,
-    /// Combinations of values that this was estimated from; none when all were counted.
+    /// Combinations of values that this was estimated from; `None` if all were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_from: Option<u64>,
     /// The smallest sets of up to three of them on which more than 5 % of the rows are alone.
@@ -137,35 +136,35 @@ pub struct Exposure {
 
 /// A few columns on which many rows are alone.
 #[derive(Debug, Clone, Serialize)]
-pub struct SinglingSet {
+pub(crate) struct SinglingSet {
     /// The columns.
     pub columns: Vec<String>,
     /// Share of the rows that are alone on them.
     pub share: f64,
-    /// Combinations of values that this was estimated from; none when all were counted.
+    /// Combinations of values that this was estimated from; `None` if all were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_from: Option<u64>,
 }
 
 /// A scan of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scan {
+pub(crate) enum Scan {
     /// All columns, and the exposure by those that are expected to be quasi-identifiers.
     Columns,
     /// The guessed quasi-identifiers, when they are others than expected.
     Exposure,
 }
 
-/// Told when a scan begins: its plan, whose metrics tell how far it is, and its rows (0: not known).
-pub type Watch<'a> = &'a (dyn Fn(Scan, &Arc<dyn ExecutionPlan>, u64) + Sync);
+/// Called when a scan begins, with its plan, whose metrics report progress, and its rows (0 if unknown).
+pub(crate) type Watch<'a> = &'a (dyn Fn(Scan, &Arc<dyn ExecutionPlan>, u64) + Sync);
 
 /// Profiles the rows of a plan.
-pub async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Profile> {
+pub(crate) async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Profile> {
     profile_watched(context, input, &|_, _, _| {}).await
 }
 
-/// Profiles the rows of a plan, watched.
-pub async fn profile_watched(context: &SessionContext, input: LogicalPlan, watch: Watch<'_>) -> Result<Profile> {
+/// Profiles the rows of a plan and reports progress.
+pub(crate) async fn profile_watched(context: &SessionContext, input: LogicalPlan, watch: Watch<'_>) -> Result<Profile> {
     let plan = scan(context, input.clone()).await?;
     let forecast = Forecast::new(context, &input, known_rows(&plan)).await?;
     profile_by(context, input, plan, forecast, watch).await
@@ -340,17 +339,17 @@ impl Column {
     }
 
     /// Type of the values.
-    pub fn kind(&self) -> &DataType {
+    pub(crate) fn kind(&self) -> &DataType {
         &self.kind
     }
 
-    /// The hierarchy that is proposed for the column, were it a quasi-identifier.
-    pub fn proposal(&self) -> Proposal {
+    /// Proposes a hierarchy for the column, if it were a quasi-identifier.
+    pub(crate) fn proposal(&self) -> Proposal {
         propose::propose(&self.kind, &self.facts, &self.guess)
     }
 
-    /// The proposed hierarchy as text: a level file, or the table that stands in a job file.
-    pub fn hierarchy(&self) -> Result<String> {
+    /// Returns the proposed hierarchy as text: a level file, or a table of a job file.
+    pub(crate) fn hierarchy(&self) -> Result<String> {
         match self.proposal() {
             Proposal::Levels(lines, _) => Ok(String::from_utf8_lossy(&level_csv(&lines)?).into_owned()),
             other => match draft::inline(&other) {
@@ -366,7 +365,7 @@ impl Column {
 
 impl Profile {
     /// Adds ends and commonest values to every column, for those who may see them.
-    pub fn show_values(&mut self) {
+    pub(crate) fn show_values(&mut self) {
         for column in &mut self.columns {
             let end = |position: f64| match is_time(&column.kind) {
                 true => Period::of(Unit::Day, position).to_string(),

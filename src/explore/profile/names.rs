@@ -1,4 +1,4 @@
-//! What the name of a column tells: words of people who name columns, and the role that each of them points at.
+//! Guesses from the name of a column: usual words, and the role that each of them suggests.
 
 use crate::policy::Role;
 
@@ -106,7 +106,7 @@ fn is_in(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|listed| listed == word)
 }
 
-/// The words of a name in lower case: parted at what is no letter or digit, and where lower case turns to upper.
+/// The words of a name in lower case: split at all but letters and digits, and where lower case turns to upper.
 pub(super) fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut low = false;

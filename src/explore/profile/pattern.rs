@@ -1,6 +1,6 @@
-//! What the values of a text column look like, told from a sample of them.
+//! The shape of the values of a text column, guessed from a sample of them.
 
-/// Shapes that say what a text is, whatever its column is called.
+/// Shapes that reveal what a text is, whatever its column is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pattern {
     /// `somebody@example.org`.
@@ -42,7 +42,7 @@ impl Pattern {
     }
 }
 
-/// A shape and how to tell it.
+/// A shape and how to recognise it.
 type Test = (Pattern, fn(&str) -> bool);
 
 /// Share of the values that must have a shape.

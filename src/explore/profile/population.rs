@@ -17,7 +17,7 @@ use crate::release::count_classes;
 
 impl Profile {
     /// Adds risks in the population: by its size, by a public table with the quasi-identifiers under the same names, or both.
-    pub async fn look_at_population(
+    pub(crate) async fn look_at_population(
         &mut self,
         context: &SessionContext,
         input: LogicalPlan,

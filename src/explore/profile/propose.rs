@@ -13,7 +13,7 @@ use crate::policy::CalendarUnit;
 
 /// A proposed hierarchy.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Proposal {
+pub(crate) enum Proposal {
     /// Numbers and dates become ranges, few texts become sets.
     None,
     /// Intervals of these widths.

@@ -1,4 +1,4 @@
-//! What was seen of a column before, where that can be told of a value without its hash: most rows of a large table
+//! Values of a column that were seen before, recognised without their hash: most rows of a large table
 //! repeat values that are known.
 
 use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};

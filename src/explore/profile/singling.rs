@@ -5,7 +5,7 @@
 //! there are is exact while all fit, and estimated by the share that the ceiling lets through beyond.
 //!
 //! Nearly all rows are passed over, for every set, so that is what has to be cheap: the hash of a combination is the
-//! exclusive or of the hashes of its values, and eight bits of it tell whether it can be below the ceiling.
+//! exclusive or of the hashes of its values, and eight bits of it show whether it can be below the ceiling.
 
 use crate::simd::{Kernel, dispatch};
 
@@ -23,7 +23,7 @@ const MAX_SET_VALUES: usize = 3;
 const MAX_SETS: usize = 200;
 
 /// Share of the rows beyond which a set of columns singles people out.
-pub const SINGLING_SHARE: f64 = 0.05;
+pub(crate) const SINGLING_SHARE: f64 = 0.05;
 
 /// Rows that are looked at one set after the other: few enough that the hashes of a dozen columns stay at hand.
 const AT_HAND: usize = 2048;
@@ -198,7 +198,7 @@ fn upper(hash: u64) -> u8 {
     (hash >> (u64::BITS - u8::BITS)) as u8
 }
 
-/// Tells which of eight rows may have uppermost bits at or below a ceiling: all that have, and now and then another.
+/// Finds which of eight rows may have uppermost bits at or below a ceiling: all that do, and a few false positives.
 #[inline]
 fn rows_below(upper: [u8; 8], ceiling: u8, mut tell: impl FnMut(usize)) {
     const LOWEST: u64 = u64::MAX / 0xFF;
@@ -220,7 +220,7 @@ fn rows_below(upper: [u8; 8], ceiling: u8, mut tell: impl FnMut(usize)) {
 pub(super) struct Alone {
     /// Share of the rows that are alone on all columns.
     pub whole: f64,
-    /// Combinations that this was estimated from; none when all were counted.
+    /// Combinations that this was estimated from; `None` if all were counted.
     pub counted: Option<u64>,
     /// The smallest sets that single out too many.
     pub smallest: Vec<Few>,
@@ -233,7 +233,7 @@ pub(super) struct Few {
     pub columns: Vec<usize>,
     /// Share of the rows that are alone on them.
     pub share: f64,
-    /// Combinations that this was estimated from; none when all were counted.
+    /// Combinations that this was estimated from; `None` if all were counted.
     pub counted: Option<u64>,
 }
 
@@ -253,7 +253,7 @@ impl Kernel for AtHand<'_> {
 }
 
 impl Singling {
-    /// Counts the last set and smaller ones, of a table of so many rows.
+    /// Counts the last set and smaller ones, of a table of `rows` rows.
     pub(super) fn new(sets: Vec<Vec<usize>>, rows: u64) -> Self {
         let whole = sets.len().saturating_sub(1);
         // Whether a share is large is seen as well among a share of the combinations that is fixed beforehand.
@@ -417,7 +417,7 @@ mod tests {
     }
 
     /// Four columns of a table that is large enough for estimates: the first two are alike, and the third and fourth
-    /// tell most rows apart together.
+    /// distinguish most rows together.
     fn table(rows: usize) -> [Vec<i32>; 4] {
         let mut rng = fastrand::Rng::with_seed(2);
         let first: Vec<i32> = (0..rows).map(|_| rng.i32(0..50)).collect();

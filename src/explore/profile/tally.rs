@@ -20,9 +20,9 @@ use crate::error::Result;
 pub(super) struct ColumnStats {
     pub rows: u64,
     pub nulls: u64,
-    /// Distinct values but null.
+    /// Distinct values except null.
     pub distinct: u64,
-    /// Whether there are too many distinct values to tell more than an estimate.
+    /// Whether there are too many distinct values for more than an estimate.
     pub estimated: bool,
     /// Smallest and largest position of numbers and points in time.
     pub ends: Option<(f64, f64)>,
@@ -202,7 +202,7 @@ fn ends(array: &ArrayRef) -> ArrayRef {
     }
     let values = array.as_ref();
     match array.data_type() {
-        // Those that are no numbers, or infinite, have no position.
+        // NaN and infinite values have no position.
         DataType::Float16 | DataType::Float32 | DataType::Float64 => Arc::clone(array),
         _ => downcast_primitive_array!(values => ends_of(values), _ => Arc::clone(array)),
     }

@@ -73,7 +73,7 @@ impl People {
         (profile, scans.into_inner().unwrap())
     }
 
-    /// Share of the rows that are alone by what `of` tells of them.
+    /// Share of the rows that are unique by what `of` extracts from them.
     fn alone<T: Eq + std::hash::Hash>(&self, of: impl Fn(&(i32, &'static str, String, String)) -> T) -> f64 {
         let mut times = HashMap::<T, u32>::new();
         self.rows.iter().for_each(|row| *times.entry(of(row)).or_default() += 1);
@@ -129,7 +129,7 @@ async fn one_scan_finds_the_truth_in_any_number_of_parts() {
 #[tokio::test]
 async fn a_forecast_that_proves_wrong_changes_no_figure() {
     let mut people = People::new(150_000);
-    // The first rows are all of one region, which therefore looks as if it told nothing.
+    // The first rows are all of one region, which therefore looks as if it revealed nothing.
     people.rows.sort_by(|a, b| a.3.cmp(&b.3));
     people.rows.iter_mut().take(70_000).for_each(|row| row.3 = "east".into());
     let (found, scans) = people.profile(1).await;

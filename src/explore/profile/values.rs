@@ -41,7 +41,7 @@ impl Values {
         }
     }
 
-    /// Adds so many rows of a value that is not null. If it may be new, `text` gives the value to keep with the counts.
+    /// Adds rows of a value that is not null. If it may be new, `text` gives the value to keep with the counts.
     #[inline]
     pub(super) fn count(&mut self, hash: u64, rows: u64, mut text: impl FnMut() -> Option<String>) {
         if let Self::Few(few) = self {
@@ -90,7 +90,7 @@ impl Values {
         }
     }
 
-    /// Every value with its count, commonest first; nothing when there are too many.
+    /// Every value with its count, commonest first; empty if there are too many.
     pub(super) fn counts(self) -> Vec<(u64, Option<String>)> {
         let Self::Few(few) = self else { return Vec::new() };
         let mut texts: HashMap<u64, Option<String>> = few.texts.into_iter().collect();
@@ -105,8 +105,8 @@ impl Values {
 /// Values that are counted one by one.
 #[derive(Debug, Clone)]
 pub(super) struct Few {
-    /// The counts, each in the first free place at or behind the one that the lowest bits of its hash tell. In a free
-    /// place stands the hash of null; what is counted there means nothing.
+    /// The counts, each in the first free slot at or after the one that the lowest bits of its hash select. In a free
+    /// slot stands the hash of null; what is counted there means nothing.
     places: Vec<Place>,
     /// The hashes in the order in which they came, with their texts.
     texts: Vec<(u64, Option<String>)>,
@@ -128,7 +128,7 @@ impl Default for Few {
 }
 
 impl Few {
-    /// Adds rows, all of them or those before a value that is one too many, and tells how many.
+    /// Adds rows, all of them or those before a value that is one too many, and returns how many.
     fn add(&mut self, hashes: &[u64], text: &mut impl FnMut(usize, u64) -> Option<String>) -> usize {
         for (row, &hash) in hashes.iter().enumerate() {
             if !self.count(hash, 1, || text(row, hash)) {
@@ -203,7 +203,7 @@ pub(super) struct Many {
 }
 
 impl Many {
-    /// Adds rows, and tells of every hash that is new.
+    /// Adds rows, and reports every hash that is new.
     fn add(&mut self, hashes: &[u64], mut fresh: impl FnMut(usize, u64)) {
         let mut bound = u64::MAX >> self.level;
         for (row, &hash) in hashes.iter().enumerate() {

@@ -27,7 +27,7 @@ impl Run {
         if !self.policy.method.name.entry().buckets {
             return Ok(());
         }
-        // What they say counts all rows of the source, so it is not logged; `throng check --data` says it.
+        // Their figures count all rows of the source, so they are not logged; `throng check --data` prints them.
         self.reports(input, bound_policy).await?.iter().try_for_each(Report::refuse)
     }
 
@@ -41,7 +41,7 @@ impl Run {
     }
 
     /// What the sensitive columns of the source allow. Reads them.
-    pub async fn feasibility(&self) -> Result<Vec<Report>> {
+    pub(crate) async fn feasibility(&self) -> Result<Vec<Report>> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let Opened { rows, bound_policy, .. } = self.open(&source).await?;
         self.reports(&rows, &bound_policy).await
@@ -63,14 +63,14 @@ impl Run {
         AnonymizeParams::new(bound_policy, found).map(Arc::new)
     }
 
-    /// Works off a pass, and does so again where it runs in other processes and one of them was lost.
+    /// Executes a pass, and repeats it if it runs in other processes and one of them was lost.
     async fn tried<T, F: Future<Output = Result<T>>>(&self, pass: impl Fn() -> F) -> Result<T> {
         let mut tried = 0;
         loop {
             tried += 1;
             match pass().await {
                 Err(why) if why.is_retryable() && tried < self.engine.tries() => {
-                    tracing::warn!("trying once more: {why}")
+                    tracing::warn!("retrying: {why}")
                 }
                 done => return done,
             }
@@ -118,16 +118,22 @@ impl Run {
     ) -> Result<(Arc<dyn ExecutionPlan>, Arc<dyn ExecutionPlan>)> {
         let logical = Anonymize::surveyed(input, Arc::clone(params))?.into_plan();
         let mut state = self.context.state();
+        let options = state.config_mut().options_mut();
         if let Some(limit) = self.options.session.memory_limit.filter(|_| !self.engine.is_remote()) {
-            let options = state.config_mut().options_mut();
             let wanted = options.execution.target_partitions;
             options.execution.target_partitions = fitting_partitions(&params.bound_policy.input, limit, wanted);
         }
+        let partitions = options.execution.target_partitions;
+        // Executors take a part each.
+        let parts = match self.engine.is_remote() {
+            true => partitions,
+            false => target.order.part_count(params.countable_rows(), partitions),
+        };
         let mut grouped = DataFrame::new(state, logical).create_physical_plan().await?;
         if self.engine.is_remote() {
             grouped = in_part(grouped)?;
         }
-        let ordered = target.order.arrange(Arc::clone(&grouped))?;
+        let ordered = target.order.arrange(Arc::clone(&grouped), parts)?;
         let plan = Arc::new(WriteExec::new(ordered, target, self.uploads.clone()));
         Ok((grouped, plan))
     }
@@ -158,7 +164,7 @@ impl Run {
 }
 
 /// The plan of a job as text; reads the schema of the source and nothing else.
-pub async fn plan(run: &Run) -> Result<String> {
+pub(crate) async fn plan(run: &Run) -> Result<String> {
     let source = Source::find(&run.options.stores, &run.base, &run.job).await?;
     let Opened { input, bound_policy, public, .. } = run.open(&source).await?;
     let sink = run.sink()?;
@@ -167,7 +173,9 @@ pub async fn plan(run: &Run) -> Result<String> {
     let survey =
         DataFrame::new(run.context.state(), survey_plan(&input, &bound_policy)?).create_physical_plan().await?;
     let target = run.target(&sink, &sink.at("data"), "", &bound_policy);
-    let ordered = target.order.arrange(in_part(Arc::clone(&plan))?)?;
+    // How many rows there are is not known yet.
+    let parts = run.context.copied_config().target_partitions();
+    let ordered = target.order.arrange(in_part(Arc::clone(&plan))?, parts)?;
     let write = WriteExec::new(ordered, target, Uploads::default());
     let stages = run.engine.explain(survey, Arc::new(write), &bound_policy, &run.context)?;
     let shown = stages.unwrap_or_else(|| displayable(plan.as_ref()).indent(false).to_string());
@@ -178,14 +186,14 @@ pub async fn plan(run: &Run) -> Result<String> {
     Ok(source.mask(places + &described("sink", &sink) + &shown))
 }
 
-/// A cluster that has lost an executor may have lost what a task had told: then it is to be done again.
+/// A cluster that has lost an executor may have lost the results of a task: then the pass is repeated.
 fn ensure_all_rows_reported(measures: &Groups, read: u64) -> Result<()> {
     let told = measures.loss.rows() + measures.loss.suppressed();
     if told == read {
         return Ok(());
     }
     Err(Error::retry(format!(
-        "the cluster has told of {told} rows out of {read}, as it may when an executor is lost; nothing was published, run \
+        "the cluster has returned {told} of {read} rows, which can happen if an executor is lost; nothing was published, run \
          again"
     )))
 }
@@ -198,7 +206,7 @@ pub(crate) fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
     }
 }
 
-/// The plan with its anonymising node told that it sees a part of the cells.
+/// The plan with its anonymising node marked as seeing only a part of the cells.
 fn in_part(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let changed = plan.transform_up(|node| {
         Ok(match node.downcast_ref::<AnonymizeExec>() {

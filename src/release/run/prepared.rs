@@ -1,4 +1,4 @@
-//! Prepared, then surveyed: source, sink and policy fit each other, and pass 1 has found the cells.
+//! Prepared, then surveyed: source, sink and policy fit together, and pass 1 has found the cells.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) struct Opened {
     pub scanned: LogicalPlan,
 }
 
-/// What every stage of a run works with.
+/// The context of every stage of a run.
 pub(super) struct Work<'a> {
     pub run: &'a Run,
     pub source: &'a Source,
@@ -66,7 +66,7 @@ impl<'a> Work<'a> {
         Ok(Some(outcome))
     }
 
-    /// Sees to it that nothing stands in the way of the run.
+    /// Checks that nothing prevents the run.
     pub(super) async fn prepare(mut self, phase: Begun) -> Result<Prepared<'a>> {
         let Opened { bound_policy, public, rows, scanned, .. } = &self.opened;
         self.ledger.ensure_own_sink(&self.sink).await?;
@@ -106,7 +106,9 @@ impl<'a> Prepared<'a> {
         let held = dependencies::check(&work.frame(input), bound_policy).await?;
         let params = work.run.survey(input, Arc::clone(bound_policy), work.observer).await?;
         phase.count("rows", params.rows_told());
-        phase.count("cells", params.survey.tree.cells() as u64);
+        if !params.hides_counts() {
+            phase.count("cells", params.survey.tree.cells() as u64);
+        }
         work.times.push(phase.done());
         Ok(Surveyed { work, params, held })
     }

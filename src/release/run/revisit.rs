@@ -29,8 +29,65 @@ use crate::verify::{
     Finding, Look, check_max_loss, check_permuted, classes_beside, compare, verify_against_source, verify_rows,
 };
 
+/// A release that is compared with the source it was made from.
+struct Compared<'a> {
+    plans: &'a Verifier<'a>,
+    manifest: &'a Manifest,
+    bound_policy: &'a Arc<BoundPolicy>,
+    slices: &'a Slices,
+}
+
+impl Compared<'_> {
+    /// What does not hold of the published rows beside those of the source: `input` is what the run has read, `source` its
+    /// own rows; so many rows are in the classes of the files that are present.
+    async fn with_source(
+        &self,
+        run: &Run,
+        published: &DataFrame,
+        input: &DataFrame,
+        source: &DataFrame,
+        rows: u64,
+        present: &[OutputFile],
+    ) -> Result<Vec<Finding>> {
+        let Self { plans, manifest, bound_policy, slices } = *self;
+        let lost = check_max_loss(plans, published, input, bound_policy).await?;
+        let mut findings: Vec<Finding> = lost.into_iter().collect();
+        let read = source.clone().count().await? as u64;
+        findings.extend(check_suppression(manifest, read, bound_policy));
+        let tables = Tables::of(&run.context, &run.sink()?, present, manifest.form()).await?;
+        let shown = tables.as_ref().map_or(published, Tables::quasi);
+        findings.extend(verify::check_raw(plans, shown, input, bound_policy, read - rows.min(read)).await?);
+        let suppressed = manifest.suppressed;
+        findings.extend(match (tables, manifest.form()) {
+            (Some(tables), Form::Anatomy) => tables.check_source(plans, source, bound_policy, suppressed).await?,
+            (None, Form::Generalise) => {
+                verify_against_source(plans, published, source, bound_policy, suppressed).await?
+            }
+            (tables, _) => {
+                let shown = Shown::new(tables.map(|tables| tables.qit), published);
+                let mut found = check_places(&shown, source, bound_policy, slices).await?;
+                for (rows, columns) in shown.slices(bound_policy, slices, buckets::Look::All)? {
+                    let raised = |column: &usize| bound_policy.roles[*column] == Role::Quasi;
+                    if bound_policy.form().is_exact() || !columns.iter().any(raised) {
+                        let name = |column: &usize| bound_policy.input.field(*column).name().clone();
+                        let columns: Vec<String> = columns.iter().map(name).collect();
+                        found.extend(compare(plans, source, &rows, &columns, suppressed).await?);
+                    }
+                }
+                let buckets = Buckets::read(&shown, bound_policy, slices, buckets::Look::All).await?;
+                let fits = buckets.fit(source).await?;
+                found.extend(buckets.check_source(&fits, suppressed));
+                let mut different = Vec::new();
+                add_new(&mut different, found);
+                different
+            }
+        });
+        Ok(findings)
+    }
+}
+
 impl Run {
-    /// The newest release of the job's sink, checked against its manifest, the policy and the source.
+    /// Verifies the newest release of the job's sink against its manifest, the policy and the source.
     pub async fn verify_latest(&self, release: Option<&str>) -> Result<ReleaseCheck> {
         let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
@@ -44,7 +101,7 @@ impl Run {
         findings.extend(check_job(&manifest, &bound_policy, &slices));
         let bound_policy = self.judged_by(&manifest, &opened).await?;
         let present = existing(&sink, &manifest.files).await?;
-        // Files that are gone or cannot be read have been found to be.
+        // Missing and unreadable files have been reported already.
         if present.is_empty() || classes.rows() == 0 && !findings.is_empty() {
             return Ok(ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() });
         }
@@ -53,7 +110,7 @@ impl Run {
         if !columns.readable || manifest.form() != bound_policy.form() {
             return Ok(ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() });
         }
-        // What the files do not hold any more has been found missing.
+        // Missing rows have been reported already.
         let (form, output) = (manifest.form(), Some(bound_policy.output.as_ref()));
         let (published, _) = verify::readable(&plans, &self.context, &sink, &present, form, output).await?;
         let found = verify_rows(&plans, &published, &bound_policy, &slices, manifest.rows, Look::All).await?;
@@ -64,7 +121,7 @@ impl Run {
             findings.extend(inference::judge(&chased.found, &bound_policy));
         }
         if bound_policy.person.is_some() && manifest.verification.people.is_none() {
-            let message = "nobody has counted the people of this release".to_owned();
+            let message = "the people of this release were not counted".to_owned();
             findings.push(Finding { rule: "person".into(), count: 1, message });
         }
         if let Some(public) = public {
@@ -74,41 +131,9 @@ impl Run {
             findings.extend(self.verify_series(&plans, &manifest, &source, &opened).await?);
         } else if self.reads(&manifest, &source) {
             let input = DataFrame::new(self.context.state(), input);
-            findings.extend(check_max_loss(&plans, &published, &input, &bound_policy).await?);
             let source = DataFrame::new(self.context.state(), rows);
-            let read = source.clone().count().await? as u64;
-            findings.extend(check_suppression(&manifest, read, &bound_policy));
-            let tables = Tables::of(&self.context, &sink, &present, manifest.form()).await?;
-            let (shown, left_out) =
-                (tables.as_ref().map_or(&published, Tables::quasi), read - classes.rows().min(read));
-            findings.extend(verify::check_raw(&plans, shown, &input, &bound_policy, left_out).await?);
-            let suppressed = manifest.suppressed;
-            findings.extend(match (tables, manifest.form()) {
-                (Some(tables), Form::Anatomy) => {
-                    tables.check_source(&plans, &source, &bound_policy, suppressed).await?
-                }
-                (None, Form::Generalise) => {
-                    verify_against_source(&plans, &published, &source, &bound_policy, suppressed).await?
-                }
-                (tables, _) => {
-                    let shown = Shown::new(tables.map(|tables| tables.qit), &published);
-                    let mut found = check_places(&shown, &source, &bound_policy, &slices).await?;
-                    for (rows, columns) in shown.slices(&bound_policy, &slices, buckets::Look::All)? {
-                        let raised = |column: &usize| bound_policy.roles[*column] == Role::Quasi;
-                        if bound_policy.form().is_exact() || !columns.iter().any(raised) {
-                            let name = |column: &usize| bound_policy.input.field(*column).name().clone();
-                            let columns: Vec<String> = columns.iter().map(name).collect();
-                            found.extend(compare(&plans, &source, &rows, &columns, suppressed).await?);
-                        }
-                    }
-                    let buckets = Buckets::read(&shown, &bound_policy, &slices, buckets::Look::All).await?;
-                    let fits = buckets.fit(&source).await?;
-                    found.extend(buckets.check_source(&fits, suppressed));
-                    let mut different = Vec::new();
-                    add_new(&mut different, found);
-                    different
-                }
-            });
+            let read = Compared { plans: &plans, manifest: &manifest, bound_policy: &bound_policy, slices: &slices };
+            findings.extend(read.with_source(self, &published, &input, &source, classes.rows(), &present).await?);
         } else {
             findings.push(Finding {
                 rule: "source".into(),
@@ -119,16 +144,21 @@ impl Run {
         Ok(ReleaseCheck { manifest, classes, findings, attained: found.figures })
     }
 
-    /// What an adversary learns from a release of the job's sink, with a public table (the job's when none is given) and
+    /// Computes what an adversary learns from a release of the job's sink, with a public table (defaults to the job's) and
     /// the number of people in the whole population, as far as they are known.
-    pub async fn attack(&self, release: Option<&str>, public: Option<&str>, population: Option<u64>) -> Result<Attack> {
+    pub(crate) async fn attack(
+        &self,
+        release: Option<&str>,
+        public: Option<&str>,
+        population: Option<u64>,
+    ) -> Result<Attack> {
         let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let Opened { bound_policy, public: of_job, rows, .. } = self.open(&source).await?;
         if manifest.form() != bound_policy.form() {
             return Err(Error::job(format!(
-                "method.form: the release has the form `{}`, and the job would publish `{}`; attack it with the job that \
+                "method.form: the release has the form `{}`, but the job would publish `{}`; attack it with the job that \
                  made it",
                 manifest.form().as_str(),
                 bound_policy.form().as_str()
@@ -276,12 +306,12 @@ async fn check_places(
 fn check_suppression(manifest: &Manifest, read: u64, bound_policy: &BoundPolicy) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !manifest.rounded && read != manifest.rows_read {
-        let message = format!("the source has {read} rows, and the manifest says {}", manifest.rows_read);
+        let message = format!("the source has {read} rows, but the manifest says {}", manifest.rows_read);
         findings.push(Finding::new("rows", read.abs_diff(manifest.rows_read), message));
     }
     let (missing, allowed) = (read.saturating_sub(manifest.rows), bound_policy.policy.privacy.max_suppression);
     if missing as f64 / read.max(1) as f64 > allowed {
-        let message = format!("more rows of the source are not published than a share of {allowed}");
+        let message = format!("more than a share of {allowed} of the rows of the source are not published");
         findings.push(Finding::new("max-suppression", missing, message));
     }
     findings

@@ -103,6 +103,6 @@ pub(super) struct Staged<'a> {
     pub files: Vec<WrittenFile>,
     /// What pass 2 has measured.
     pub measures: Groups,
-    /// What the dependencies tell a reader.
+    /// What the dependencies reveal to a reader.
     pub inferred: Option<Inferred>,
 }

@@ -1,4 +1,4 @@
-//! OneOrMany releases of the same people, attacked together.
+//! Several releases of the same people, attacked together.
 
 use std::path::Path as LocalPath;
 
@@ -18,20 +18,20 @@ use crate::source::public::Public;
 
 /// What an attack on several releases knows.
 #[derive(Debug, Clone, Default)]
-pub struct SeriesKnowledge {
+pub(crate) struct SeriesKnowledge {
     /// Folders of Parquet, each a release; the releases of the job's sink, oldest first, when there is none.
     pub releases: Vec<String>,
     /// Tables of people with their quasi-identifiers: one for all releases, or one for each.
     pub public: Vec<String>,
-    /// Columns that tell people apart.
+    /// Columns that identify people.
     pub subject: Vec<String>,
     /// Columns of the one public table that say who was there, one for each release; everybody always was without them.
     pub present: Vec<String>,
 }
 
 impl Run {
-    /// What an adversary learns who compares several releases and knows who was there for each.
-    pub async fn attack_series(&self, knows: &SeriesKnowledge) -> Result<SeriesAttack> {
+    /// Computes what an adversary learns who compares several releases and knows who was there for each.
+    pub(crate) async fn attack_series(&self, knows: &SeriesKnowledge) -> Result<SeriesAttack> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let Opened { bound_policy, .. } = self.open(&source).await?;
         ensure_attackable(&bound_policy)?;
@@ -130,7 +130,7 @@ fn ensure_attackable(bound_policy: &BoundPolicy) -> Result<()> {
     }
     if bound_policy.sensitive.is_empty() {
         return Err(Error::job(
-            "columns: none is sensitive, so there is nothing that several releases could tell of somebody",
+            "columns: none is sensitive, so there is nothing that several releases could reveal about somebody",
         ));
     }
     Ok(())
@@ -138,7 +138,7 @@ fn ensure_attackable(bound_policy: &BoundPolicy) -> Result<()> {
 
 fn unattackable(form: Form) -> Error {
     Error::job(format!(
-        "method.form: several releases are attacked in the form `generalise` only, and these have the form `{}`",
+        "method.form: only releases of the form `generalise` can be attacked together, and these have the form `{}`",
         form.as_str()
     ))
 }

@@ -1,4 +1,4 @@
-//! Verified: what was staged has been read back and checked, and a manifest tells of it.
+//! Verified: what was staged has been read back and checked, and is described by a manifest.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::verify::{Finding, Found, Look, check_max_loss, check_order, footers, 
 use crate::write::stored_schema;
 
 impl<'a> Staged<'a> {
-    /// Reads back what was written; what breaks a promise is an error.
+    /// Reads back what was written; fails if it breaks a promise.
     pub(super) async fn verify(self) -> Result<Verified<'a>> {
         let phase = Phase::Verify.begin();
         (self.work.observer)(Phase::Verify, None, self.params.rows_told());
@@ -64,13 +64,13 @@ impl<'a> Staged<'a> {
         for file in &self.files {
             let path = verify::released_path(&self.work.sink, self.folder.name(), file);
             let blake3 = verify::checksum(&self.work.sink, &path).await?;
-            let blake3 = blake3.ok_or_else(|| Error::retry(format!("`{path}` was written but is not there")))?;
+            let blake3 = blake3.ok_or_else(|| Error::retry(format!("`{path}` was written but is missing")))?;
             files.push(OutputFile { path, rows: file.rows, size: file.size, blake3 });
         }
         Ok(files)
     }
 
-    /// Checks the files against every promise.
+    /// Checks all promises on the files.
     async fn check(&self, files: &[OutputFile]) -> Result<Checked> {
         let Self { work, params, measures, .. } = self;
         let (context, sink) = (&work.run.context, &work.sink);
@@ -106,7 +106,7 @@ impl<'a> Staged<'a> {
         Ok(Checked { found, table, population })
     }
 
-    /// Checks that what the manifest tells agrees with itself and with the files.
+    /// Checks that the manifest agrees with itself and with the files.
     async fn check_manifest(&self, manifest: &Manifest) -> Result<()> {
         let mut disagreements = check_coherence(manifest);
         let footers = footers(&verify::published_files(&self.work.sink, &manifest.files)).await?;
@@ -128,7 +128,7 @@ impl<'a> Staged<'a> {
         Ok(found.into_iter().collect())
     }
 
-    /// Estimates the risk in a population of which the source is a sample, if the job tells how many people it has.
+    /// Estimates the risk in a population of which the source is a sample, if the job gives its size.
     async fn estimate_population(&self, mut population: PopulationRisk, found: &Found) -> Result<PopulationRisk> {
         let bound_policy = &self.params.bound_policy;
         if let Some(people) = bound_policy.policy.measures.population {
@@ -139,8 +139,8 @@ impl<'a> Staged<'a> {
         Ok(population)
     }
 
-    /// Answers the queries that the job asks for from the files; the usual few have been answered cell by cell. They are
-    /// drawn over the domain of the source, which not even a log may tell when rows of it were left out.
+    /// Answers the queries that the job asks for from the files. They are drawn over the domain of the source, which not
+    /// even a log may tell when rows of it were left out.
     async fn answer_queries(&self, manifest: &Manifest) -> Result<Option<QueryScores>> {
         let Work { run, sink, opened, .. } = &self.work;
         if run.policy.measures.queries.is_none() || !self.measures.is_whole() {

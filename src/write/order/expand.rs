@@ -3,7 +3,7 @@
 //! The rows of a class may come in several records, and these in several batches; the last class of a batch is held until
 //! it is known to be complete. Of a class whose rows come one by one, in order, only what came before them as runs is held.
 //! Rows leave in batches of one size, however many records they came in: files are cut between batches, and where they are
-//! cut must not tell how often a class came.
+//! cut must not reveal how often a class came.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -239,7 +239,7 @@ impl Expander {
         let held = self.open.as_ref().map_or(0, OpenClass::bytes);
         self.reservation.try_resize(held).map_err(|error| {
             Error::resources(format!(
-                "the rows of one class need {} while they are ordered, which the memory limit does not leave; raise \
+                "the rows of one class need {} while they are ordered, more than the memory limit leaves; raise \
                  --memory-limit ({})",
                 bytesize::ByteSize(held as u64),
                 error.strip_backtrace()
@@ -343,7 +343,7 @@ impl TableLayout {
         Ok(SortedRows { rows, bytes, from: 0 })
     }
 
-    /// The order of rows inside classes that hold so many of them each, one class after the other; none when they stand in
+    /// The order of rows inside classes, given the sizes of the classes; `None` if they already stand in
     /// it.
     fn order_inside(&self, rows: &StructArray, lengths: &[usize]) -> Result<Option<UInt32Array>> {
         if self.rest.is_empty() || Fault::GroupingOrder.is_planted() {
@@ -362,7 +362,7 @@ impl TableLayout {
 }
 
 impl Layout {
-    /// The rows of classes that hold so many of them each, one class after the other.
+    /// The rows of classes of these sizes, one class after the other.
     fn rows_of(
         &self,
         table: &TableLayout,

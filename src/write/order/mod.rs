@@ -1,13 +1,14 @@
 //! The order in which rows are published: by what is published of them, and by nothing else.
 //!
-//! Rows leave the operator cell by cell and group by group, and that order tells how groups were made. So before they are
+//! Rows leave the operator cell by cell and group by group, and that order reveals how groups were made. So before they are
 //! written they are brought into the order of their published values: first the columns of their class, then all others.
-//! Classes are dealt out to the partitions by a hash of their published values, so file borders tell no more than that.
+//! Classes are dealt out to the parts of a release by a hash of their published values, and there are as many parts as the
+//! number of rows asks for ([`PublishedOrder::part_count`]), so file borders reveal no more than that.
 //!
 //! ```text
 //! WriteExec                 expand: records to rows, those of a class sorted by their other columns
 //!   SortExec  key           by DataFusion, which spills by itself
-//!     RepartitionExec       Hash(part): every class in one partition
+//!     RepartitionExec       Hash(part): every class in one part
 //!       CollapseExec        runs of rows of one class to a record each
 //!         AnonymizeExec
 //! ```
@@ -110,16 +111,24 @@ impl PublishedOrder {
         with_settings(context, config.clone().with_batch_size(self.batch_rows), runtime)
     }
 
-    /// Brings the rows of a plan into this order, as records for [`Expander`].
-    pub(crate) fn arrange(&self, rows: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    /// The number of parts that a table of so many rows is published in: one for every batch, up to one for every
+    /// partition. It does not follow the partitions of the scan, which tell how many files the source has and how large
+    /// these are.
+    pub(crate) fn part_count(&self, rows: u64, partitions: usize) -> usize {
+        let batches = usize::try_from(rows.div_ceil(self.batch_rows.max(1) as u64)).unwrap_or(usize::MAX);
+        batches.clamp(1, partitions.max(1))
+    }
+
+    /// Brings the rows of a plan into this order in so many parts, as records for [`Expander`].
+    pub(crate) fn arrange(&self, rows: Arc<dyn ExecutionPlan>, parts: usize) -> Result<Arc<dyn ExecutionPlan>> {
         let collapsed: Arc<dyn ExecutionPlan> = Arc::new(CollapseExec::try_new(rows, self.clone())?);
         let column = |name: &str| -> Result<Arc<dyn PhysicalExpr>> {
             Ok(Arc::new(Column::new_with_schema(name, &collapsed.schema())?))
         };
         let (key, part) = (column(KEY)?, column(PART)?);
-        let exchanged: Arc<dyn ExecutionPlan> = match collapsed.output_partitioning().partition_count() {
-            0 | 1 => collapsed,
-            several => Arc::new(RepartitionExec::try_new(collapsed, Partitioning::Hash(vec![part], several))?),
+        let exchanged: Arc<dyn ExecutionPlan> = match (collapsed.output_partitioning().partition_count(), parts) {
+            (0 | 1, 1) => collapsed,
+            _ => Arc::new(RepartitionExec::try_new(collapsed, Partitioning::Hash(vec![part], parts))?),
         };
         if Fault::ClassOrder.is_planted() {
             return Ok(exchanged);
@@ -172,7 +181,7 @@ struct Layout {
     records: SchemaRef,
     /// Places of the columns of the key: what names folders, then the class.
     key: Vec<usize>,
-    /// The first so many of them name folders, or tell classes apart where nothing does.
+    /// How many of them, from the first, name folders, or identify classes where nothing does.
     part: usize,
     /// The tables that the rows are, with the places of the columns that are not in the key.
     tables: Vec<TableLayout>,

@@ -25,7 +25,7 @@ fn arranged(partitions: &[Vec<RecordBatch>], order: &PublishedOrder, batch_rows:
     runtime.block_on(async {
         let schema = partitions[0][0].schema();
         let rows = MemorySourceConfig::try_new_exec(partitions, Arc::clone(&schema), None).unwrap();
-        let plan = order.arrange(rows).unwrap();
+        let plan = order.arrange(rows, partitions.len()).unwrap();
         let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
         let mut found = Vec::new();
         for records in execute_stream_partitioned(plan, Arc::new(TaskContext::default())).unwrap() {
@@ -128,7 +128,7 @@ fn large_classes_are_merged_in_order() {
     assert_eq!(before, after);
 }
 
-/// Each of two tables is ordered by its own columns: where a value stood beside a row tells nothing.
+/// Each of two tables is ordered by its own columns: where a value stood beside a row reveals nothing.
 #[test]
 fn two_tables_are_ordered_apart() {
     let numbers = |values: &[Option<u64>]| -> ArrayRef { Arc::new(UInt64Array::from(values.to_vec())) };

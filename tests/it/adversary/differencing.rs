@@ -90,7 +90,7 @@ fn differing(one: &Json, other: &Json, path: &str, found: &mut BTreeSet<String>)
     }
 }
 
-/// The words of a page that are no numbers, and of its drawings none.
+/// The words of a page except numbers, without its drawings.
 fn words(page: &str) -> Vec<String> {
     let mut text = String::new();
     let mut rest = page;
@@ -133,7 +133,7 @@ fn one_row_more_changes_counts_and_figures_only() {
     println!("differencing, manifests: {} figures differ when one row is missing: {found:?}", found.len());
     let may = |path: &&String| MAY_DIFFER.iter().any(|name| path.split('/').nth(1) == Some(name));
     let must_not: Vec<&String> = found.iter().filter(|path| !may(path)).collect();
-    assert!(must_not.is_empty(), "the manifest tells of one row by {must_not:?}");
+    assert!(must_not.is_empty(), "the manifest reveals one row by {must_not:?}");
     assert!(found.contains("/rows_read"), "the runs differ: {found:?}");
     for publication in [&with, &without] {
         let (classes, smallest, squares) = counted(publication);

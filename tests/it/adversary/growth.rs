@@ -71,7 +71,7 @@ impl Losses {
     }
 }
 
-/// UCI Adult with a number for everybody that follows from nothing and tells which row is whose. It is published, so it
+/// UCI Adult with a number for everybody that follows from nothing and identifies rows. It is published, so it
 /// stands before all other columns that are not of the class: a class is then in a random order, and nothing else can
 /// explain a hit.
 struct Tagged {
@@ -114,7 +114,7 @@ impl Tagged {
         write_parquet(&desk.path("in.parquet"), &self.rows);
         let job = std::fs::read_to_string(desk.path("job.toml")).unwrap();
         let job = job.replace("[columns]\n", "[columns]\ntag.role = \"kept\"\n");
-        desk.write("job.toml", &format!("{job}effort = \"{effort}\"\n"));
+        desk.write("job.toml", &format!("{job}auto.effort = \"{effort}\"\n"));
         desk
     }
 
@@ -155,7 +155,7 @@ fn assert_nothing_named(way: &str, named: [Named; 2]) {
             chances.len()
         );
         assert!(chances.len() > 1000);
-        assert!(above < SIGNIFICANT, "{way}: the order of rows tells their {by}");
+        assert!(above < SIGNIFICANT, "{way}: the order of rows reveals their {by}");
     }
 }
 

@@ -187,7 +187,7 @@ fn salaries_cannot_be_told_by_hashing_guesses() {
         outcome.classes, outcome.people, outcome.certain, outcome.right
     );
     assert!(outcome.classes >= 100, "too few classes for a test: {}", outcome.classes);
-    assert!(gain < SIGNIFICANT, "the order of rows tells salaries");
+    assert!(gain < SIGNIFICANT, "the order of rows reveals salaries");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn anatomy_is_not_undone_by_hashing_guesses() {
     }
     for ((end, _), (hits, chances)) in ends.iter().zip(&guessed) {
         let above = report(&format!("anatomy, hash, {end} rows first"), *hits, chances);
-        assert!(above < LUCK, "group numbers tell sensitive values: {above}");
+        assert!(above < LUCK, "group numbers reveal sensitive values: {above}");
     }
 }
 

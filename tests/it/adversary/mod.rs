@@ -18,4 +18,5 @@ pub mod publication;
 mod reenact;
 mod statistics;
 mod ties;
+mod twins;
 pub mod values;

@@ -98,9 +98,9 @@ fn group_numbers_are_independent_of_what_groups_hold() {
         }
     }
     println!(
-        "group numbers: {releases} releases, {tests} tests of independence, the largest {largest:.1} standard deviations, {} told something",
+        "group numbers: {releases} releases, {tests} tests of independence, the largest {largest:.1} standard deviations, {} significant",
         telling.len()
     );
     assert!(tests > 200, "{tests}");
-    assert!(telling.is_empty(), "group numbers tell of their groups:\n{}", telling.join("\n"));
+    assert!(telling.is_empty(), "group numbers reveal their groups:\n{}", telling.join("\n"));
 }

@@ -1,6 +1,6 @@
 //! The order of published rows is a function of the published rows, for every method in every form.
 //!
-//! Where that holds, no order can tell more than the multiset of rows does: rows that publish the same cannot be told
+//! Where that holds, no order can reveal more than the multiset of rows: rows that publish the same cannot be told
 //! apart, and rows that differ stand where their published values put them.
 
 use std::fs;
@@ -64,17 +64,17 @@ pub fn methods_and_forms() -> (Vec<String>, Vec<String>) {
 /// The settings that a method needs beside its name.
 pub fn settings(method: &str, form: &str) -> Vec<String> {
     let mut settings = vec![format!("method.name=\"{method}\""), format!("method.form=\"{form}\"")];
-    // What a sample can tell is found once, elsewhere: it takes longer than the run.
+    // Tuning on a sample is tested once, elsewhere: it takes longer than the run.
     match method {
-        "toc" => settings.extend(["method.delta=0.4".to_owned(), "method.s=40".to_owned()]),
-        "upc" => settings.push("method.s=40".to_owned()),
+        "toc" => settings.extend(["method.toc.delta=0.4".to_owned(), "method.toc.s=40".to_owned()]),
+        "upc" => settings.push("method.upc.s=40".to_owned()),
         "pair-enum" | "k-assemble" => {
             settings.push("dependencies=[{ from = [\"age\"], to = [\"marital_status\"], tolerance = 0.8 }]".to_owned())
         }
         _ => {}
     }
     if form == "slice" {
-        // A sensitive value beside quasi-identifiers would be told by them.
+        // A sensitive value beside quasi-identifiers would be revealed by them.
         settings.push("method.slices=[[\"diagnosis\"], [\"income\"]]".to_owned());
     }
     settings

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array};
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use throng::operator::{AnonymizeExt, register};
-use throng::policy::{Job, Policy};
-use throng::release::{Run, RunOptions};
+use throng::{AnonymizeExt, Job, Outcome, Policy, Run, RunOptions, register};
 use throng_core::methods::METHODS;
 
 use super::hash_order::hashes;
@@ -33,7 +31,7 @@ const AMONG_THE_PUBLIC: [(&str, &str); 3] =
     [("mpalm", "generalise"), ("spalm", "generalise"), ("combined", "combined")];
 
 /// Everybody differs from everybody else in every column but `town` and `ill`, so that each value that is published as it
-/// is tells whose it is. No column depends on another one, nor on where a row stands in the table.
+/// is reveals whose it is. No column depends on another one, nor on where a row stands in the table.
 fn people(rows: usize, rng: &mut fastrand::Rng) -> RecordBatch {
     let mut unique = |first: i64| -> ArrayRef {
         let mut numbers: Vec<i64> = (0..rows as i64).map(|number| first + 7 * number).collect();
@@ -51,12 +49,12 @@ fn people(rows: usize, rng: &mut fastrand::Rng) -> RecordBatch {
 
 fn policy(method: &str, form: &str, seed: u64) -> String {
     let more = match method {
-        "toc" => "delta = 0.4\ns = 40\n",
-        "upc" => "s = 40\n",
-        "density-cm" => "class = \"ill\"\n",
+        "toc" => "toc = { delta = 0.4, s = 40 }\n",
+        "upc" => "upc.s = 40\n",
+        "density-cm" => "density-cm.class = \"ill\"\n",
         _ => "",
     };
-    // A sensitive value beside quasi-identifiers would be told by them.
+    // A sensitive value beside quasi-identifiers would be revealed by them.
     let slices = if form == "slice" { "slices = [[\"ill\"], [\"pay\"]]\n" } else { "" };
     let depends = match method {
         "pair-enum" | "k-assemble" => "[[dependencies]]\nfrom = [\"age\"]\nto = [\"town\"]\ntolerance = 0.9\n",
@@ -102,13 +100,14 @@ async fn released(everybody: &RecordBatch, source: &RecordBatch, method: &str, s
     );
     let job = Job::parse(&job, &desk.path("job.toml")).unwrap();
     let run = Run::new(job, &desk.path(""), RunOptions::default()).unwrap();
-    run.execute(&|_, _, _| ()).await.unwrap_or_else(|error| panic!("{method}: {error}"));
+    let outcome = run.execute(&|_, _, _| ()).await.unwrap_or_else(|error| panic!("{method}: {error}"));
+    assert!(matches!(outcome, Outcome::Released(..)), "{method}");
     let pieces: Vec<RecordBatch> =
         Publication::open(&desk.path("out")).pieces.into_iter().map(|piece| piece.rows).collect();
     concat_batches(&pieces[0].schema(), &pieces).unwrap()
 }
 
-/// Columns that tell whose a value is, each with what a reader must not learn from the place of that value: everything that
+/// Columns that reveal whose a value is, each with what a reader must not learn from the place of that value: everything that
 /// does not stand beside it.
 fn hidden(form: &str) -> Vec<(&'static str, Vec<&'static str>)> {
     const BESIDE_NOTHING: [&str; 3] = ["row", "hash", "oddness"];
@@ -197,7 +196,11 @@ fn examine(scores: &mut Scores, published: &RecordBatch, form: &str, written: bo
         let owners = &truth.owners[identity];
         let people = |rows: &Vec<usize>| rows.iter().filter_map(|&row| owners.get(&values[row]).copied()).collect();
         let people: Vec<Vec<usize>> = groups.iter().map(people).collect();
-        assert_eq!(people.iter().map(Vec::len).sum::<usize>(), published.num_rows(), "{form}: {identity} tells whose");
+        assert_eq!(
+            people.iter().map(Vec::len).sum::<usize>(),
+            published.num_rows(),
+            "{form}: {identity} reveals whose"
+        );
         for feature in features {
             for group in people.iter().filter(|group| group.len() > 1) {
                 let order: Vec<f64> = (0..group.len()).map(|place| place as f64).collect();
@@ -273,10 +276,10 @@ async fn places_are_independent_of_raw_values() {
     }
     println!(
         "places: {releases} releases of {} methods and forms, {tests} tests of independence, the largest {largest:.1} \
-         standard deviations, {} told something",
+         standard deviations, {} significant",
         all.len(),
         telling.len()
     );
     assert!(releases > 150 && tests > 500, "{releases} releases, {tests} tests");
-    assert!(telling.is_empty(), "places tell of raw values:\n{}", telling.join("\n"));
+    assert!(telling.is_empty(), "places reveal raw values:\n{}", telling.join("\n"));
 }

@@ -86,7 +86,7 @@ fn the_manifest_does_not_count_members() {
     let of_published = |path: &str| path.contains(".rows_by_rd.") || path.contains(".by_size.");
     let told: Vec<_> = found.iter().filter(|(path, number)| exact.contains(number) && !of_published(path)).collect();
     println!("presence by counts: the manifest gives {} of {exact:?}: {told:?}", told.len());
-    assert!(told.is_empty(), "the manifest tells how many people of the public table are in the source: {told:?}");
+    assert!(told.is_empty(), "the manifest reveals how many people of the public table are in the source: {told:?}");
 }
 
 /// A column that the public table has too must be generalised: published as it is, it finds members by itself.

@@ -3,7 +3,7 @@
 //! The definition: within every file rows are non-decreasing by the class columns (in schema order) and then by all other
 //! columns (in schema order); files `part-<part>-<number>.parquet` of one part and folder continue each other; and all
 //! rows of one class that lie in one folder lie in files of one part. An order like that is a function of the published
-//! multiset of rows, so it cannot tell more than the multiset does.
+//! multiset of rows, so it cannot reveal more than the multiset does.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

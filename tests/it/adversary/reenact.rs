@@ -143,7 +143,7 @@ fn reenacted(desk: &Desk, settings: &[String], published: &Publication) -> (usiz
         settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
         let ran = Ran::from(&command(&arguments).env("GUESS", key).output().unwrap());
         if ran.code == Some(3) && ran.err.contains("GUESS") {
-            // What is no key by its form cannot have been it.
+            // A file that does not have the form of a key cannot have been it.
             continue;
         }
         ran.ok();

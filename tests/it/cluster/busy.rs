@@ -16,7 +16,7 @@ pub const GROUP: usize = 2;
 pub const WRITE: usize = 3;
 
 const JOB: &str = "privacy.k = 5
-method.effort = \"thorough\"
+method.auto.effort = \"thorough\"
 defaults.role = \"identifier\"
 [columns]
 age.role = \"quasi\"

@@ -20,7 +20,7 @@ impl Scene {
         let desk = busy::desk();
         let alone = format!("sink.url={}", desk.name("alone"));
         desk.run(&[&["--quiet", "--set", &alone], &SMALL[..]].concat()).ok();
-        desk.run(&["--quiet", "--run-id", "old", "--set", "method.effort=fast"]).ok();
+        desk.run(&["--quiet", "--run-id", "old", "--set", "method.auto.effort=fast"]).ok();
         let expected = multiset(&released(&desk.path("alone")));
         Self { desk, fleet: Fleet::start(2), expected }
     }
@@ -46,7 +46,7 @@ impl Scene {
         })
     }
 
-    /// How a run ends that has lost an executor: well, or to be tried again with the old release in its place.
+    /// How a run ends that has lost an executor: successfully, or as a transient failure with the old release in place.
     fn ends_well_or_is_tried_again(&self, run: &mut Process, id: &str, when: &str) {
         let code = run.end();
         eprintln!("an executor killed while {when}: exit code {code:?}");
@@ -109,7 +109,7 @@ fn a_driver_dies_and_leaves_nothing_behind() {
     run.signal("-KILL");
     assert_eq!(run.end(), None);
     assert_eq!(manifest(&scene.desk.path("out"))["run"], "old", "nothing was published");
-    // The scheduler hears no more of it, and calls the job off, unless it is done before.
+    // The scheduler hears no more of it, and cancels the job unless it is done before.
     wait("the executors to stop", || {
         let before = scene.staged("new");
         sleep(SILENCE + Duration::from_secs(2));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything may take before a test gives up. Nothing is measured by it.
+/// Timeout of anything in a test. Nothing is measured by it.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 /// How long an executor or a driver may be silent. Soon noticed, and yet no machine is so busy that the living look dead.
@@ -114,7 +114,7 @@ pub struct Executor {
     pub health: u16,
 }
 
-/// How far a job on the cluster is, as the scheduler tells it.
+/// The progress of a job on the cluster, as reported by the scheduler.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     /// Partitions that are done, and all, by stage.

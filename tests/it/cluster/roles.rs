@@ -52,7 +52,7 @@ fn a_run_that_is_told_to_stop_calls_its_job_off() {
     assert!(run.said().contains("nothing was published"), "{}", run.said());
     assert!(desk.sink_files().is_empty(), "{:?}", desk.sink_files());
     // The executor takes the next job.
-    let mut next = fleet.run(&desk.name("job.toml"), &["--set", "method.effort=fast"]);
+    let mut next = fleet.run(&desk.name("job.toml"), &["--set", "method.auto.effort=fast"]);
     assert_eq!(next.end(), Some(0), "{}", next.said());
 }
 
@@ -95,7 +95,7 @@ fn without_executors_a_run_is_to_be_tried_again() {
     assert_eq!(run.end(), Some(75), "{}", run.said());
     let said = run.said();
     assert!(said.contains("the cluster has no executor"), "{said}");
-    assert!(fleet.scheduler.said().contains("no executor for long"), "{}", fleet.scheduler.said());
+    assert!(fleet.scheduler.said().contains("no executor for too long"), "{}", fleet.scheduler.said());
     assert!(desk.sink_files().is_empty());
 }
 

@@ -103,7 +103,7 @@ fn a_generated_census_to_an_object_store() {
     desk.write("far.toml", &far);
     desk.write("near.toml", &job(&format!("{}/", raw.display()), "out", ""));
     let seed = ["--set", "method.seed=42"];
-    let more = [&seed[..], &["--set", "method.effort=fast", "--cell-rows", "20000", "--run-id", "one"]].concat();
+    let more = [&seed[..], &["--set", "method.auto.effort=fast", "--cell-rows", "20000", "--run-id", "one"]].concat();
     let mut run = fleet.run(&desk.name("far.toml"), &more);
     assert_eq!(run.end(), Some(0), "{}", run.said());
     throng(&[&["run", &desk.name("near.toml"), "--quiet"], &more[..]].concat()).ok();
@@ -117,7 +117,7 @@ fn a_generated_census_to_an_object_store() {
     // Both have worked, and say so.
     for executor in &fleet.executors {
         let said = executor.process.said();
-        assert!(said.contains("a task has ended"), "{said}");
+        assert!(said.contains("task finished"), "{said}");
     }
 }
 
@@ -128,13 +128,13 @@ fn a_table_of_rows_that_are_alike_is_surveyed_again() {
     // So many that tasks sample below a ceiling, and so few different ones that too few lie below it.
     throng(&["generate", &desk.name("in.parquet"), "--rows", "600000", "--files", "4", "--quiet"]).ok();
     desk.job(
-        "privacy.k = 5\nmethod.effort = \"fast\"\ndefaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\n\
+        "privacy.k = 5\nmethod.auto.effort = \"fast\"\ndefaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\n\
          sex.role = \"quasi\"\ndiagnosis.role = \"sensitive\"\n",
     );
     let more = ["--cell-rows", "50000", "--run-id", "one"];
     let mut run = fleet.run(&desk.name("job.toml"), &[&more[..], &["--partitions", "4"]].concat());
     assert_eq!(run.end(), Some(0), "{}", run.said());
-    assert!(run.said().contains("the survey is taken again"), "{}", run.said());
+    assert!(run.said().contains("repeating the survey"), "{}", run.said());
     let near = format!("sink.url={}", desk.name("alone"));
     desk.run(&[&["--quiet", "--set", &near], &more[..]].concat()).ok();
     let (cluster, alone) = (desk.path("out"), desk.path("alone"));

@@ -50,7 +50,7 @@ fn jobs(log: &str) -> BTreeSet<&str> {
 fn worked(fleet: &Fleet, jobs: &BTreeSet<&str>) {
     let said: String = fleet.executors.iter().map(|executor| executor.process.said()).collect();
     for job in jobs {
-        let done = |line: &&str| line.contains("a task has ended") && line.contains(job);
+        let done = |line: &&str| line.contains("task finished") && line.contains(job);
         assert!(said.lines().any(|line| done(&line)), "nobody has worked for {job}:\n{said}");
     }
 }

@@ -26,7 +26,7 @@ pub enum Key {
     Environment,
 }
 
-/// What becomes of an identifier.
+/// What happens to an identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Treat {
     Drop,
@@ -407,7 +407,7 @@ impl Draft<'_> {
         found
     }
 
-    /// Kept columns, whether one of them tells all rows apart, and those that become folders.
+    /// Kept columns, whether one of them identifies all rows, and those that become folders.
     fn kept(&mut self, form: &str) -> (Vec<String>, bool, Vec<String>) {
         let (mut kept, mut folders) = (Vec::new(), Vec::new());
         for number in 0..self.rng.usize(0..3) {
@@ -437,7 +437,7 @@ impl Draft<'_> {
         (kept, tagged, folders)
     }
 
-    /// A column that tells people apart, some of whom have several rows.
+    /// A column that identifies people, some of whom have several rows.
     fn person(&mut self) -> String {
         let kind = *self.rng.choice(&["int32", "text", "int64", "dictionary"]).unwrap();
         self.add("person", kind, 0);
@@ -520,7 +520,7 @@ fn options(rng: &mut Rng, method: &str) -> String {
         _ => &[],
     };
     match rng.choice(words) {
-        Some(word) if rng.bool() => format!("{word}\n"),
+        Some(word) if rng.bool() => format!("{method}.{word}\n"),
         _ => String::new(),
     }
 }

@@ -132,7 +132,7 @@ impl Checker<'_> {
         let said = |name: &str| publication.manifest[name].as_u64().map(|count| count as usize);
         let read = self.case.table.num_rows();
         let left_out = read - rows.min(read);
-        // With presence, how many there are in the source is a secret: an upper bound is told.
+        // With presence, how many there are in the source is a secret: an upper bound is reported.
         let suppressed = said("suppressed").unwrap_or(0);
         let told = match self.case.public {
             Some(_) => (left_out + 1..=left_out + 10).contains(&suppressed),
@@ -198,7 +198,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The row of the source that each published row of a class is of, where a tag tells.
+    /// The row of the source that each published row of a class is of, where a tag says so.
     fn people(&self, rows: &[usize], table: &Columns) -> Option<Vec<usize>> {
         let tags = table.get("tag").filter(|_| self.case.tagged)?;
         let row_of: HashMap<&Value, usize> = self.source["tag"].iter().zip(0..).collect();

@@ -8,7 +8,7 @@ use fastrand::Rng;
 
 use crate::adversary::values::{self, Value};
 
-/// How a quasi-identifier is published, as far as the checker can tell what covers what.
+/// How a quasi-identifier is published, as far as the checker knows what covers what.
 #[derive(Debug, Clone)]
 pub enum Published {
     /// `struct<min, max>`.
@@ -33,7 +33,7 @@ pub enum Published {
     Unknown,
 }
 
-/// What becomes of nulls in a quasi-identifier.
+/// How nulls in a quasi-identifier are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nulls {
     Category,

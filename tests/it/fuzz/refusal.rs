@@ -30,7 +30,7 @@ pub fn explain(case: &Case, ran: &Ran) -> Result<&'static str, String> {
             false => wrong("every quasi-identifier has values"),
         },
         Some(4 | 5) if ran.err.contains("nulls = \"drop\"") && taking_part.is_empty() => Ok("every row is dropped"),
-        Some(5) if case.infers && ran.err.contains("dependenc") => Ok("dependencies tell too much"),
+        Some(5) if case.infers && ran.err.contains("dependenc") => Ok("dependencies reveal too much"),
         // `*` as a value reads like the top.
         Some(5)
             if ran.err.contains("fit several classes")

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use object_store::ObjectStoreExt;
-use throng::ErrorKind;
-use throng::release::{Outcome, rollback};
+use throng::releases::rollback;
+use throng::{ErrorKind, Outcome};
 
 use super::world::{Person, World, people, recount, released};
 
@@ -20,7 +20,7 @@ async fn publish(world: &World, nights: &[Vec<Person>]) {
     }
 }
 
-async fn counts(world: &World) -> throng::release::SeriesCounts {
+async fn counts(world: &World) -> throng::releases::SeriesCounts {
     world.releases().await.last().unwrap().series.as_ref().unwrap().counts
 }
 
@@ -231,7 +231,7 @@ async fn a_rollback_forgets_nothing() {
     let manifest = world.night("night-2", &nights[2]).await;
     recount(&world, &nights).await;
     assert_eq!((manifest.rows, manifest.series.unwrap().number), (60, 3), "who was published stays published");
-    assert_eq!(throng::release::latest_run(&world.sink()).await.unwrap().as_deref(), Some("night-2"));
+    assert_eq!(throng::releases::latest_run(&world.sink()).await.unwrap().as_deref(), Some("night-2"));
 }
 
 #[tokio::test]
@@ -250,7 +250,7 @@ async fn rows_of_an_append_series_are_published_once() {
     assert_eq!(released_files(&third), released_files(&second), "nothing new, nothing written");
 }
 
-fn released_files(manifest: &throng::release::Manifest) -> Vec<&str> {
+fn released_files(manifest: &throng::Manifest) -> Vec<&str> {
     manifest.files.iter().map(|file| file.path.as_str()).collect()
 }
 

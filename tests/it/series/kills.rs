@@ -52,7 +52,7 @@ fn a_run_may_be_killed_at_any_moment() {
                 assert!(made.len() == 2 || made.len() == 3 && again != "tuesday", "{stop:?} {at}");
                 recount(&place, &nights).await;
                 let newest = made.last().unwrap();
-                let latest = throng::release::latest_run(&place.sink()).await.unwrap();
+                let latest = throng::releases::latest_run(&place.sink()).await.unwrap();
                 assert_eq!(latest.as_ref(), Some(&newest.run), "{stop:?} {at}");
                 // And the night after that.
                 nights.push(people(30, 60));

@@ -123,7 +123,7 @@ async fn series(seed: u64) -> [u64; 6] {
         let outcome = world.run(&run).await;
         let outcome = outcome.unwrap_or_else(|error| panic!("seed {seed}, night {number}: {error}\n{settings}"));
         let manifest = match outcome {
-            throng::release::Outcome::Released(manifest, _) | throng::release::Outcome::AlreadyDone(manifest) => {
+            throng::Outcome::Released(manifest, _) | throng::Outcome::AlreadyDone(manifest) => {
                 manifest
             }
         };

@@ -11,10 +11,8 @@ use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt};
 use tempfile::TempDir;
-use throng::error::Result;
-use throng::policy::Job;
-use throng::release::{Manifest, Outcome, Run, RunOptions, SessionOptions, releases};
-use throng::storage::{Location, StoreOptions, Stores};
+use throng::releases::{Location, StoreOptions, Stores, releases};
+use throng::{Job, Manifest, Outcome, Result, Run, RunOptions, SessionOptions};
 
 /// Somebody of a night.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,12 +127,10 @@ impl World {
 
     pub fn prepare(&self, id: &str) -> Result<Run> {
         let job = Job::parse(&self.job(), LocalPath::new("job.toml")).unwrap();
-        let options = RunOptions {
-            session: SessionOptions { partitions: Some(self.partitions), ..SessionOptions::default() },
-            run_id: Some(id.to_owned()),
-            stores: self.stores(),
-            ..RunOptions::default()
-        };
+        let options = RunOptions::default()
+            .with_session(SessionOptions::default().with_partitions(self.partitions))
+            .with_run_id(id)
+            .with_stores(self.stores());
         Run::new(job, self.folder.path(), options)
     }
 

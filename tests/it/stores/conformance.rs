@@ -4,8 +4,8 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use object_store::ObjectStoreExt;
-use throng::release::{Outcome, Phase, ReleaseCheck, collect_garbage, rollback};
-use throng::{ErrorKind, Result};
+use throng::releases::{Phase, ReleaseCheck, collect_garbage, rollback};
+use throng::{ErrorKind, Outcome, Result};
 
 use super::place::{Place, outcome};
 use super::s3::Server;

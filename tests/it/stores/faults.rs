@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use datafusion::arrow::array::{ArrayRef, FixedSizeBinaryArray};
 use object_store::memory::InMemory;
-use throng::ErrorKind;
-use throng::release::{Outcome, collect_garbage};
+use throng::releases::collect_garbage;
+use throng::{ErrorKind, Outcome};
 
 use super::faulty::{Fault, Faulty, WAYS, When};
 use super::place::{Place, outcome};

@@ -50,7 +50,7 @@ pub const WAYS: [(Fault, When); 8] = [
     (Fault::Slow, When::Before),
 ];
 
-/// How long a slow answer takes, and a time-out is waited for.
+/// How long a slow answer takes, and how long a timeout is waited for.
 const WHILE: Duration = Duration::from_millis(5);
 
 impl Fault {

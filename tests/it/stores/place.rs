@@ -15,13 +15,17 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use tempfile::TempDir;
-use throng::error::Result;
-use throng::policy::Job;
-use throng::release::{Latest, Outcome, Phase, Run, RunOptions, SessionOptions, latest_run, releases, verify_release};
-use throng::storage::{Location, StoreOptions, Stores};
+use throng::releases::{Location, Phase, StoreOptions, Stores, latest_run, releases, verify_release};
+use throng::{Job, Outcome, Result, Run, RunOptions, SessionOptions};
 use url::Url;
 
 use crate::support::{batch, multiset, seeded};
+
+/// What readers find in `_latest`.
+#[derive(Debug, serde::Deserialize)]
+pub struct Latest {
+    pub data: String,
+}
 
 /// A store and the address that leads to it.
 #[derive(Clone)]
@@ -89,12 +93,10 @@ impl Place {
             self.url
         );
         let job = Job::parse(&text, LocalPath::new("job.toml")).unwrap();
-        let options = RunOptions {
-            session: SessionOptions { partitions: Some(1), ..SessionOptions::default() },
-            run_id: Some(id.to_owned()),
-            stores: self.stores(),
-            ..RunOptions::default()
-        };
+        let options = RunOptions::default()
+            .with_session(SessionOptions::default().with_partitions(1))
+            .with_run_id(id)
+            .with_stores(self.stores());
         Run::new(job, LocalPath::new("."), options).unwrap()
     }
 
@@ -136,7 +138,7 @@ impl Place {
         releases(&self.sink()).await.unwrap().into_iter().map(|release| release.run).collect()
     }
 
-    /// Run id of the release that readers see.
+    /// Returns the run id of the current release.
     pub async fn latest_run(&self) -> Option<String> {
         latest_run(&self.sink()).await.unwrap()
     }
@@ -153,8 +155,10 @@ impl Place {
     /// Everything in the sink, by its path below it.
     pub async fn files(&self) -> BTreeSet<String> {
         let sink = self.sink();
-        let listed: Vec<_> = self.store.list(Some(&sink.prefix)).try_collect().await.unwrap();
-        let below = |path: &Path| path.as_ref()[sink.prefix.as_ref().len() + 1..].to_owned();
+        let inside = sink.at("any").to_string();
+        let prefix = inside.trim_end_matches("any");
+        let listed: Vec<_> = self.store.list(Some(&Path::from(prefix))).try_collect().await.unwrap();
+        let below = |path: &Path| path.as_ref()[prefix.len()..].to_owned();
         listed.iter().map(|meta| below(&meta.location)).collect()
     }
 

@@ -1,7 +1,7 @@
 //! An S3 server in this process: the protocol, signatures and listings of a real one, on loopback.
 //!
 //! The file store behind it looks at a condition and writes in two steps, and two writers can come between; so this
-//! server takes one conditional write after another. It can be told to answer that it is too busy.
+//! server takes one conditional write after another. It can be made to answer that it is too busy.
 
 use std::net::TcpListener;
 use std::path::PathBuf;

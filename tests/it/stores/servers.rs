@@ -125,7 +125,7 @@ fn azurite() -> (Running, Arc<dyn ObjectStore>) {
     (server, store)
 }
 
-/// The key of Azurite's own account, which is no secret.
+/// The key of Azurite's own account, which is not a secret.
 const EMULATOR_KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 fn azurite_endpoint(server: &Running) -> String {

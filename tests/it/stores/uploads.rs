@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::ObjectStore;
-use throng::release::{Outcome, Phase};
+use throng::Outcome;
+use throng::releases::Phase;
 
 use super::faults::{large, large_job};
 use super::faulty::{Fault, Faulty, When};

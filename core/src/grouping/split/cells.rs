@@ -239,7 +239,7 @@ impl Sizes {
     fn new(weights: &[f64], cell_share: f64) -> Self {
         let total: f64 = weights.iter().sum();
         let squares: f64 = weights.iter().map(|weight| weight * weight).sum();
-        // What a cell holds of the sample, were all its rows of equal weight, tells how far its size may be off.
+        // What a cell holds of the sample, were all its rows of equal weight, bounds the error of its size.
         let rows = cell_share * total * total / squares.max(f64::MIN_POSITIVE);
         let error = DOUBT / rows.max(1.0).sqrt();
         let times = (LARGEST * (1.0 - error) / (1.0 + error)).max(CLOSEST);
@@ -247,7 +247,7 @@ impl Sizes {
         Self { cell, near: Bounds::round(cell, times), fair: Bounds::round(cell, LARGEST) }
     }
 
-    /// How alike the cells of sides of these weights can be; none when the cut leaves them less even than the node is.
+    /// How alike the cells of sides of these weights can be; `None` if the cut leaves them less even than the node is.
     fn evenness(&self, left: f64, right: f64) -> Option<Evenness> {
         if self.near.divide(left) && self.near.divide(right) {
             Some(Evenness::Near)

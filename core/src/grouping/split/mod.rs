@@ -16,7 +16,7 @@ use crate::model::Table;
 
 /// A way to cut some rows in two.
 pub trait Split {
-    /// Reorders `rows` so that one side comes first, and returns how many rows that side has; none when the rows
+    /// Reorders `rows` so that one side comes first, and returns how many rows that side has; `None` if the rows
     /// should stay together. Both sides hold at least `least` rows.
     fn cut(&self, table: &Table, rows: &mut [u32], least: usize) -> Option<usize>;
 }

@@ -1,0 +1,113 @@
+//! Parts of a run on their own, for the benches of this repository. Nothing here is stable.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::compute::{concat_batches, take};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use crate::encode::row_hashes;
+use crate::error::{Error, Result};
+use crate::model::{Code, Grouping, Table};
+use crate::operator::{Anonymize, AnonymizeExt, AnonymizeParams};
+use crate::policy::Policy;
+use crate::recode::{Groups, publish};
+use crate::release::Run;
+use crate::source::Source;
+use crate::storage::Stores;
+
+pub use crate::generate::{Census, schema};
+pub use crate::telemetry::allocator::set_up;
+
+/// A table that has been surveyed, and the parts of the second pass over it.
+#[derive(Debug)]
+pub struct SecondPass {
+    params: Arc<AnonymizeParams>,
+    batch: RecordBatch,
+    quasi: Vec<ArrayRef>,
+}
+
+impl SecondPass {
+    /// Surveys a table under a policy and loads it.
+    pub async fn open(frame: DataFrame, policy: &Policy) -> Result<Self> {
+        let surveyed = frame.clone().anonymize_surveyed(policy).await?;
+        let unsurveyed = || Error::internal("the node is not on top of its plan");
+        let LogicalPlan::Extension(node) = surveyed.logical_plan() else { return Err(unsurveyed()) };
+        let node = node.node.as_any().downcast_ref::<Anonymize>().ok_or_else(unsurveyed)?;
+        let params = Arc::clone(node.params().ok_or_else(unsurveyed)?);
+        let batches = frame.collect().await?;
+        let first = batches.first().ok_or_else(|| Error::input("the table has no rows"))?;
+        let batch = concat_batches(&first.schema(), &batches)?;
+        let columns = params.coders.iter().map(|coder| Arc::clone(batch.column(coder.column().index)));
+        Ok(Self { quasi: columns.collect(), params, batch })
+    }
+
+    /// The quasi-identifiers.
+    pub fn quasi(&self) -> &[ArrayRef] {
+        &self.quasi
+    }
+
+    /// Cells that the table is cut into.
+    pub fn cells(&self) -> usize {
+        self.params.survey.tree.cells()
+    }
+
+    /// Hashes of the quasi-identifiers of every row.
+    pub fn hash(&self) -> Result<Vec<u64>> {
+        Ok(row_hashes(&self.quasi, self.batch.num_rows(), 1)?)
+    }
+
+    /// The quasi-identifiers as codes.
+    pub fn encode(&self) -> Result<Table> {
+        let width = self.quasi.len();
+        let mut codes: Vec<Code> = vec![0; self.batch.num_rows() * width];
+        for (axis, (coder, array)) in self.params.coders.iter().zip(&self.quasi).enumerate() {
+            coder.encode(array, |row, code| codes[row * width + axis] = code)?;
+        }
+        Ok(Table::new(Arc::clone(&self.params.axes), codes))
+    }
+
+    /// The numbers of the cells of all rows, added up.
+    pub fn assign(&self, table: &Table) -> u64 {
+        let tree = &self.params.survey.tree;
+        (0..table.rows() as u32).map(|row| u64::from(tree.assign(table.row(row)))).sum()
+    }
+
+    /// Two parts to be compared: taking the quasi-identifiers in the order of their groups, and recoding them.
+    pub fn take_and_recode<R>(
+        &self,
+        table: &Table,
+        grouping: &Grouping,
+        with: impl FnOnce(&dyn Fn() -> Result<Vec<ArrayRef>>, &dyn Fn() -> Result<usize>) -> R,
+    ) -> R {
+        let order: Vec<u32> = (0..table.rows() as u32).collect();
+        let groups = Groups::new(table, grouping, &order);
+        let taken = || -> Result<Vec<ArrayRef>> {
+            self.quasi.iter().map(|column| Ok(take(column, groups.rows(), None)?)).collect()
+        };
+        let recoded = || -> Result<usize> {
+            let columns = self.params.coders.iter().zip(&self.quasi).enumerate();
+            let published = columns.map(|(axis, (coder, column))| publish(coder, axis, column, &groups));
+            Ok(published.collect::<Result<Vec<_>>>()?.len())
+        };
+        with(&taken, &recoded)
+    }
+}
+
+/// The rows of a folder of Parquet, as a run scans them.
+pub async fn scan(context: &SessionContext, base: &Path, folder: &str) -> Result<LogicalPlan> {
+    Ok(Source::at(&Stores::default(), base, folder).await?.scan(context).await?.0)
+}
+
+/// Profiles rows, and returns how many they are.
+pub async fn profile(context: &SessionContext, rows: LogicalPlan) -> Result<u64> {
+    Ok(crate::explore::profile::profile(context, rows).await?.rows)
+}
+
+/// Attacks the newest release of a run's sink with the public table of its job; returns how many rows and classes it read.
+pub async fn attack(run: &Run) -> Result<(u64, u64)> {
+    let found = run.attack(None, None, None).await?;
+    Ok((found.rows, found.classes))
+}
