@@ -25,8 +25,8 @@ pub(crate) mod session;
 pub(crate) mod verify;
 
 pub use crate::ledger::{
-    CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts,
-    SeriesRelease, Verification, collect_garbage, latest_run, releases, rollback,
+    CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts, SeriesRelease,
+    Verification, collect_garbage, latest_run, releases, rollback,
 };
 pub use crate::verify::Finding;
 pub(crate) use engine::{Engine, StoreLocation, Watch};

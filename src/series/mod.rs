@@ -36,5 +36,3 @@ pub(crate) mod scratch;
 pub(crate) mod state;
 pub(crate) mod terms;
 pub(crate) mod tomorrow;
-
-pub use counts::SeriesRelease;

@@ -335,8 +335,9 @@ impl Dawn<'_> {
         let path = work.sink.at(folder.name());
         let path = if below.is_empty() { path } else { path.join(below) };
         let target = run.target(&work.sink, &path, &work.id, &work.opened.bound_policy);
-        let plan = rows.create_physical_plan().await?;
-        let ordered = target.order.arrange(plan)?;
+        let count = rows.clone().count().await? as u64;
+        let parts = target.order.part_count(count, run.context.copied_config().target_partitions());
+        let ordered = target.order.arrange(rows.create_physical_plan().await?, parts)?;
         let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(ordered, target, run.uploads.clone()));
         let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Group, Some(plan), 0);
         let (written, _) = gather(&run.engine.collect("group", plan, 0, &run.context, &watch).await?)?;

@@ -123,9 +123,7 @@ async fn series(seed: u64) -> [u64; 6] {
         let outcome = world.run(&run).await;
         let outcome = outcome.unwrap_or_else(|error| panic!("seed {seed}, night {number}: {error}\n{settings}"));
         let manifest = match outcome {
-            throng::Outcome::Released(manifest, _) | throng::Outcome::AlreadyDone(manifest) => {
-                manifest
-            }
+            throng::Outcome::Released(manifest, _) | throng::Outcome::AlreadyDone(manifest) => manifest,
         };
         let counts = manifest.series.as_ref().unwrap().counts;
         let happened = [1, counts.returned, counts.retired_classes, counts.waiting, counts.withheld];
