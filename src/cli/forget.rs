@@ -15,7 +15,7 @@ use crate::terminal::{print, print_json, table};
 ///
 /// Example: throng forget nightly.toml --subjects erased.parquet
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
     /// Table of the subjects: Parquet with the columns that series.subject names
@@ -29,7 +29,7 @@ pub struct Arguments {
 }
 
 /// Notes the subjects.
-pub async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     let (job, base) = arguments.job.read()?;
     let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
     let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;

@@ -41,7 +41,7 @@ mod people;
 mod tests;
 mod vocabulary;
 
-pub use nights::Nights;
+pub(crate) use nights::Nights;
 
 use std::ops::Range;
 use std::sync::Arc;

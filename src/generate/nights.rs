@@ -12,7 +12,7 @@ use super::Census;
 
 /// A census that people come into and leave.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Nights {
+pub(crate) struct Nights {
     seed: u64,
     people: u64,
     churn: f64,
@@ -20,7 +20,7 @@ pub struct Nights {
 
 impl Nights {
     /// So many people, of whom a share leaves every night while as many come.
-    pub fn new(seed: u64, people: u64, churn: f64) -> Self {
+    pub(crate) fn new(seed: u64, people: u64, churn: f64) -> Self {
         Self { seed, people, churn: churn.clamp(0.0, 1.0) }
     }
 
@@ -30,7 +30,7 @@ impl Nights {
     }
 
     /// The rows of a night; the first is 0.
-    pub fn night(
+    pub(crate) fn night(
         &self,
         night: u64,
         batch_rows: usize,

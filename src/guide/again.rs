@@ -56,6 +56,8 @@
 //!
 //! # A series: the same people, every night
 //!
+//! Not released yet: `throng check` refuses `[series]` but in builds for tests.
+//!
 //! ```toml
 //! [series]
 //! subject = ["person_id"]                # who a row is about; an identifier that is dropped will do
