@@ -198,9 +198,9 @@ pub mod releases {
     pub use crate::ledger::manifest::{DependencyScore, Inferred, InputTable};
     pub use crate::policy::SeriesMode;
     pub use crate::release::{
-        CellRows, ClassCounts, Finding, Forgotten, Observer, OutputFile, PeopleCounts, Phase, QueryScores,
-        ReleaseCheck, Scores, SeriesCounts, SeriesRelease, SpillFolder, Verification, collect_garbage, latest_run,
-        releases, rollback, verify_release, verify_series,
+        CellRows, ClassCounts, Finding, Observer, OutputFile, PeopleCounts, Phase, QueryScores, ReleaseCheck, Scores,
+        SeriesCounts, SeriesRelease, SpillFolder, Verification, collect_garbage, latest_run, releases, rollback,
+        verify_release, verify_series,
     };
     pub use crate::storage::{Location, StoreOptions, Stores, Timeout};
 }

@@ -30,12 +30,13 @@ pub use crate::ledger::{
 };
 pub use crate::verify::Finding;
 pub(crate) use engine::{Engine, StoreLocation, Watch};
-pub use neighbours::verify_series;
+pub(crate) use neighbours::verify_series;
 pub use phase::Phase;
 pub(crate) use phase::known_rows;
 pub(crate) use phase::{PHASES, rows_read, spilled_bytes};
+pub(crate) use run::Forgotten;
 pub(crate) use run::find_release;
-pub use run::{Forgotten, Observer, Outcome, ReleaseCheck, Run, RunOptions};
+pub use run::{Observer, Outcome, ReleaseCheck, Run, RunOptions};
 pub(crate) use run::{SeriesKnowledge, plan};
 pub use session::{SessionOptions, SpillFolder};
 pub use verify::verify_release;

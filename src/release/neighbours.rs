@@ -95,6 +95,6 @@ async fn differing(
 }
 
 /// Checks all pairs of neighbours in a sink by their sizes, from the published files alone.
-pub async fn verify_series(context: &SessionContext, sink: &Location) -> Result<(usize, Vec<Finding>)> {
+pub(crate) async fn verify_series(context: &SessionContext, sink: &Location) -> Result<(usize, Vec<Finding>)> {
     verify_neighbours(context, sink, None).await
 }

@@ -29,15 +29,15 @@ use crate::verify::{Finding, verify_against_source};
 
 /// What is known of subjects that must not be published again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Forgotten {
+pub(crate) struct Forgotten {
     /// Subjects in the table.
-    pub subjects: u64,
+    pub(crate) subjects: u64,
     /// Those of them that have been published.
-    pub published: u64,
+    pub(crate) published: u64,
     /// Those of them that wait, and have not been published.
-    pub waiting: u64,
+    pub(crate) waiting: u64,
     /// Every release by its run, and how many of the subjects were first published in it or before.
-    pub releases: Vec<(String, u64)>,
+    pub(crate) releases: Vec<(String, u64)>,
 }
 
 impl Run {
@@ -92,7 +92,7 @@ impl Run {
     }
 
     /// Checks what differs between neighbours among all releases of the series in the job's sink. Returns how many there are.
-    pub async fn verify_neighbours(&self) -> Result<(usize, Vec<Finding>)> {
+    pub(crate) async fn verify_neighbours(&self) -> Result<(usize, Vec<Finding>)> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let opened = self.open(&source).await?;
         let sink = self.sink()?;
@@ -135,7 +135,7 @@ impl Run {
     }
 
     /// Keeps subjects from being published again, and tells what is known of them.
-    pub async fn forget(&self, subjects: &str) -> Result<Forgotten> {
+    pub(crate) async fn forget(&self, subjects: &str) -> Result<Forgotten> {
         let Some(series) = &self.job.series else {
             return Err(Error::job("series: is missing: without a ledger nobody knows whose rows were published"));
         };
