@@ -200,7 +200,7 @@ pub mod releases {
     pub use crate::release::{
         CellRows, ClassCounts, Finding, Observer, OutputFile, PeopleCounts, Phase, QueryScores, ReleaseCheck, Scores,
         SeriesCounts, SeriesRelease, SpillFolder, Verification, collect_garbage, latest_run, releases, rollback,
-        verify_release, verify_series,
+        verify_release,
     };
     pub use crate::storage::{Location, StoreOptions, Stores, Timeout};
 }

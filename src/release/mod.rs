@@ -34,7 +34,6 @@ pub(crate) use neighbours::verify_series;
 pub use phase::Phase;
 pub(crate) use phase::known_rows;
 pub(crate) use phase::{PHASES, rows_read, spilled_bytes};
-pub(crate) use run::Forgotten;
 pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, ReleaseCheck, Run, RunOptions};
 pub(crate) use run::{SeriesKnowledge, plan};

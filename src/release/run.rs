@@ -25,7 +25,6 @@ use nightly::Continued;
 pub(crate) use passes::measures;
 pub(crate) use passes::plan;
 use prepared::{Opened, Work};
-pub(crate) use reckoning::Forgotten;
 pub use revisit::ReleaseCheck;
 pub(crate) use revisit::find_release;
 use staged::Folder;
