@@ -227,7 +227,7 @@ impl Manifest {
     }
 
     /// Records of every rule what the rest of the manifest says is attained.
-    fn record_attained(&mut self) {
+    pub(crate) fn record_attained(&mut self) {
         let mut rules = std::mem::take(&mut self.verification.rules);
         rules.iter_mut().for_each(|rule| rule.attained = self.attained_of(rule));
         self.verification.rules = rules;

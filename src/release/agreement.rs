@@ -316,9 +316,9 @@ mod tests {
         assert_eq!(found(footer()), []);
         assert!(says(&found(Footer { rows: 6, ..footer() }), "other rows or bytes"));
         assert!(says(&found(Footer { size: 91, ..footer() }), "other rows or bytes"));
-        assert!(says(&found(Footer { annotated: true, ..footer() }), "more of their columns"));
+        assert!(says(&found(Footer { annotated: true, ..footer() }), "metadata of columns beyond"));
         for (key, value, wanted) in [
-            ("who", "me", "more of their columns"),
+            ("who", "me", "metadata of columns beyond"),
             ("throng.run", "another", "record another `throng.run`"),
             ("throng.policy", "q", "record another `throng.policy`"),
             ("throng.k", "20", "record another `throng.k`"),

@@ -41,6 +41,7 @@ impl<'a> Staged<'a> {
         };
         let population = self.estimate_population(population, &found).await?;
         let mut manifest = self.manifest(files, found);
+        manifest.record_attained();
         self.check_manifest(&manifest).await?;
         manifest.scores.cm = cm;
         manifest.population = population.known();
