@@ -107,7 +107,7 @@ pub fn killed(world: &World, run: &str, at: usize, stop: Stop) -> bool {
             tokio::select! {
                 () = reached.notified() => true,
                 ended = work => {
-                    ended.unwrap().unwrap();
+                    let _ = ended.unwrap().unwrap();
                     false
                 }
             }
