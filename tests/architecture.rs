@@ -49,7 +49,6 @@ const ORDER: &[&str] = &[
     "published",
     "verify",
     "audit",
-    "series",
     "ledger",
     "release",
     // Around releases.
@@ -89,7 +88,7 @@ const IMPURE: &[&str] =
 /// What makes a release shares nothing with what judges it.
 const JUDGED: &[&str] = &[
     "faults", "model", "grouping", "auto", "methods", "encode", "survey", "recode", "operator", "codec", "write",
-    "series", "ledger", "release",
+    "ledger", "release",
 ];
 
 /// What a room that judges may use all the same, and why.
@@ -356,8 +355,7 @@ fn no_room_uses_itself_by_way_of_others() {
 #[test]
 fn pure_rooms_know_nothing_of_engines_and_files() {
     let mut found = Vec::new();
-    let is_pure = |file: &&File| PURE.contains(&file.room()) || file.root == "core/src" && file.room() == "series";
-    for file in files().iter().filter(is_pure) {
+    for file in files().iter().filter(|file| PURE.contains(&file.room())) {
         for (line, code) in file.code.lines().enumerate() {
             for impure in IMPURE.iter().filter(|impure| names(code, impure)) {
                 found.push(format!("{}/{}:{}: {impure}", file.root, file.path, line + 1));
@@ -467,7 +465,7 @@ fn uses_are_found_in_production_code_alone() {
 }
 
 /// The most items that a program can name from outside: types, traits, functions, constants and modules.
-const MAX_PUBLIC_ITEMS: usize = 123;
+const MAX_PUBLIC_ITEMS: usize = 120;
 
 /// The names of the `pub` items of a file, and how many of its functions belong to a type.
 fn public_items(code: &str) -> (Vec<String>, usize) {

@@ -4,7 +4,6 @@
 pub(crate) mod attack;
 pub(crate) mod buckets;
 pub(crate) mod dependencies;
-pub(crate) mod histories;
 pub(crate) mod inference;
 mod inferred;
 pub(crate) mod judge;

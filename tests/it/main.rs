@@ -54,7 +54,6 @@ mod queries;
 mod readings;
 mod robustness;
 mod rules;
-mod series;
 #[path = "../../benches/support/skew.rs"]
 mod skew;
 mod sources;
