@@ -61,7 +61,7 @@ def manifests(folder: Path) -> dict[tuple[str, str], dict]:
 
 def known_settings() -> set[str]:
     """Settings that the command takes from its environment, as its source declares them."""
-    sources = (HERE.parent / "src" / "cli").glob("*.rs")
+    sources = [source for room in ("cli", "arguments") for source in (HERE.parent / "src" / room).glob("*.rs")]
     return {name for source in sources for name in re.findall(r'"(THRONG_[A-Z_]+)"', source.read_text())}
 
 

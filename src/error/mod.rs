@@ -50,6 +50,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    #[cfg(feature = "cluster")]
     pub(crate) const ALL: [Self; 8] = [
         Self::Job,
         Self::Input,
@@ -124,6 +125,7 @@ impl Error {
     }
 
     /// What is wrong, without the prefixes of interrupted runs and internal errors.
+    #[cfg(any(test, feature = "cluster"))]
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -28,6 +28,7 @@ pub use crate::ledger::{
     latest_run, releases, rollback,
 };
 pub use crate::verify::Finding;
+#[cfg(feature = "cluster")]
 pub(crate) use engine::{Engine, StoreLocation, Watch};
 pub use phase::Phase;
 pub(crate) use phase::known_rows;
