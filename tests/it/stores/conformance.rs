@@ -88,7 +88,10 @@ async fn refuses_changed_input(place: &Place) {
         // What is read may not be Parquet any more as it was found; the run need not come to the end to notice.
         assert!(matches!(error.kind(), ErrorKind::Input | ErrorKind::Retry), "{error}");
         if at == Phase::Verify {
-            assert!(error.kind() == ErrorKind::Retry && error.to_string().contains("changed while it was read"), "{error}");
+            assert!(
+                error.kind() == ErrorKind::Retry && error.to_string().contains("changed while it was read"),
+                "{error}"
+            );
         }
         assert_no_values(&error.to_string());
         assert_eq!(place.files().await, before, "nothing is published, nothing stays staged");
