@@ -126,7 +126,7 @@ enum Shows {
 enum Found {
     Nothing,
     One(u32),
-    OneOrMany,
+    Several,
 }
 
 /// People by what they fit.
@@ -305,7 +305,7 @@ impl Buckets {
                             break;
                         }
                         Found::One(value) => fitting.push(value),
-                        Found::OneOrMany => {
+                        Found::Several => {
                             fits.muddled.insert(bucket);
                             fitting.push(0);
                         }
@@ -438,7 +438,7 @@ impl Slice {
                 match (covering.next(), covering.next()) {
                     (None, _) => Found::Nothing,
                     (Some(entry), None) => Found::One(entry as u32),
-                    _ => Found::OneOrMany,
+                    _ => Found::Several,
                 }
             }
             (Shows::Exact(keys), _) => {

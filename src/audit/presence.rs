@@ -22,7 +22,7 @@ use crate::source::public::Public;
 use crate::verify::Finding;
 
 /// How much work the proof of one release may be.
-const BUDGET_OF_ATTACK: Budget = Budget { bucket: 1 << 18, whole: usize::MAX, joint: 1 << 20 };
+const MEMBERSHIP_BUDGET: Budget = Budget { bucket: 1 << 18, whole: usize::MAX, joint: 1 << 20 };
 
 /// Public people whose chance is outside the bounds, or cannot be shown to be inside; and the risks of being linked.
 pub(crate) async fn verify(
@@ -40,7 +40,7 @@ pub(crate) async fn verify(
         let shown = Shown::One(published.clone());
         let buckets = Buckets::read(&shown, bound_policy, &slices, Look::Quasi).await?;
         let fits = buckets.fit(&people).await?;
-        let (beliefs, strangers) = buckets.beliefs(&fits, BUDGET_OF_ATTACK);
+        let (beliefs, strangers) = buckets.beliefs(&fits, MEMBERSHIP_BUDGET);
         fits.crowds.iter().zip(&beliefs).for_each(|(crowd, belief)| tested.add(&bounds, belief, crowd.people));
         tested.add(&bounds, &Belief::Exact(Share::none()), fits.outside);
         tested.more = strangers;
