@@ -97,6 +97,7 @@ mod release;
 #[cfg(feature = "cli")]
 mod report;
 mod secret;
+mod series;
 mod source;
 mod storage;
 mod survey;
@@ -195,9 +196,11 @@ pub mod planning {
 pub mod releases {
     pub use crate::audit::PopulationRisk;
     pub use crate::ledger::manifest::{DependencyScore, Inferred, InputTable};
+    pub use crate::policy::SeriesMode;
     pub use crate::release::{
         CellRows, ClassCounts, Finding, Observer, OutputFile, PeopleCounts, Phase, QueryScores, ReleaseCheck, Scores,
-        SpillFolder, Verification, collect_garbage, latest_run, releases, rollback, verify_release,
+        SeriesCounts, SeriesRelease, SpillFolder, Verification, collect_garbage, latest_run, releases, rollback,
+        verify_release,
     };
     pub use crate::storage::{Location, StoreOptions, Stores, Timeout};
 }

@@ -49,6 +49,7 @@ const ORDER: &[&str] = &[
     "published",
     "verify",
     "audit",
+    "series",
     "ledger",
     "release",
     // Around releases.
@@ -88,7 +89,7 @@ const IMPURE: &[&str] =
 /// What makes a release shares nothing with what judges it.
 const JUDGED: &[&str] = &[
     "faults", "model", "grouping", "auto", "methods", "encode", "survey", "recode", "operator", "codec", "write",
-    "ledger", "release",
+    "series", "ledger", "release",
 ];
 
 /// What a room that judges may use all the same, and why.
@@ -355,7 +356,8 @@ fn no_room_uses_itself_by_way_of_others() {
 #[test]
 fn pure_rooms_know_nothing_of_engines_and_files() {
     let mut found = Vec::new();
-    for file in files().iter().filter(|file| PURE.contains(&file.room())) {
+    let is_pure = |file: &&File| PURE.contains(&file.room()) || file.root == "core/src" && file.room() == "series";
+    for file in files().iter().filter(is_pure) {
         for (line, code) in file.code.lines().enumerate() {
             for impure in IMPURE.iter().filter(|impure| names(code, impure)) {
                 found.push(format!("{}/{}:{}: {impure}", file.root, file.path, line + 1));
@@ -465,7 +467,7 @@ fn uses_are_found_in_production_code_alone() {
 }
 
 /// The most items that a program can name from outside: types, traits, functions, constants and modules.
-const MAX_PUBLIC_ITEMS: usize = 120;
+const MAX_PUBLIC_ITEMS: usize = 123;
 
 /// The names of the `pub` items of a file, and how many of its functions belong to a type.
 fn public_items(code: &str) -> (Vec<String>, usize) {

@@ -16,6 +16,7 @@
 //! | [`auto`] | the default method: covers by the cheapest boxes, growth, local search |
 //! | [`bound`] | a proven lower bound on the loss of any grouping |
 //! | [`methods`] | the list of methods, and those of research works |
+//! | [`series`] | what releases over time may show together |
 //!
 //! The `throng` crate runs them on Parquet; only its API is stable.
 
@@ -31,4 +32,5 @@ pub mod methods;
 pub mod model;
 pub mod permutation;
 pub mod privacy;
+pub mod series;
 pub mod simd;

@@ -4,6 +4,7 @@
 pub(crate) mod attack;
 pub(crate) mod buckets;
 pub(crate) mod dependencies;
+pub(crate) mod histories;
 pub(crate) mod inference;
 mod inferred;
 pub(crate) mod judge;

@@ -7,6 +7,7 @@ mod check;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod completions;
+mod forget;
 mod generate;
 mod hierarchy;
 mod plan;
@@ -89,6 +90,7 @@ enum Command {
     Releases(releases::Releases),
     Rollback(releases::Rollback),
     Gc(releases::Gc),
+    Forget(forget::Arguments),
     #[cfg(feature = "cluster")]
     Scheduler(cluster::SchedulerArguments),
     #[cfg(feature = "cluster")]
@@ -140,6 +142,7 @@ impl Command {
             Self::Releases(arguments) => releases::list(arguments).await,
             Self::Rollback(arguments) => releases::rollback(arguments, quiet).await,
             Self::Gc(arguments) => releases::gc(arguments, quiet).await,
+            Self::Forget(arguments) => forget::run(arguments, quiet).await,
             #[cfg(feature = "cluster")]
             Self::Scheduler(arguments) => cluster::schedule(arguments).await,
             #[cfg(feature = "cluster")]

@@ -87,6 +87,7 @@ pub(crate) async fn list(arguments: Releases) -> Result<()> {
                 "suppressed": release.suppressed,
                 "k": release.k,
                 "files": release.files.len(),
+                "series": release.series.as_ref().map(|series| series.number),
             })
         });
         return print_json(&listed.collect::<Vec<Value>>());

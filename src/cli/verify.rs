@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{JobArguments, Limits};
 use crate::error::Result;
-use crate::release::{ReleaseCheck, Run, RunOptions, find_release, verify_release};
+use crate::release::{ReleaseCheck, Run, RunOptions, find_release, verify_release, verify_series};
 use crate::telemetry::progress::waiting;
 use crate::terminal::{print, print_json};
 use crate::verify::Finding;
@@ -25,6 +25,10 @@ pub(crate) struct Arguments {
     /// Release to check. Defaults to the newest
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
+    /// Check what differs between neighbours among all releases of a series: for every combination of quasi-identifiers, the
+    /// rows that have come and those that have gone are none, or meet k (given a job file, all rules) by themselves
+    #[arg(long, conflicts_with = "run_id")]
+    series: bool,
     /// Print the result as JSON: violated rules, and the parameters with which every rule would hold
     #[arg(long)]
     json: bool,
@@ -37,6 +41,9 @@ pub(crate) struct Arguments {
 
 /// Verifies a release.
 pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+    if arguments.series {
+        return verify_all(arguments, quiet).await;
+    }
     let run_id = arguments.run_id.as_deref();
     let is_job = arguments.job.job.extension().is_some_and(|extension| extension == "toml");
     let ReleaseCheck { manifest, classes, findings, attained } = if is_job {
@@ -91,4 +98,32 @@ pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         classes.classes(),
         if is_job { ", the rows against the source" } else { "" },
     ))
+}
+
+/// Verifies a series release by release.
+async fn verify_all(arguments: Arguments, quiet: bool) -> Result<()> {
+    let is_job = arguments.job.job.extension().is_some_and(|extension| extension == "toml");
+    let (releases, findings) = if is_job {
+        let (job, base) = arguments.job.read()?;
+        let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
+        let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
+        waiting("releases", quiet, run.verify_neighbours()).await.map_err(|error| arguments.job.blame(error))?
+    } else {
+        let sink = arguments.job.stores.open(&arguments.job.job)?;
+        let (context, _spill) = arguments.limits.options().open()?;
+        waiting("releases", quiet, verify_series(&context, &sink)).await?
+    };
+    if arguments.json {
+        let broken: Vec<Value> = findings
+            .iter()
+            .map(|finding| json!({ "rule": finding.rule, "count": finding.count, "message": finding.message }))
+            .collect();
+        print_json(&json!({ "releases": releases, "holds": findings.is_empty(), "findings": broken }))?;
+    }
+    Finding::refuse(&findings)?;
+    if quiet || arguments.json {
+        return Ok(());
+    }
+    let checked = if is_job { "k and every rule" } else { "k" };
+    print(&format!("{releases} releases hold: whatever differs between two neighbours meets {checked} by itself"))
 }

@@ -35,10 +35,13 @@
 
 mod columns;
 mod draw;
+mod nights;
 mod people;
 #[cfg(test)]
 mod tests;
 mod vocabulary;
+
+pub(crate) use nights::Nights;
 
 use std::ops::Range;
 use std::sync::Arc;

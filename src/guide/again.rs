@@ -19,6 +19,8 @@
 //! releases = "independent"
 //! ```
 //!
+//! - **A series.** With `[series]` in the job, releases of the same people stay safe together, night after night: see below.
+//!
 //! Two sinks are two publications just like two releases in one: the guard only knows one sink. Nor does it know what was
 //! published by other means.
 //!
@@ -51,10 +53,73 @@
 //! 0.6 % coming and going, k = 10, l = 3 on the diagnosis, the income kept, effort `fast`) it finds fewer than three diagnoses for
 //! 6 % of people; a reader who knows the class that each person was in (here, from a kept person number) has fewer for 43 %.
 //!
-//! # When the same people must be published again
 //!
-//! - Publish a table once, and give everybody the same release.
-//! - If it must be published again, withdraw the older release, and assume that somebody has kept it.
+//! # A series: the same people, every night
+//!
+//! Not released yet: `throng check` refuses `[series]` but in builds for tests.
+//!
+//! ```toml
+//! [series]
+//! subject = ["person_id"]                # who a row is about; an identifier that is dropped will do
+//! state = "s3://private/census-ledger/"  # the ledger: where readers of the sink cannot look
+//! key-env = "CENSUS_LEDGER_KEY"          # `openssl rand -hex 32`, kept apart from the ledger
+//! ```
+//!
+//! The promise: *whatever changes between two releases changes in throngs*. Take everybody who was ever published, and group them
+//! by the classes that they were in, release by release; every such group has k people and meets every rule, on the values that
+//! were published of them. Whoever keeps all releases and knows who was there on which night learns no more of anybody than one
+//! release may tell.
+//!
+//! - **Classes never change.** A class stays as it was first published, file and all: a night writes what is new and lists all other
+//!   files again. Readers take the files that the manifest lists; the folder of the newest run holds the newest rows only.
+//! - **New people wait for each other.** They are grouped among themselves. Who would lose more than `max-loss`, or finds fewer than
+//!   `reserve` times k others, waits; after `max-wait` releases the best class there is will do, or the row is suppressed.
+//! - **People who leave stay published**, and so do old values of those who change (*stale* rows), until a share `retire-at` of
+//!   their class is stale. Then the class is split, if those who stay and those who left each meet the rules: the former come back
+//!   as one class. If they do not, the class stays, or leaves as a whole with `dissolve = true`. Who has left with a class is never
+//!   published again, also when they come back to the source (*withheld*).
+//!
+//! | key of `[series]` | default | meaning |
+//! |---|---|---|
+//! | `mode` | `snapshot` | the source is everybody of the day; `append`: rows that come, each published once and kept |
+//! | `reserve` | 1.5 | rows of a new class in multiples of k; room for a later split |
+//! | `max-loss` | 0.35 | largest mean loss of a new class; what would lose more waits |
+//! | `max-wait` | 7 | releases that a row waits for at most |
+//! | `retire-at` | 0.5 | share of stale rows from which on a class is retired |
+//! | `dissolve` | false | whether a class that cannot be split leaves as a whole |
+//!
+//! The summary, the manifest (`series`), the report and the metrics count new, waiting, stale, retired and withheld rows. A policy
+//! may become stricter on the way (k may rise, rules may be added): old classes are as they were, so the manifest's `k` is the first
+//! one. Rules that compare a class with the whole table are refused, and so are forms that do not generalise, Delta tables and
+//! clusters.
+//!
+//! ## The ledger
+//!
+//! It holds a keyed hash of every subject, its class, a hash of its history, and keyed hashes of what was published of it; no
+//! value. It is as secret as the source all the same: with it and the key, rows can be followed through releases.
+//!
+//! - **Back it up** with the sink, as of one moment, and the key apart from both. A ledger that was lost, or does not fit the sink,
+//!   or another key, ends a run with exit code 7 before anything is published. Without a backup, begin a new series in an empty
+//!   sink and an empty state, and withdraw the old one: to the new ledger everybody is new.
+//! - A run that dies at any moment leaves sink and ledger at the same release; the next run finishes what is left to do.
+//! - **Backfill.** Releases are numbered as they are made. Publish old nights in their order, or not at all.
+//! - **Rollback** shows an earlier release again and forgets nothing: the next run goes on from the newest one.
+//! - **Erasure.** `throng forget nightly.toml --subjects erased.parquet` keeps people from being published again and says in which
+//!   releases they may be. Their rows stay until their class is retired; withdraw these releases if they must not.
+//!
+//! ## Checking it
+//!
+//! Before every commit the promise is recounted from the staged files and the staged ledger, by code that does not know how
+//! classes were made. `throng verify nightly.toml` does it again, and holds every live row against the source.
+//! `throng verify out --series` needs nothing but the published files: of every pair of neighbours, the rows that came and those
+//! that went meet k (with the job file, all rules) by themselves.
+//!
+//! ## What it does not cover
+//!
+//! - Readers who know sensitive values of others in a class, and what other tables tell: as for one release.
+//! - Several sinks that are fed from one source, and releases that were made before the series.
+//! - Who waits or is withheld is not published, and the manifest counts them: it tells how many, never who.
+//! - Pseudonyms and other kept columns that tell people apart: whoever knows one knows the row.
 //!
 //! # From a program
 //!

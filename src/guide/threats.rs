@@ -159,7 +159,15 @@
 //! - what releases reveal together is measured by `throng attack --series`; it shows what one adversary finds, not all;
 //! - another sink, another program, or a release that was removed from the sink are not seen;
 //! - publish a table once, and give everybody the same release;
-//! - if it must be published again, withdraw the older release, and assume that somebody has kept it.
+//! - if it must be published again, withdraw the older release, and assume that somebody has kept it; or publish a **series**.
+//!
+//! A series (`[series]`) is made for readers who keep every release and know everybody's quasi-identifiers and on which nights
+//! each person was in the source. To them, people who were in the same classes on all nights are a group, and every such group
+//! meets k and every rule: by cohorts that never change, and leave only if those who stay and those who go are throngs of their
+//! own. The price is stale rows, people who wait, and people who are withheld; all are counted. It rests on the ledger, which knows
+//! who went where and must be kept as the source is. It does not help against readers who know sensitive values of others, several
+//! sinks from one source, or releases made outside of the series. When rows wait or classes are retired follows from the rows,
+//! as suppression does; what that tells is no more than counts.
 //!
 //! # Tampering
 //!

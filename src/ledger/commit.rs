@@ -167,6 +167,22 @@ pub(crate) enum Commit {
 
 /// Commits a release: the manifest first, and only when it is not there yet; then the pointer.
 pub(crate) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commit> {
+    if let Some(other) = put_manifest(sink, manifest).await? {
+        return Ok(other);
+    }
+    match ensure_alone(sink, manifest, &sink.at(&manifest_name(&manifest.run))).await {
+        Ok(None) => {}
+        Ok(Some(raced)) => return Err(raced),
+        Err(error) => return Ok(Commit::Unsettled(error)),
+    }
+    if let Err(error) = show(sink, manifest).await {
+        return Ok(Commit::Unsettled(error));
+    }
+    Ok(Commit::Won)
+}
+
+/// Writes the manifest, if the run has none; tells what has become of the attempt if that is not all.
+pub(crate) async fn put_manifest(sink: &Location, manifest: &Manifest) -> Result<Option<Commit>> {
     let path = sink.at(&manifest_name(&manifest.run));
     let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
     if let Err(error) = sink.store.put_opts(&path, json(manifest)?, options).await {
@@ -174,36 +190,36 @@ pub(crate) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commi
         // is stored now decides.
         match committed(sink, &manifest.run).await {
             Ok(Some(there)) if there.data == manifest.data => {}
-            Ok(Some(other)) => return Ok(Commit::Lost(Box::new(other))),
+            Ok(Some(other)) => return Ok(Some(Commit::Lost(Box::new(other)))),
             // An abandoned request may still arrive; its files are left to `gc`, which runs a day later.
             Ok(None) if matches!(error, object_store::Error::Generic { .. }) => {
-                return Ok(Commit::Unsettled(error.into()));
+                return Ok(Some(Commit::Unsettled(error.into())));
             }
             Ok(None) => return Err(error.into()),
-            Err(_) => return Ok(Commit::Unsettled(error.into())),
+            Err(_) => return Ok(Some(Commit::Unsettled(error.into()))),
         }
     }
     // `gc` takes the lease before it removes what has no manifest.
     match is_leased(sink, &manifest.data).await {
-        Ok(true) => {}
+        Ok(true) => Ok(None),
         Ok(false) => {
             sink.store.delete(&path).await?;
-            return Err(Error::retry(
-                "`throng gc` has removed the files of this run while it was suspended; run again",
-            ));
+            Err(Error::retry("`throng gc` has removed the files of this run while it was suspended; run again"))
         }
-        Err(error) => return Ok(Commit::Unsettled(error)),
+        Err(error) => Ok(Some(Commit::Unsettled(error))),
     }
-    match ensure_alone(sink, manifest, &path).await {
-        Ok(None) => {}
-        Ok(Some(raced)) => return Err(raced),
-        Err(error) => return Ok(Commit::Unsettled(error)),
-    }
-    if let Err(error) = point_to(sink, manifest, false).await {
-        return Ok(Commit::Unsettled(error));
-    }
+}
+
+/// Makes a release the one that readers see.
+pub(crate) async fn show(sink: &Location, manifest: &Manifest) -> Result<()> {
+    point_to(sink, manifest, false).await?;
     mark_success(sink).await;
-    Ok(Commit::Won)
+    Ok(())
+}
+
+/// Takes back the manifest of a release that another one was faster than; its files are left to `gc`.
+pub(crate) async fn withdraw(sink: &Location, manifest: &Manifest) -> Result<()> {
+    Ok(sink.store.delete(&sink.at(&manifest_name(&manifest.run))).await?)
 }
 
 /// Withdraws a release that must be the only one of its sink but is not: two runs have found the sink empty. Both may
@@ -218,7 +234,9 @@ async fn ensure_alone(sink: &Location, manifest: &Manifest, path: &Path) -> Resu
 
 /// Rejects a release with missing files: somebody has removed them, and a manifest alone is not a release.
 pub(crate) async fn ensure_files(sink: &Location, manifest: &Manifest) -> Result<()> {
-    let listed: Vec<_> = sink.store.list(Some(&sink.at(&manifest.data))).try_collect().await?;
+    // A series lists files of earlier releases again.
+    let folder = if manifest.series.is_some() { "data" } else { manifest.data.as_str() };
+    let listed: Vec<_> = sink.store.list(Some(&sink.at(folder))).try_collect().await?;
     let there: BTreeSet<&Path> = listed.iter().map(|meta| &meta.location).collect();
     let missing = manifest.files.iter().filter(|file| !there.contains(&sink.at(&file.path))).count();
     if missing == 0 {
@@ -314,6 +332,9 @@ pub(crate) async fn discard(sink: &Location, folder: &Path) {
         // Object stores have no folders; the local file system keeps empty ones.
         for table in [QIT, ST] {
             let _ = std::fs::remove_dir(format!("/{folder}/{table}"));
+        }
+        for below in std::fs::read_dir(format!("/{folder}")).into_iter().flatten().flatten() {
+            let _ = std::fs::remove_dir(below.path());
         }
         let _ = std::fs::remove_dir(format!("/{folder}"));
     }

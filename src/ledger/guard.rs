@@ -54,8 +54,8 @@ pub(crate) fn second_release(sink: &Location, earlier: u64) -> Error {
     let holds = if earlier == 1 { "a release".to_owned() } else { format!("{earlier} releases") };
     Error::conflict(format!(
         "the sink `{}` holds {holds} of another run already; whoever compares releases of the same people learns more about them \
-         than k and the rules allow; set releases = \"independent\" in [sink] if no people are in both or you accept that, \
-         or choose an empty sink",
+         than k and the rules allow; add [series] to the job and publish into an empty sink, so that releases stay safe \
+         together, or set releases = \"independent\" in [sink] if no people are in both or you accept that",
         sink.name
     ))
 }

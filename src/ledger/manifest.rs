@@ -13,6 +13,7 @@
 //! |---|---|---|
 //! | `rows_read`, `rows`, `suppressed`, `dropped`, `k` | counts | reported |
 //! | `earlier_releases` | number of manifests in the sink | reported |
+//! | `series` | counts of subjects by what became of them; digests of keyed digests; mean losses by release | reported |
 //! | `cells` | number of rows read, and the cell size | told; 0 with a `presence` rule |
 //! | `cell_rows` | published rows by cell; cells are cut in a sample of the source | left out |
 //! | `tuned` | one of a few steps that are common to all tables, chosen on a sample of the source | left out |
@@ -56,6 +57,7 @@ use crate::measure::workload::QueryError;
 use crate::measure::{Cells, Classes, Generalisation, Groups, Information, People, Protection, Workload, risk};
 use crate::policy::{Form, Role};
 use crate::privacy::{Figures, RuleRecord};
+pub use crate::series::counts::{SeriesCounts, SeriesRelease};
 pub use crate::source::InputTable;
 
 /// A parameter of a rule, and the value with which it would just hold.
@@ -102,6 +104,9 @@ pub struct Manifest {
     /// each other. Without that, there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_releases: Option<u64>,
+    /// What the release is in its series, if it is of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<SeriesRelease>,
     /// How groups are published, when it is not by generalising.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,

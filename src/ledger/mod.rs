@@ -5,7 +5,7 @@
 //! While a run is at work a `lease` keeps its files from the collection of garbage, and `guard` refuses a second release of
 //! the same people.
 
-mod commit;
+pub(crate) mod commit;
 #[cfg(feature = "delta")]
 mod delta;
 pub(crate) mod guard;
@@ -19,7 +19,10 @@ use futures::TryStreamExt;
 use object_store::ObjectStore;
 
 pub(crate) use commit::{Commit, delete_unreported, discard, no_such_run};
-pub use manifest::{CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification};
+pub use manifest::{
+    CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts, SeriesRelease,
+    Verification,
+};
 
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};

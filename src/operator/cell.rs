@@ -97,6 +97,18 @@ pub(crate) fn anonymise(params: &AnonymizeParams, cell: u32, rows: &RecordBatch)
     })
 }
 
+/// Publishes all rows of a batch as one group, and tells its mean loss. Whether they may be one is for others to say.
+pub(crate) fn publish_together(params: &AnonymizeParams, rows: &RecordBatch) -> Result<(RecordBatch, f64)> {
+    let order = keyed_order(params, 0, rows)?;
+    let table = encode(params, rows, &order)?;
+    let all: Vec<u32> = (0..rows.num_rows() as u32).collect();
+    let mut grouping = Grouping::with_capacity(all.len());
+    grouping.push(&all);
+    let published = generalise(params, rows, &mut Groups::new(&table, &grouping, &order))?;
+    let losses: Vec<f64> = published.losses.iter().flatten().copied().collect();
+    Ok((published.rows, losses.iter().sum::<f64>() / losses.len().max(1) as f64))
+}
+
 /// Batch rows in a random order that follows from their content and the key of the run, however they arrived. Equal
 /// rows are spread over it: a split that divides ties must not find the same sensitive value side by side.
 fn keyed_order(params: &AnonymizeParams, cell: u32, rows: &RecordBatch) -> Result<Vec<u32>> {

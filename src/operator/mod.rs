@@ -34,6 +34,7 @@ mod tests;
 
 #[cfg(feature = "cluster")]
 pub(crate) use assign_cell::ASSIGN_CELL;
+pub(crate) use cell::publish_together;
 pub use dataframe::{AnonymizeExt, AnonymizeSessionExt, register};
 pub(crate) use exec::AnonymizeExec;
 pub(crate) use logical::Anonymize;

@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::Schema;
 use super::columns::{self, Demands};
 use super::definition::Policy;
 use super::model::{Compression, Job};
-use super::{dependencies, identifier, measures, method, output, presence, rules, source};
+use super::{dependencies, identifier, measures, method, output, presence, rules, series, source};
 use crate::error::Problem;
 use crate::storage::locate::names;
 use crate::storage::{is_url, local_path};
@@ -49,6 +49,7 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
     method::check(job, &mut problems);
     check_output(job, &mut problems);
     measures::check_measures(job, &mut problems);
+    series::check_series(job, base, &mut problems);
     problems
 }
 

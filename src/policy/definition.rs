@@ -56,7 +56,7 @@ impl Policy {
         let problems: Vec<String> = check::check(job, base)
             .into_iter()
             .filter(|problem| {
-                let places = ["source", "sink", "privacy.presence.public"];
+                let places = ["source", "sink", "series", "privacy.presence.public"];
                 problem.is_error() && !places.iter().any(|place| problem.key.starts_with(place))
             })
             .map(|problem| problem.to_string())
@@ -215,7 +215,7 @@ pub(crate) fn policy_job(
     let sink = Sink { url: NOWHERE.into(), options: Default::default(), format: None, releases: None };
     let (output, measures) = (Output::default(), MeasureSpec::default());
     let source = nowhere();
-    Job { version: 1, source, sink, privacy, defaults, columns, dependencies, method, output, measures }
+    Job { version: 1, source, sink, privacy, defaults, columns, dependencies, method, output, measures, series: None }
 }
 
 fn nowhere() -> Source {

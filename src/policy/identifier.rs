@@ -9,6 +9,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use super::model::{Column, Job, Role};
 use crate::error::{Error, Problem, Result, reason};
@@ -84,23 +85,46 @@ impl Column {
 impl Pseudonym {
     /// Reads the key; errors do not quote its content.
     fn key(&self, base: &Path) -> Result<Key, String> {
-        let (bytes, name) = match (&self.key_env, &self.key_file) {
-            (Some(_), Some(_)) => return Err("has both `key-env` and `key-file`; give only one of them".into()),
-            (None, None) => return Err("needs `key-env` or `key-file` to locate the key".into()),
-            (Some(variable), None) => match std::env::var_os(variable) {
-                Some(value) => (value.into_encoded_bytes(), format!("the environment variable `{variable}`")),
-                None => return Err(format!("the environment variable `{variable}` is not set")),
-            },
-            (None, Some(path)) => {
-                let bytes = File::open(base.join(path)).and_then(|file| read_at_most(file, MAX_KEY_BYTES, "key file"));
-                let bytes =
-                    bytes.map_err(|error| format!("the key file `{path}` cannot be read: {}", reason(&error)))?;
-                (bytes, format!("the file `{path}`"))
-            }
-        };
-        let end = bytes.strip_suffix(b"\n").map_or(bytes.len(), |line| line.strip_suffix(b"\r").unwrap_or(line).len());
-        Key::new(&bytes[..end]).map_err(|error| format!("{name} {error}"))
+        let (secret, name) = read_named_secret(self.key_env.as_deref(), self.key_file.as_deref(), base)?;
+        Key::new(&secret).map_err(|error| format!("{name} {error}"))
     }
+}
+
+/// Reads a secret that a key is made of; what is wrong with it is said without its content.
+pub(super) fn read_secret(
+    key_env: Option<&str>,
+    key_file: Option<&str>,
+    base: &Path,
+) -> Result<Zeroizing<Vec<u8>>, String> {
+    let (secret, name) = read_named_secret(key_env, key_file, base)?;
+    Key::new(&secret).map_err(|error| format!("{name} {error}"))?;
+    Ok(secret)
+}
+
+/// A secret without the line break at its end, and where it comes from.
+fn read_named_secret(
+    key_env: Option<&str>,
+    key_file: Option<&str>,
+    base: &Path,
+) -> Result<(Zeroizing<Vec<u8>>, String), String> {
+    let (mut bytes, name) = match (key_env, key_file) {
+        (Some(_), Some(_)) => return Err("has both `key-env` and `key-file`; give only one of them".into()),
+        (None, None) => return Err("needs `key-env` or `key-file` to locate the key".into()),
+        (Some(variable), None) => match std::env::var_os(variable) {
+            Some(value) => {
+                (Zeroizing::new(value.into_encoded_bytes()), format!("the environment variable `{variable}`"))
+            }
+            None => return Err(format!("the environment variable `{variable}` is not set")),
+        },
+        (None, Some(path)) => {
+            let bytes = File::open(base.join(path)).and_then(|file| read_at_most(file, MAX_KEY_BYTES, "key file"));
+            let bytes = bytes.map_err(|error| format!("the key file `{path}` cannot be read: {}", reason(&error)))?;
+            (Zeroizing::new(bytes), format!("the file `{path}`"))
+        }
+    };
+    let end = bytes.strip_suffix(b"\n").map_or(bytes.len(), |line| line.strip_suffix(b"\r").unwrap_or(line).len());
+    bytes.truncate(end);
+    Ok((bytes, name))
 }
 
 /// The keys of a job's pseudonyms, by column.

@@ -22,6 +22,7 @@ mod parse;
 mod presence;
 mod privacy;
 mod rules;
+mod series;
 pub(crate) mod slices;
 mod source;
 
@@ -41,6 +42,8 @@ pub use model::*;
 pub use parse::JobError;
 pub use presence::Presence;
 pub use privacy::PrivacyRule;
+pub(crate) use series::Series;
+pub use series::SeriesMode;
 pub use slices::SliceSpec;
 pub(crate) use source::BUILD;
 pub(crate) use source::{Format, SinkFormat, data_type};

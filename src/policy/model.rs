@@ -17,6 +17,7 @@ pub(crate) use super::method::MethodName;
 pub use super::method::{Form, MethodSpec};
 use super::output::FileSize;
 pub(crate) use super::privacy::{ConfiguredRule, Privacy};
+use super::series::Series;
 use super::source::{self, Format, SinkFormat, SinkReleases};
 use crate::hierarchy::InlineTree;
 use crate::storage::StoreOptions;
@@ -64,6 +65,9 @@ pub struct Job {
     /// Optional measures.
     #[serde(default)]
     pub(crate) measures: MeasureSpec,
+    /// How releases of the same subjects stay safe together. Without it, a sink takes one release, or independent ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) series: Option<Series>,
 }
 
 /// Where the rows come from.

@@ -17,6 +17,7 @@ mod agreement;
 mod anatomy;
 pub(crate) mod engine;
 mod feasibility;
+mod neighbours;
 mod phase;
 mod queries;
 pub(crate) mod run;
@@ -24,12 +25,13 @@ pub(crate) mod session;
 pub(crate) mod verify;
 
 pub use crate::ledger::{
-    CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification, collect_garbage,
-    latest_run, releases, rollback,
+    CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts, SeriesRelease,
+    Verification, collect_garbage, latest_run, releases, rollback,
 };
 pub use crate::verify::Finding;
 #[cfg(feature = "cluster")]
 pub(crate) use engine::{Engine, StoreLocation, Watch};
+pub(crate) use neighbours::verify_series;
 pub use phase::Phase;
 pub(crate) use phase::known_rows;
 pub(crate) use phase::{PHASES, rows_read, spilled_bytes};

@@ -2,9 +2,12 @@
 //! it makes, so that nothing is committed that was not verified.
 
 mod committed;
+mod nightly;
 mod passes;
 mod prepared;
+mod reckoning;
 mod revisit;
+mod shown;
 mod staged;
 mod together;
 mod verified;
@@ -18,6 +21,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use object_store::path::Path;
 
 use committed::Committed;
+use nightly::Continued;
 pub(crate) use passes::measures;
 pub(crate) use passes::plan;
 use prepared::{Opened, Work};
@@ -136,7 +140,7 @@ pub struct Run {
     context: SessionContext,
     engine: Arc<dyn Engine>,
     /// Held because dropping it removes the folder.
-    _spill: SpillFolder,
+    spill: SpillFolder,
     options: RunOptions,
     /// Where files lie that are not committed yet, while there are any.
     staged: Mutex<Option<(Location, Path)>>,
@@ -152,7 +156,7 @@ impl Run {
         let places = StoreLocation::all(&job);
         let (context, spill) = options.session.open_with(|config| engine.configure(config, &places))?;
         let (staged, uploads) = (Mutex::default(), Uploads::default());
-        Ok(Self { job, base: base.to_owned(), policy, context, engine, _spill: spill, options, staged, uploads })
+        Ok(Self { job, base: base.to_owned(), policy, context, engine, spill, options, staged, uploads })
     }
 
     /// Runs the job.
@@ -169,9 +173,16 @@ impl Run {
     /// From stage to stage: each takes what the one before it has made.
     async fn release(&self, source: &Source, phase: Begun, observer: &Observer<'_>) -> Result<Outcome> {
         let work = Work::open(self, source, observer).await?;
+        let continued = match &self.job.series {
+            Some(series) => Some((series, Continued::open(self, series, &work.sink).await?)),
+            None => None,
+        };
         if let Some(outcome) = work.released_before().await? {
             phase.done();
             return Ok(outcome);
+        }
+        if let Some((series, continued)) = continued {
+            return self.release_in_series(work, series, continued, phase).await;
         }
         let surveyed = work.prepare(phase).await?.survey().await?;
         let public = surveyed.work.public_identity();

@@ -316,6 +316,19 @@ fn provenance(report: &Report) -> String {
     if let Some(earlier) = manifest.earlier_releases {
         fact("Earlier releases", format!("{}, independent of this one", count(earlier)));
     }
+    if let Some(series) = &manifest.series {
+        let counts = &series.counts;
+        fact("Series", format!("release {}", series.number));
+        let came = [(counts.new, "new"), (counts.returned, "came back with their class"), (counts.waiting, "wait")];
+        let left = [
+            (counts.stale(), "stale"),
+            (counts.retired, "retired"),
+            (counts.withheld, "withheld"),
+            (counts.forgotten, "forgotten"),
+        ];
+        let told = came.iter().chain(&left).map(|(rows, what)| format!("{} {what}", count(*rows)));
+        fact("Rows of the series", told.collect::<Vec<_>>().join(", "));
+    }
     manifest.warnings.iter().for_each(|warning| fact("Warning", escape(warning)));
     if !manifest.tuned.is_empty() {
         let tuned: Vec<String> =

@@ -79,6 +79,23 @@ fn release(page: &mut Page, manifest: &Manifest) {
     let smallest = manifest.verification.sizes().0.smallest;
     page.one("throng_smallest_class", "Rows of the smallest group, or people where k counts them", smallest);
     page.one("throng_k", "Smallest group that the policy allows", manifest.k);
+    if let Some(series) = &manifest.series {
+        page.one("throng_series_release", "Number of the release in its series", series.number);
+        let counts = &series.counts;
+        page.head("throng_series_rows", "Rows of a release of a series by what became of them");
+        let rows = [
+            ("new", counts.new),
+            ("returned", counts.returned),
+            ("published", manifest.rows),
+            ("waiting", counts.waiting),
+            ("suppressed", counts.suppressed),
+            ("stale", counts.stale()),
+            ("retired", counts.retired),
+            ("withheld", counts.withheld),
+            ("forgotten", counts.forgotten),
+        ];
+        rows.iter().for_each(|(state, rows)| page.line("throng_series_rows", &[("state", state)], rows));
+    }
     let scores = &manifest.scores;
     page.head("throng_score", "Measures of loss, protection and risk; what they mean is in the summary of a run");
     let shares = [

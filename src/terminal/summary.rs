@@ -47,6 +47,7 @@ pub(crate) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
         text += &format!("found from a sample: {}\n", tuned.join(", "));
     }
     text += &earlier_releases(manifest);
+    text += &series(manifest);
     text += &format!("verified: {}\n", manifest.verification.rule_names().join(", "));
     text += &format!("release:  run {} in {}/{}\n", manifest.run, sink.trim_end_matches('/'), manifest.data);
     if !times.is_empty() {
@@ -141,6 +142,27 @@ fn earlier_releases(manifest: &Manifest) -> String {
             if earlier == 1 { "release" } else { "releases" }
         ),
     }
+}
+
+/// What became of the rows of a release of a series; nothing of any other.
+fn series(manifest: &Manifest) -> String {
+    let Some(series) = &manifest.series else { return String::new() };
+    let counts = &series.counts;
+    format!(
+        "series:   release {}: {} new, {} came back with their class, {} wait, {} published rows are stale ({} gone, {} \
+         changed), {} classes of {} rows retired, {} withheld, {} forgotten\n",
+        series.number,
+        number(counts.new),
+        number(counts.returned),
+        number(counts.waiting),
+        number(counts.stale()),
+        number(counts.gone),
+        number(counts.changed),
+        number(counts.retired_classes),
+        number(counts.retired),
+        number(counts.withheld),
+        number(counts.forgotten)
+    )
 }
 
 /// How well the dependencies of the policy are preserved; empty without any.

@@ -54,6 +54,7 @@ mod queries;
 mod readings;
 mod robustness;
 mod rules;
+mod series;
 #[path = "../../benches/support/skew.rs"]
 mod skew;
 mod sources;

@@ -18,8 +18,8 @@ fn desk(sink: &str) -> Desk {
     desk
 }
 
-const REASON: [&str; 4] =
-    ["holds a release of another run already", "compares releases", "releases = \"independent\"", "[sink]"];
+const REASON: [&str; 5] =
+    ["holds a release of another run already", "compares releases", "[series]", "releases = \"independent\"", "[sink]"];
 
 #[test]
 fn a_second_release_is_refused_with_the_reason_and_the_ways_on() {

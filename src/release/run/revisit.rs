@@ -94,9 +94,12 @@ impl Run {
         let plans = Verifier { engine: self.engine.as_ref(), rows: manifest.rows, watch: &|_| {} };
         let (classes, mut findings) = verify::verify_release_with(&plans, &self.context, &sink, &manifest).await?;
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { input, bound_policy, public, rows, .. } = self.open(&source).await?;
+        let opened = self.open(&source).await?;
+        let Opened { input, bound_policy, public, rows, .. } = &opened;
+        let (input, bound_policy, rows) = (input.clone(), Arc::clone(bound_policy), rows.clone());
         let slices = bound_policy.slices(&manifest.slices);
         findings.extend(check_job(&manifest, &bound_policy, &slices));
+        let bound_policy = self.judged_by(&manifest, &opened).await?;
         let present = existing(&sink, &manifest.files).await?;
         // Missing and unreadable files have been reported already.
         if present.is_empty() || classes.rows() == 0 && !findings.is_empty() {
@@ -121,10 +124,12 @@ impl Run {
             let message = "the people of this release were not counted".to_owned();
             findings.push(Finding { rule: "person".into(), count: 1, message });
         }
-        if let Some(public) = &public {
+        if let Some(public) = public {
             findings.extend(presence::verify(&published, public, &self.context, &bound_policy).await?.0);
         }
-        if self.reads(&manifest, &source) {
+        if manifest.series.is_some() {
+            findings.extend(self.verify_series(&plans, &manifest, &source, &opened).await?);
+        } else if self.reads(&manifest, &source) {
             let input = DataFrame::new(self.context.state(), input);
             let source = DataFrame::new(self.context.state(), rows);
             let read = Compared { plans: &plans, manifest: &manifest, bound_policy: &bound_policy, slices: &slices };

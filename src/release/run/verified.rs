@@ -182,6 +182,7 @@ impl<'a> Staged<'a> {
             seed: policy.method.seed,
             warnings: policy.method.seed.map(|_| REENACTABLE.to_owned()).into_iter().collect(),
             earlier_releases: None,
+            series: None,
             form: Some(bound_policy.form()).filter(|form| form.is_numbered()),
             slices: if bound_policy.form().is_numbered() { bound_policy.named(&params.slices) } else { Vec::new() },
             tuned: delta.into_iter().chain(s).collect(),

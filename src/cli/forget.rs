@@ -1,0 +1,53 @@
+//! `throng forget`: subjects that must not be published again.
+
+use clap::Args;
+
+use crate::arguments::{JobArguments, Limits};
+use crate::error::Result;
+use crate::release::{Run, RunOptions};
+use crate::terminal::summary::number;
+use crate::terminal::{print, print_json, table};
+
+/// Keep subjects from being published again by a series: requests of erasure
+///
+/// They count as gone from the next run on: their rows stay published until their class is retired. The command tells how
+/// many of them were published, and in which releases they may be, so that these can be withdrawn.
+///
+/// Example: throng forget nightly.toml --subjects erased.parquet
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    job: JobArguments,
+    /// Table of the subjects: Parquet with the columns that series.subject names
+    #[arg(long, value_name = "URL")]
+    subjects: String,
+    /// Print the counts as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// Notes the subjects.
+pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+    let (job, base) = arguments.job.read()?;
+    let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
+    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
+    let found = run.forget(&arguments.subjects).await.map_err(|error| arguments.job.blame(error))?;
+    if arguments.json {
+        return print_json(&found);
+    }
+    if quiet {
+        return Ok(());
+    }
+    let mut releases = table(&["release", "subjects that may be in it"]);
+    for (name, subjects) in &found.releases {
+        releases.add_row([name.clone(), number(*subjects)]);
+    }
+    print(&format!(
+        "{} subjects will not be published again: {} of them have been published, {} wait\n{releases}",
+        number(found.subjects),
+        number(found.published),
+        number(found.waiting)
+    ))
+}

@@ -1,0 +1,570 @@
+//! A run of a series: the same stages, with the ledger beside them.
+//!
+//! ```text
+//! recover    the pointer of the ledger is where the newest manifest says           series/state
+//! begin      today beside yesterday                                                series/night
+//! retire, group                                                                    series/retirement, series/grouping
+//! write      new rows, and what stays of files that rows have left                 this file
+//! conclude   the next version of the ledger, staged                                series/tomorrow
+//! verify     the whole release as any other; the promise of the series             audit/histories
+//! commit     manifest, pointer of the ledger, `_latest`
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::DataFrame;
+
+use super::prepared::Work;
+use super::shown::{open_files, shown};
+use super::staged::Folder;
+use super::{Outcome, Run};
+use crate::audit::histories::{Histories, check_histories};
+use crate::binding::BoundPolicy;
+use crate::error::{Error, Result};
+use crate::ledger::commit::{self, Commit};
+use crate::ledger::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
+use crate::measure::Groups;
+use crate::policy::{Policy, Series, SeriesMode};
+use crate::release::agreement::{REENACTABLE, check_coherence, check_files, roles, rule_records};
+use crate::release::engine::Verifier;
+use crate::release::phase::{Begun, Phase};
+use crate::release::verify;
+use crate::series::counts::{SeriesCounts, SeriesRelease};
+use crate::series::night::{Night, Setting};
+use crate::series::retirement::{Leaving, OldFile};
+use crate::series::state::{Published, State, Stored, Version, ledger_schema};
+use crate::storage::Location;
+use crate::survey;
+use crate::verify::{Finding, Look, check_order, footers, verify_rows};
+use crate::write::{WriteExec, WrittenFile, gather, stored_schema};
+
+/// The series that a run goes on with.
+pub(super) struct Continued {
+    pub(super) state: State,
+    /// The ledger of the release before; none of the first.
+    pub(super) ledger: Option<Stored>,
+    /// The manifest of the release before.
+    pub(super) manifest: Option<Manifest>,
+}
+
+impl Continued {
+    /// Opens the state of a series, and finishes what a run that died has left undone.
+    pub(super) async fn open(run: &Run, series: &Series, sink: &Location) -> Result<Self> {
+        if run.engine.is_remote() {
+            return Err(Error::job("series: a series runs on one machine for now; run the job without a cluster"));
+        }
+        let state = State::open(&run.job, series, &run.base, &run.options.stores)?;
+        let releases = commit::releases(sink).await?;
+        let published = published(sink, &releases)?;
+        let ledger = state.recover(published.as_ref()).await?;
+        let mut newest = None;
+        for manifest in releases {
+            let Some(of_series) = &manifest.series else { continue };
+            let Some(ledger) = ledger.as_ref().filter(|ledger| ledger.version.number == of_series.number) else {
+                continue;
+            };
+            if of_series.ledger == ledger.digest {
+                newest = Some(manifest);
+            } else {
+                // Another run has lost the race for this number, and died before it could take its manifest back.
+                commit::withdraw(sink, &manifest).await?;
+            }
+        }
+        if let Some(manifest) = &newest {
+            commit::settle(sink, manifest).await?;
+        }
+        Ok(Self { state, ledger, manifest: newest })
+    }
+
+    /// Number of the release that comes next.
+    fn next(&self) -> u64 {
+        self.ledger.as_ref().map_or(0, |ledger| ledger.version.number) + 1
+    }
+}
+
+/// What the manifests of a sink say of the series; refuses releases that are of none.
+fn published(sink: &Location, releases: &[Manifest]) -> Result<Option<Published>> {
+    if releases.iter().any(|manifest| manifest.series.is_none()) {
+        return Err(Error::conflict(format!(
+            "the sink `{}` holds a release that is not of a series, and nobody knows who is in it; choose an empty sink for \
+             the series",
+            sink.name
+        )));
+    }
+    let of_series = || releases.iter().filter_map(|manifest| manifest.series.as_ref());
+    let Some(number) = of_series().map(|series| series.number).max() else { return Ok(None) };
+    let newest = of_series().filter(|series| series.number == number);
+    Ok(Some(Published { number, ledgers: newest.map(|series| series.ledger.clone()).collect() }))
+}
+
+impl Run {
+    /// Makes the next release of a series.
+    pub(super) async fn release_in_series(
+        &self,
+        work: Work<'_>,
+        series: &Series,
+        continued: Continued,
+        phase: Begun,
+    ) -> Result<Outcome> {
+        work.ledger.ensure_own_sink(&work.sink).await?;
+        let version = self.next_version(&work, series, &continued)?;
+        let floor = self.floor(&version, &work.opened.bound_policy)?;
+        phase.count("files", work.source.file_count() as u64);
+        let times = vec![phase.done()];
+        let folder = Folder::open(&work).await?;
+        let dawn = Dawn { run: self, work: &work, series, continued: &continued, folder: &folder, floor };
+        let committed = dawn.publish(version, times).await;
+        match committed {
+            Ok((Commit::Won, manifest, times)) => {
+                folder.keep().await;
+                Ok(Outcome::Released(Box::new(manifest), times))
+            }
+            Ok((Commit::Unsettled(error), ..)) => {
+                folder.leave_unsettled();
+                Err(error)
+            }
+            Ok((Commit::Lost(other), ..)) => {
+                folder.discard().await;
+                self.already(*other, work.source, None)
+            }
+            Err(error) => {
+                self.uploads.settle().await;
+                folder.discard().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The next version of the ledger, yet without its files. Refuses a policy that the series cannot go on with.
+    fn next_version(&self, work: &Work<'_>, series: &Series, continued: &Continued) -> Result<Version> {
+        let shape = shape(&self.policy, &work.opened.bound_policy)?;
+        let rules = serde_json::to_value(&self.policy.privacy).map_err(|error| Error::internal(error.to_string()))?;
+        let mut floor = rules.clone();
+        if let Some(Stored { version, .. }) = &continued.ledger {
+            if version.subject != series.subject {
+                return Err(Error::conflict(format!(
+                    "series.subject was [{}] in earlier releases of this series, and nobody would be known again by [{}]; \
+                     put it back, or begin a new series in an empty sink and an empty state",
+                    version.subject.join(", "),
+                    series.subject.join(", ")
+                )));
+            }
+            if version.shape != shape {
+                return Err(Error::conflict(
+                    "columns, their hierarchies or their types are not those of earlier releases of this series; put them \
+                     back, or begin a new series in an empty sink and an empty state",
+                ));
+            }
+            crate::series::terms::ensure_stricter(&version.rules, &self.policy.privacy)?;
+            floor = version.floor.clone();
+        }
+        Ok(Version {
+            format: 0,
+            number: continued.next(),
+            run: work.id.clone(),
+            key: String::new(),
+            subject: series.subject.clone(),
+            shape,
+            floor,
+            rules,
+            files: Vec::new(),
+        })
+    }
+
+    /// The policy that all cohorts of the series meet: the rules of its first release.
+    pub(super) fn floor(&self, version: &Version, bound_policy: &Arc<BoundPolicy>) -> Result<Arc<BoundPolicy>> {
+        let privacy = serde_json::from_value(version.floor.clone());
+        let privacy = privacy.map_err(|error| Error::internal(format!("the first rules of the series: {error}")))?;
+        if privacy == self.policy.privacy {
+            return Ok(Arc::clone(bound_policy));
+        }
+        let job = crate::policy::Job { privacy, ..self.job.clone() };
+        let policy = Arc::new(Policy::of_checked(&job, &self.base)?);
+        let (input, key) = (Arc::clone(&bound_policy.input), bound_policy.key.clone());
+        Ok(Arc::new(BoundPolicy::resolve(policy, input, key)?))
+    }
+}
+
+impl Run {
+    /// What a night of the series works with.
+    pub(super) fn setting<'a>(
+        &'a self,
+        series: &'a Series,
+        continued: &Continued,
+        bound_policy: &Arc<BoundPolicy>,
+        number: u64,
+    ) -> Setting<'a> {
+        Setting {
+            session: &self.context,
+            spill: self.spill.path(),
+            job: &self.job,
+            series,
+            base: &self.base,
+            key: continued.state.key().clone(),
+            number,
+            bound_policy: Arc::clone(bound_policy),
+            memory_limit: self.options.session.memory_limit,
+            cell_rows: self.cell_rows(bound_policy),
+        }
+    }
+}
+
+/// What must stay the same through a series: what is published of every column, and how.
+fn shape(policy: &Policy, bound_policy: &BoundPolicy) -> Result<String> {
+    let columns = serde_json::to_string(&(&policy.columns, &policy.defaults, &policy.files));
+    let columns = columns.map_err(|error| Error::internal(error.to_string()))?;
+    let stored = stored_schema(&bound_policy.output);
+    let types: Vec<String> =
+        stored.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
+    Ok(blake3::hash(format!("{columns}\n{}", types.join("\n")).as_bytes()).to_hex().to_string())
+}
+
+/// A run of a series at work.
+struct Dawn<'a> {
+    run: &'a Run,
+    work: &'a Work<'a>,
+    series: &'a Series,
+    continued: &'a Continued,
+    folder: &'a Folder,
+    /// What all cohorts of the series meet.
+    floor: Arc<BoundPolicy>,
+}
+
+type Times = Vec<(Phase, Duration)>;
+
+impl Dawn<'_> {
+    /// From the ledger of yesterday to a release.
+    async fn publish(&self, version: Version, mut times: Times) -> Result<(Commit, Manifest, Times)> {
+        let night = self.begin().await?;
+        let phase = Phase::Group.begin();
+        (self.work.observer)(Phase::Group, None, 0);
+        let old = self.old_files(&night).await?;
+        let leaving = night.retire(&old).await?;
+        let staged = night.group().await?;
+        let mut files = Files::default();
+        self.keep_files(&leaving, &mut files);
+        self.write(night.rows_to_publish().await?, version.number, "", &mut files).await?;
+        self.rewrite(&night, &old, &leaving, &mut files).await?;
+        night.conclude().await?;
+        let counts = night.counts(&leaving).await?;
+        phase.count("rows", staged.rows);
+        times.push(phase.done());
+        let ledger = self.continued.state.stage(version, night.ledger().await?, &self.run.uploads).await?;
+        let done = self.verify(&night, files, &ledger, counts, staged.mean_loss()).await;
+        match done {
+            Ok((manifest, phase)) => {
+                times.push(phase.done());
+                self.commit(manifest, &ledger, times).await
+            }
+            Err(error) => {
+                self.continued.state.discard(&ledger.folder).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin(&self) -> Result<Night<'_>> {
+        let Self { run, work, continued, .. } = self;
+        (work.observer)(Phase::Survey, None, 0);
+        let ledger = match &continued.ledger {
+            Some(stored) => continued.state.rows(&run.context, stored).await?,
+            None => run.context.read_batch(RecordBatch::new_empty(ledger_schema()))?,
+        };
+        let forgotten = continued.state.forgotten(&run.context).await?;
+        let setting = run.setting(self.series, continued, &work.opened.bound_policy, continued.next());
+        Night::begin(setting, &work.opened.scanned, ledger, forgotten).await
+    }
+
+    /// The files of the release before.
+    async fn old_files(&self, night: &Night<'_>) -> Result<Vec<OldFile>> {
+        let Some(manifest) = &self.continued.manifest else { return Ok(Vec::new()) };
+        commit::ensure_files(&self.work.sink, manifest).await?;
+        let mut old = Vec::new();
+        for file in &manifest.files {
+            let rows = self.open(night, std::slice::from_ref(file)).await?;
+            let born = manifest.series.as_ref().and_then(|series| series.born.get(&file.path)).copied();
+            let born =
+                born.ok_or_else(|| Error::conflict("the newest manifest does not say when its files were made"))?;
+            old.push(OldFile { path: file.path.clone(), born, rows });
+        }
+        Ok(old)
+    }
+
+    async fn open(&self, night: &Night<'_>, files: &[OutputFile]) -> Result<DataFrame> {
+        open_files(night, &self.work.sink, files).await
+    }
+
+    /// Lists the files again that nothing has left.
+    fn keep_files(&self, leaving: &Leaving, files: &mut Files) {
+        let Some(manifest) = &self.continued.manifest else { return };
+        let Some(series) = &manifest.series else { return };
+        for file in manifest.files.iter().filter(|file| !leaving.files.contains(&file.path)) {
+            files.born.extend(series.born.get(&file.path).map(|born| (file.path.clone(), *born)));
+            files.kept.push(file.clone());
+        }
+        files.losses.clone_from(&series.losses);
+    }
+
+    /// Writes what stays of the files that rows have left, those of one night together.
+    async fn rewrite(&self, night: &Night<'_>, old: &[OldFile], leaving: &Leaving, files: &mut Files) -> Result<()> {
+        let touched = || old.iter().filter(|file| leaving.files.contains(&file.path));
+        let nights: BTreeSet<u64> = touched().map(|file| file.born).collect();
+        for born in nights {
+            let mut all: Option<DataFrame> = None;
+            for file in touched().filter(|file| file.born == born) {
+                let rows = night.staying(file).await?;
+                all = Some(match all {
+                    None => rows,
+                    Some(others) => others.union(rows)?,
+                });
+            }
+            if let Some(rows) = all {
+                self.write(rows, born, &format!("night-{born:05}"), files).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes rows in their published order, into a folder below that of the run.
+    async fn write(&self, rows: DataFrame, born: u64, below: &str, files: &mut Files) -> Result<()> {
+        let Self { run, work, folder, .. } = self;
+        let path = work.sink.at(folder.name());
+        let path = if below.is_empty() { path } else { path.join(below) };
+        let target = run.target(&work.sink, &path, &work.id, &work.opened.bound_policy);
+        let count = rows.clone().count().await? as u64;
+        let parts = target.order.part_count(count, run.context.copied_config().target_partitions());
+        let ordered = target.order.arrange(rows.create_physical_plan().await?, parts)?;
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(ordered, target, run.uploads.clone()));
+        let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Group, Some(plan), 0);
+        let (written, _) = gather(&run.engine.collect("group", plan, 0, &run.context, &watch).await?)?;
+        let written = written.into_iter().filter(|file| file.rows > 0);
+        files.written.extend(written.map(|file| (file, born)));
+        Ok(())
+    }
+
+    /// Reads back what would stand, and checks every promise.
+    async fn verify(
+        &self,
+        night: &Night<'_>,
+        mut files: Files,
+        ledger: &Stored,
+        counts: SeriesCounts,
+        loss: Option<f64>,
+    ) -> Result<(Manifest, Begun)> {
+        let Self { run, work, floor, .. } = self;
+        let phase = Phase::Verify.begin();
+        let mut listed = std::mem::take(&mut files.kept);
+        for (file, born) in &files.written {
+            let path = verify::released_path(&work.sink, self.folder.name(), file);
+            let blake3 = verify::checksum(&work.sink, &path).await?;
+            let blake3 = blake3.ok_or_else(|| Error::retry(format!("`{path}` was written but is not there")))?;
+            files.born.insert(path.clone(), *born);
+            listed.push(OutputFile { path, rows: file.rows, size: file.size, blake3 });
+        }
+        let rows: u64 = listed.iter().map(|file| file.rows).sum();
+        (work.observer)(Phase::Verify, None, rows);
+        let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Verify, Some(plan), rows);
+        let plans = Verifier { engine: run.engine.as_ref(), rows, watch: &watch };
+        let mut findings = Vec::new();
+        let mut found = crate::verify::Found::default();
+        if !listed.is_empty() {
+            let columns = verify::check_types(&run.context, &work.sink, &listed, &work.opened.bound_policy).await?;
+            Finding::refuse(&columns.findings)?;
+            let table = self.open(night, &listed).await?;
+            let slices = floor.slices(&[]);
+            found = verify_rows(&plans, &table, floor, &slices, rows, Look::Guarded).await?;
+            findings.append(&mut found.findings);
+            let published = verify::published_files(&work.sink, &listed);
+            let class_columns = floor.class_columns();
+            findings.extend(check_order(&plans, &run.context, &published, &class_columns).await?);
+            let input = work.frame(&work.opened.input);
+            findings.extend(verify::check_raw(&plans, &table, &input, floor, 0).await?);
+        }
+        findings.extend(self.check_promise(&plans, night, &listed, &files.born, ledger).await?);
+        Finding::refuse(&findings)?;
+        if let Some(loss) = loss {
+            files.losses.insert(ledger.version.number, loss);
+        }
+        let series = SeriesRelease {
+            number: ledger.version.number,
+            mode: self.series.mode,
+            ledger: ledger.digest.clone(),
+            k: run.policy.privacy.k,
+            counts,
+            born: files.born,
+            losses: files.losses,
+        };
+        let manifest = self.manifest(listed, rows, series, &found)?.released()?;
+        let mut disagreements = check_coherence(&manifest);
+        let footers = footers(&verify::published_files(&work.sink, &manifest.files)).await?;
+        disagreements.extend(check_files(&manifest, &manifest.files, &footers));
+        Finding::refuse(&disagreements)?;
+        phase.count("rows", manifest.rows);
+        phase.count("classes", manifest.verification.classes.count);
+        phase.count("smallest_class", manifest.verification.classes.smallest);
+        Ok((manifest, phase))
+    }
+
+    /// Recounts the promise of the series from what was written.
+    async fn check_promise(
+        &self,
+        plans: &Verifier<'_>,
+        night: &Night<'_>,
+        listed: &[OutputFile],
+        born: &BTreeMap<String, u64>,
+        ledger: &Stored,
+    ) -> Result<Vec<Finding>> {
+        let Self { continued, floor, .. } = self;
+        let context = night.scratch.context();
+        let before = match &continued.ledger {
+            Some(stored) => continued.state.rows(context, stored).await?,
+            None => context.read_batch(RecordBatch::new_empty(ledger_schema()))?,
+        };
+        let (old, born_before) = match &continued.manifest {
+            Some(manifest) => (manifest.files.clone(), manifest.series.as_ref().map(|series| &series.born)),
+            None => (Vec::new(), None),
+        };
+        let histories = Histories {
+            before,
+            after: continued.state.rows(context, ledger).await?,
+            shown_before: shown(night, &self.work.sink, &old, born_before.unwrap_or(&BTreeMap::new())).await?,
+            shown_after: shown(night, &self.work.sink, listed, born).await?,
+        };
+        check_histories(plans, context, histories, floor).await
+    }
+
+    fn manifest(
+        &self,
+        files: Vec<OutputFile>,
+        rows: u64,
+        series: SeriesRelease,
+        found: &crate::verify::Found,
+    ) -> Result<Manifest> {
+        let Self { run, work, floor, .. } = self;
+        let policy = &run.policy;
+        let k = floor.policy.privacy.k;
+        let columns: Vec<String> = floor.quasi.iter().map(|column| column.name.clone()).collect();
+        let schema = stored_schema(&floor.output);
+        let mut scores = Scores::new(&Groups::new(columns.len(), floor.sensitive.len()), &found.classes, k, &[]);
+        scores.gcp = mean_loss(&files, &series);
+        let suppressed = series.counts.suppressed;
+        let read = match series.mode {
+            SeriesMode::Snapshot => series.counts.read(rows),
+            SeriesMode::Append => Some(rows + suppressed),
+        };
+        let read = read.ok_or_else(|| Error::internal("more rows are gone than were published"))?;
+        let rules = survey::rules(floor, &floor.slices(&[]));
+        Ok(Manifest {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            run: work.id.clone(),
+            committed: jiff::Timestamp::now().to_string(),
+            policy: policy.hash.clone(),
+            k,
+            method: policy.method.name.as_str().to_owned(),
+            seed: policy.method.seed,
+            warnings: policy.method.seed.map(|_| REENACTABLE.to_owned()).into_iter().collect(),
+            earlier_releases: None,
+            series: Some(series),
+            form: None,
+            slices: Vec::new(),
+            tuned: BTreeMap::new(),
+            input: work.source.input().to_vec(),
+            snapshot: run.identity(work.source),
+            public: Vec::new(),
+            public_snapshot: String::new(),
+            data: self.folder.name().to_owned(),
+            files,
+            schema: schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect(),
+            class_columns: floor.class_columns(),
+            roles: roles(floor),
+            rows_read: read,
+            rows,
+            suppressed,
+            dropped: 0,
+            rounded: false,
+            cells: 0,
+            cell_rows: None,
+            scores,
+            dependencies: Vec::new(),
+            population: None,
+            verification: Verification {
+                rules: rule_records(floor, &rules),
+                classes: (&found.classes).into(),
+                inference: None,
+                people: None,
+                attained: found.figures.clone(),
+            },
+        })
+    }
+
+    /// Makes the release visible: its manifest, then the pointer of the ledger, which one of two runs that race moves, then
+    /// `_latest`.
+    async fn commit(&self, manifest: Manifest, ledger: &Stored, mut times: Times) -> Result<(Commit, Manifest, Times)> {
+        let Self { run, work, continued, .. } = self;
+        let phase = Phase::Commit.begin();
+        let confirmed = work.source.confirm().await;
+        if let Err(error) = confirmed {
+            continued.state.discard(&ledger.folder).await;
+            return Err(error);
+        }
+        (work.observer)(Phase::Commit, None, 0);
+        run.stage(None);
+        let (sink, state) = (&work.sink, &continued.state);
+        match commit::put_manifest(sink, &manifest).await {
+            Ok(None) => {}
+            Ok(Some(other)) => return Ok((other, manifest, times)),
+            Err(error) => {
+                state.discard(&ledger.folder).await;
+                return Err(error);
+            }
+        }
+        match state.advance(ledger).await {
+            Ok(true) => {}
+            Ok(false) => {
+                commit::withdraw(sink, &manifest).await?;
+                state.discard(&ledger.folder).await;
+                return Err(Error::retry(format!(
+                    "another run has published the next release of the series into `{}` at the same moment; this one has \
+                     withdrawn its own, run again",
+                    sink.name
+                )));
+            }
+            Err(error) => return Ok((Commit::Unsettled(error), manifest, times)),
+        }
+        if let Err(error) = commit::show(sink, &manifest).await {
+            return Ok((Commit::Unsettled(error), manifest, times));
+        }
+        if let Err(error) = state.tidy(ledger).await {
+            tracing::warn!(%error, "old versions of the ledger could not be removed");
+        }
+        times.push(phase.done());
+        Ok((Commit::Won, manifest, times))
+    }
+}
+
+/// The files of a release in the making.
+#[derive(Default)]
+struct Files {
+    /// Those of the release before.
+    kept: Vec<OutputFile>,
+    /// Those of tonight, with the release in which their rows were first published.
+    written: Vec<(WrittenFile, u64)>,
+    born: BTreeMap<String, u64>,
+    losses: BTreeMap<u64, f64>,
+}
+
+/// Mean loss of a published value: rows lose what they lost when they were first published.
+fn mean_loss(files: &[OutputFile], series: &SeriesRelease) -> Option<f64> {
+    let (mut rows, mut loss) = (0.0, 0.0);
+    for file in files {
+        let lost = series.born.get(&file.path).and_then(|born| series.losses.get(born))?;
+        rows += file.rows as f64;
+        loss += file.rows as f64 * lost;
+    }
+    (rows > 0.0).then(|| loss / rows)
+}

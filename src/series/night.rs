@@ -1,0 +1,267 @@
+//! A night begins: the rows of today beside the ledger of yesterday.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Schema;
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, ident, lit};
+use datafusion::prelude::{DataFrame, SessionContext};
+
+use super::key::{LedgerKey, Purpose};
+use super::scratch::Scratch;
+use crate::binding::BoundPolicy;
+use crate::error::{Error, Result};
+use crate::policy::{Column, Constant, Job, Policy, Privacy, Role, Series, SeriesMode};
+use crate::recode::replace_identifiers;
+
+/// Name of the column that holds the digest of the subject while rows are grouped. It is never published.
+pub(crate) const SUBJECT_COLUMN: &str = "__throng_subject";
+
+/// Most rows that are picked out of the source by a table in memory; more are by sorting both sides.
+const MAX_PICKED: u64 = 250_000;
+
+/// What a night works with.
+pub(crate) struct Setting<'a> {
+    /// The session of the run.
+    pub(crate) session: &'a SessionContext,
+    /// The folder for raw data.
+    pub(crate) spill: &'a Path,
+    pub(crate) job: &'a Job,
+    pub(crate) series: &'a Series,
+    /// The folder of the job file.
+    pub(crate) base: &'a Path,
+    pub(crate) key: LedgerKey,
+    /// Number of the release that is being made.
+    pub(crate) number: u64,
+    /// What is published of the source.
+    pub(crate) bound_policy: Arc<BoundPolicy>,
+    /// Most memory for operators.
+    pub(crate) memory_limit: Option<usize>,
+    /// Rows of a cell.
+    pub(crate) cell_rows: usize,
+}
+
+/// What a ledger says of a subject.
+pub(crate) mod state {
+    /// Published, and in the source as it was published.
+    pub(crate) const LIVE: i64 = 1;
+    /// Published, and not in the source, or with other values.
+    pub(crate) const STALE: i64 = 2;
+    /// Published before, and never again.
+    pub(crate) const WITHHELD: i64 = 3;
+    /// Not published yet.
+    pub(crate) const WAITING: i64 = 4;
+}
+
+/// What a subject is tonight.
+pub(crate) mod kind {
+    /// In the source, and never published.
+    pub(crate) const NEW: i64 = 0;
+    /// Has waited, and is not in the source any more.
+    pub(crate) const LAPSED: i64 = 1;
+    /// Published, and in the source as it was published.
+    pub(crate) const LIVE: i64 = 2;
+    /// Published, and in the source with other values.
+    pub(crate) const CHANGED: i64 = 3;
+    /// Published, and not in the source.
+    pub(crate) const GONE: i64 = 4;
+    /// In the source, and never published again.
+    pub(crate) const WITHHELD: i64 = 5;
+    /// Not in the source, and never published again.
+    pub(crate) const ABSENT: i64 = 6;
+}
+
+/// A night of a series.
+pub(crate) struct Night<'a> {
+    pub(crate) setting: Setting<'a>,
+    pub(crate) scratch: Scratch,
+    /// What happens to the rows while they are grouped, with the digest of the subject beside them.
+    pub(crate) private: BoundPolicy,
+    /// These rows.
+    rows: LogicalPlan,
+    /// Rows of the source that must not be published again.
+    pub(crate) forgotten: u64,
+}
+
+impl<'a> Night<'a> {
+    /// Merges the rows of today with the ledger of yesterday.
+    pub(crate) async fn begin(
+        setting: Setting<'a>,
+        scanned: &LogicalPlan,
+        ledger: DataFrame,
+        forgotten: Option<DataFrame>,
+    ) -> Result<Self> {
+        let scratch = Scratch::create(setting.session, setting.spill)?;
+        let (rows, private) = private_rows(&setting, scanned)?;
+        let mut night = Self { setting, scratch, private, rows, forgotten: 0 };
+        let is_known = forgotten.is_some();
+        night.scratch.define("everybody", night.today()?)?;
+        if let Some(forgotten) = forgotten {
+            night.scratch.define("forgotten", forgotten)?;
+            let counted = "SELECT COUNT(*) FROM everybody e LEFT SEMI JOIN forgotten f ON e.subject = f.subject";
+            night.forgotten = night.scratch.numbers(counted).await?[0];
+        }
+        let others = "SELECT * FROM everybody e LEFT ANTI JOIN forgotten f ON e.subject = f.subject";
+        let today = if is_known { others } else { "SELECT * FROM everybody" };
+        night.scratch.define("today", night.scratch.sql(today).await?)?;
+        night.scratch.define("ledger", ledger)?;
+        let merged = night.scratch.sql(&merge_query(night.setting.series.mode)).await?;
+        night.scratch.keep("merged", merged).await?;
+        night.ensure_unique().await?;
+        Ok(night)
+    }
+
+    /// Digests of every row of the source.
+    fn today(&self) -> Result<DataFrame> {
+        let columns = vec![
+            ident(SUBJECT_COLUMN).alias("subject"),
+            self.digest(Purpose::Quasi, &self.private.quasi_names()).alias("quasi"),
+            self.digest(Purpose::Content, &self.content_columns()).alias("content"),
+            lit(true).alias("present"),
+        ];
+        Ok(self.source().select(columns)?)
+    }
+
+    /// The rows of the source with the digest of their subject, in the session of the night.
+    pub(crate) fn source(&self) -> DataFrame {
+        DataFrame::new(self.scratch.context().state(), self.rows.clone())
+    }
+
+    /// The rows of the source of some subjects.
+    pub(crate) fn of_subjects(&self, subjects: DataFrame) -> Result<DataFrame> {
+        Ok(self.source().join(subjects, JoinType::LeftSemi, &[SUBJECT_COLUMN], &["subject"], None)?)
+    }
+
+    /// The published columns that are as the source has them.
+    pub(crate) fn content_columns(&self) -> Vec<String> {
+        let fields = self.setting.bound_policy.input.fields().iter().zip(&self.setting.bound_policy.roles);
+        let unchanged = fields.filter(|(_, role)| matches!(role, Role::Sensitive | Role::Kept));
+        unchanged.map(|(field, _)| field.name().clone()).collect()
+    }
+
+    /// A digest of some columns.
+    pub(crate) fn digest(&self, purpose: Purpose, columns: &[String]) -> Expr {
+        let named = columns.iter().map(ident);
+        // A function has one argument at least.
+        let arguments = if columns.is_empty() { vec![lit(true)] } else { named.collect() };
+        self.setting.key.digest(purpose).call(arguments)
+    }
+
+    /// Refuses a source that does not tell its subjects apart.
+    async fn ensure_unique(&self) -> Result<()> {
+        let counted = "SELECT SUM(CASE WHEN subject IS NULL THEN size ELSE 0 END), \
+                       SUM(CASE WHEN subject IS NULL THEN 0 ELSE size - 1 END) \
+                       FROM (SELECT subject, COUNT(*) AS size FROM merged GROUP BY subject)";
+        let found = self.scratch.numbers(counted).await?;
+        let columns = self.setting.series.subject.join("`, `");
+        if found[0] > 0 {
+            return Err(Error::input(format!(
+                "{} rows of the source do not say whose they are: `{columns}` is null; leave them out in source.sql, or name \
+                 other columns as series.subject",
+                found[0]
+            )));
+        }
+        if found[1] > 0 {
+            return Err(Error::input(format!(
+                "{} rows of the source are of a subject that another row is of; a series has one row for each: name columns \
+                 as series.subject that tell subjects apart (now `{columns}`)",
+                found[1]
+            )));
+        }
+        Ok(())
+    }
+
+    /// Picks the rows out of the source that are new, or of cohorts that may come back: the table `fresh`.
+    pub(crate) async fn pick_fresh(&self) -> Result<()> {
+        let wanted = format!(
+            "SELECT subject FROM merged WHERE kind = {new} UNION ALL \
+             SELECT m.subject FROM merged m LEFT SEMI JOIN candidates c ON m.cohort = c.cohort \
+             WHERE m.kind IN ({live}, {changed})",
+            new = kind::NEW,
+            live = kind::LIVE,
+            changed = kind::CHANGED
+        );
+        self.scratch.keep("wanted", self.scratch.sql(&wanted).await?).await?;
+        let found = self.scratch.numbers("SELECT (SELECT COUNT(*) FROM wanted), (SELECT COUNT(*) FROM merged)").await?;
+        if found[0] == found[1] && self.forgotten == 0 {
+            // Everybody is: there is no need of a copy.
+            return self.scratch.define("fresh", self.source());
+        }
+        let mut state = self.scratch.context().state();
+        state.config_mut().options_mut().optimizer.prefer_hash_join = found[0] <= MAX_PICKED;
+        let source = DataFrame::new(state.clone(), self.rows.clone());
+        let wanted = DataFrame::new(state, self.scratch.table("wanted").await?.into_unoptimized_plan());
+        let fresh = wanted.join(source, JoinType::RightSemi, &["subject"], &[SUBJECT_COLUMN], None)?;
+        self.scratch.keep("fresh", fresh).await
+    }
+}
+
+/// The rows of the source with their identifiers replaced and the digest of their subject beside them, without columns that
+/// nobody reads; and what happens to them.
+fn private_rows(setting: &Setting<'_>, scanned: &LogicalPlan) -> Result<(LogicalPlan, BoundPolicy)> {
+    for name in &setting.series.subject {
+        if scanned.schema().field_with_unqualified_name(name).is_err() {
+            return Err(Error::job(format!("series.subject: the source has no column `{name}`")));
+        }
+    }
+    let subject = setting.series.subject.iter().map(ident).collect();
+    let subject = setting.key.digest(Purpose::Subject).call(subject).alias(SUBJECT_COLUMN);
+    let columns: Vec<Expr> = scanned.schema().iter().map(Expr::from).chain([subject]).collect();
+    let tagged = LogicalPlanBuilder::from(scanned.clone()).project(columns)?.build()?;
+    let policy = Arc::new(private_policy(setting, scanned.schema().as_arrow(), |_| {})?);
+    let (rows, bound) = replace_identifiers(tagged, Arc::clone(&policy))?;
+    let read = (0..bound.roles.len()).filter(|index| bound.reads(*index));
+    let read = read.map(|index| ident(bound.input.field(index).name())).collect::<Vec<_>>();
+    let rows = LogicalPlanBuilder::from(rows).project(read)?.build()?;
+    let schema = Arc::new(rows.schema().as_arrow().clone());
+    Ok((rows, BoundPolicy::resolve(policy, schema, bound.key)?))
+}
+
+/// The policy by which new rows are grouped: that of the job with the subject beside the rows. Rows that find no group wait
+/// and are counted, and a night may be so small that all rows have one value.
+pub(crate) fn private_policy(
+    setting: &Setting<'_>,
+    schema: &Schema,
+    vary: impl FnOnce(&mut Privacy),
+) -> Result<Policy> {
+    let mut job = setting.job.clone();
+    let default = job.defaults.as_ref().and_then(|defaults| defaults.role);
+    for field in schema.fields() {
+        let Some(role) = job.columns.get(field.name()).map(|column| column.role).or(default) else { continue };
+        let column = job.columns.entry(field.name().clone()).or_insert_with(|| Column::new(role));
+        if role == Role::Quasi {
+            column.constant = Some(Constant::Allow);
+        }
+    }
+    job.columns.insert(SUBJECT_COLUMN.to_owned(), Column::new(Role::Kept));
+    job.privacy.max_suppression = 1.0;
+    vary(&mut job.privacy);
+    Policy::of_checked(&job, setting.base)
+}
+
+/// Every subject of the source and of the ledger, and what it is tonight.
+fn merge_query(mode: SeriesMode) -> String {
+    let (is_gone, is_live) = match mode {
+        SeriesMode::Snapshot => ("t.present IS NULL", "t.quasi = l.quasi AND t.content = l.content"),
+        // A row stays as it was published, whatever the source holds later.
+        SeriesMode::Append => ("FALSE", "TRUE"),
+    };
+    format!(
+        "SELECT COALESCE(t.subject, l.subject) AS subject, t.quasi AS new_quasi, t.content AS new_content, l.cohort, \
+         l.history, l.quasi, l.content, l.state, l.since, l.revised, CASE \
+         WHEN l.state IS NULL THEN {new} \
+         WHEN l.state = {WAITING} THEN CASE WHEN t.present THEN {new} ELSE {lapsed} END \
+         WHEN l.state = {WITHHELD} THEN CASE WHEN t.present THEN {withheld} ELSE {absent} END \
+         WHEN {is_gone} THEN {gone} WHEN {is_live} THEN {live} ELSE {changed} END AS kind \
+         FROM today t FULL JOIN ledger l ON t.subject = l.subject",
+        new = kind::NEW,
+        lapsed = kind::LAPSED,
+        withheld = kind::WITHHELD,
+        absent = kind::ABSENT,
+        gone = kind::GONE,
+        live = kind::LIVE,
+        changed = kind::CHANGED,
+        WAITING = state::WAITING,
+        WITHHELD = state::WITHHELD,
+    )
+}

@@ -1,0 +1,409 @@
+//! The private state of a series: versions of its ledger, and a pointer to the one in force.
+//!
+//! ```text
+//! <state>/version/<number>.<unique>/part-00000.parquet   a version of the ledger: immutable, of one run
+//! <state>/version/<number>.<unique>/version.json         what it is, with the checksum of its files; written last
+//! <state>/pointer/<number>.json                          created only once: this version is in force
+//! <state>/forgotten/<unique>.parquet                     subjects that must not be published again
+//! ```
+//!
+//! The release with the number n and the version of the ledger with the number n belong together: the manifest names the
+//! digest of `version.json`. A commit goes: files, version, manifest, pointer. So there are four states, and each run begins
+//! by telling which one it finds:
+//!
+//! | manifests end at | pointers end at | what it is |
+//! |---|---|---|
+//! | n | n | at rest |
+//! | n + 1 | n | a run died after its manifest: its version is looked for, and the pointer is moved |
+//! | anything else | n | the ledger does not belong to the sink: exit 7 |
+//! | nothing | nothing | a new series |
+//!
+//! The pointer is an object for each number that can be created once, which every store can promise, also the local file
+//! system. Of two runs that race, one creates it; the other withdraws its manifest.
+
+use std::path::Path as LocalPath;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::parquet::arrow::AsyncArrowWriter;
+use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::key::{DIGEST_BYTES, LedgerKey, SUBJECT_BYTES};
+use crate::error::{Error, Result};
+use crate::policy::{Job, Series};
+use crate::published::read::{PublishedFile, PublishedFiles, checksum, open};
+use crate::storage::upload::Uploads;
+use crate::storage::{Location, Stores};
+use crate::write::unique_name;
+
+/// Version of the format of the state.
+const FORMAT: u32 = 1;
+
+/// What a ledger holds of every subject.
+pub(crate) fn ledger_schema() -> SchemaRef {
+    let digest = |name: &str, nullable| Field::new(name, DataType::FixedSizeBinary(DIGEST_BYTES), nullable);
+    Arc::new(Schema::new(vec![
+        Field::new("subject", DataType::FixedSizeBinary(SUBJECT_BYTES), true),
+        digest("cohort", true),
+        digest("history", true),
+        digest("quasi", true),
+        digest("content", true),
+        Field::new("state", DataType::Int64, true),
+        Field::new("since", DataType::Int64, true),
+        Field::new("revised", DataType::Boolean, true),
+    ]))
+}
+
+/// A file of a version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LedgerFile {
+    /// Name in the folder of the version.
+    pub(crate) name: String,
+    /// Rows in it.
+    pub(crate) rows: u64,
+    /// BLAKE3 of its content.
+    pub(crate) blake3: String,
+}
+
+/// A version of the ledger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Version {
+    /// Version of this format.
+    pub(crate) format: u32,
+    /// Number of the release that it belongs to.
+    pub(crate) number: u64,
+    /// The run that made both.
+    pub(crate) run: String,
+    /// What tells the key of the ledger from others.
+    pub(crate) key: String,
+    /// The columns that tell subjects apart.
+    pub(crate) subject: Vec<String>,
+    /// What must be the same in every release of the series: columns, hierarchies, published form.
+    pub(crate) shape: String,
+    /// The rules that every cohort meets: those of the first release. A job file without source, sink and columns.
+    pub(crate) floor: serde_json::Value,
+    /// The rules of this release, which those of the next ones must not fall short of.
+    pub(crate) rules: serde_json::Value,
+    /// Its files.
+    pub(crate) files: Vec<LedgerFile>,
+}
+
+/// What a pointer says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Pointer {
+    /// Folder of the version below the state.
+    folder: String,
+    /// Digest of its `version.json`.
+    digest: String,
+}
+
+/// A version that lies in the state.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Stored {
+    pub(crate) version: Version,
+    /// Folder below the state.
+    pub(crate) folder: String,
+    /// Digest of its `version.json`.
+    pub(crate) digest: String,
+}
+
+/// What the manifests of the sink say of the series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Published {
+    /// Number of the newest release.
+    pub(crate) number: u64,
+    /// Digest of the version of the ledger that belongs to it; of two runs that raced and died, there are two.
+    pub(crate) ledgers: Vec<String>,
+}
+
+/// The private state of a series.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    location: Location,
+    key: LedgerKey,
+}
+
+impl State {
+    /// Opens the state of a job.
+    pub(crate) fn open(job: &Job, series: &Series, base: &LocalPath, stores: &Stores) -> Result<Self> {
+        let location = stores.open(base, &series.state, &series.options)?;
+        let sink = stores.open(base, &job.sink.url, &job.sink.options)?;
+        let inside = |a: &Location, b: &Location| a.root == b.root && a.prefix.prefix_matches(&b.prefix);
+        if inside(&location, &sink) || inside(&sink, &location) {
+            return Err(Error::job(
+                "series.state: it and the sink lie inside one another, and readers of the sink must not see the ledger",
+            ));
+        }
+        let key = LedgerKey::new(&series.secret(base)?);
+        Ok(Self { location, key })
+    }
+
+    /// The key of the ledger.
+    pub(crate) fn key(&self) -> &LedgerKey {
+        &self.key
+    }
+
+    /// The version in force, brought up to date with the manifests of the sink; none of a new series.
+    pub(crate) async fn recover(&self, published: Option<&Published>) -> Result<Option<Stored>> {
+        let current = self.current().await?;
+        let Some(published) = published else {
+            return match current {
+                None => Ok(None),
+                Some(stored) => Err(self.foreign(&format!(
+                    "the ledger knows {} releases, and the sink holds none of them; they may have been removed, or the \
+                     ledger belongs to another sink",
+                    stored.version.number
+                ))),
+            };
+        };
+        let number = current.as_ref().map_or(0, |stored| stored.version.number);
+        let found = match current {
+            Some(stored) if number == published.number && published.ledgers.contains(&stored.digest) => stored,
+            Some(_) if number == published.number => {
+                return Err(self.foreign("the newest release of the sink was made with another ledger"));
+            }
+            _ if number + 1 == published.number => {
+                let Some(staged) = self.staged(published).await? else {
+                    return Err(self.foreign(&format!(
+                        "it lacks the version that belongs to release {number} of the series, the newest one",
+                        number = published.number
+                    )));
+                };
+                tracing::info!(number = published.number, "the pointer of the ledger is moved for a run that has died");
+                if !self.advance(&staged).await? {
+                    return Err(Error::retry("another run is at work on the same series; run again"));
+                }
+                staged
+            }
+            _ => {
+                return Err(self.foreign(&format!(
+                    "it ends at release {number} of the series, and the sink at release {}",
+                    published.number
+                )));
+            }
+        };
+        self.ensure_key(&found.version)?;
+        Ok(Some(found))
+    }
+
+    /// Refuses a key that is not the one of the ledger.
+    fn ensure_key(&self, version: &Version) -> Result<()> {
+        if version.format != FORMAT {
+            return Err(self.foreign("it was written by another version of Throng"));
+        }
+        if version.key == self.key.fingerprint() {
+            return Ok(());
+        }
+        Err(Error::conflict(format!(
+            "the key of the series is not the one that the ledger in `{}` was made with; nobody would be known again: set \
+             series.key-env or series.key-file to the key of before",
+            self.location.name
+        )))
+    }
+
+    /// What to say of a ledger that does not belong to the sink.
+    fn foreign(&self, why: &str) -> Error {
+        Error::conflict(format!(
+            "the ledger in `{}` does not fit the sink: {why}; restore series.state from its backup, or begin a new series \
+             in an empty sink and an empty state",
+            self.location.name
+        ))
+    }
+
+    /// The version in force.
+    async fn current(&self) -> Result<Option<Stored>> {
+        let listed: Vec<ObjectMeta> =
+            self.location.store.list(Some(&self.location.at("pointer"))).try_collect().await?;
+        let Some(newest) =
+            listed.iter().filter_map(|meta| Some((number_of(&meta.location)?, meta))).max_by_key(|it| it.0)
+        else {
+            return Ok(None);
+        };
+        let bytes = self.location.store.get(&newest.1.location).await?.bytes().await?;
+        let pointer: Pointer = self.parse(&bytes, "a pointer")?;
+        match self.read_version(&pointer.folder).await? {
+            Some(stored) if stored.digest == pointer.digest && stored.version.number == newest.0 => Ok(Some(stored)),
+            Some(_) => Err(self.foreign("a version of it has been changed")),
+            None => Err(self.foreign("the version that its pointer names is gone")),
+        }
+    }
+
+    async fn read_version(&self, folder: &str) -> Result<Option<Stored>> {
+        let bytes = match self.location.store.get(&self.location.at(&format!("{folder}/version.json"))).await {
+            Ok(found) => found.bytes().await?,
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let version = self.parse(&bytes, "a version")?;
+        let digest = blake3::hash(&bytes).to_hex().to_string();
+        Ok(Some(Stored { version, folder: folder.to_owned(), digest }))
+    }
+
+    fn parse<T: DeserializeOwned>(&self, bytes: &[u8], what: &str) -> Result<T> {
+        serde_json::from_slice(bytes).map_err(|_| self.foreign(&format!("{what} of it cannot be read")))
+    }
+
+    /// The version that a run has staged which died before it could move the pointer.
+    async fn staged(&self, published: &Published) -> Result<Option<Stored>> {
+        for folder in self.folders().await?.into_iter().filter(|(number, _)| *number == published.number) {
+            if let Some(stored) = self.read_version(&folder.1).await?
+                && published.ledgers.contains(&stored.digest)
+            {
+                return Ok(Some(stored));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The folders of all versions, with their numbers.
+    async fn folders(&self) -> Result<Vec<(u64, String)>> {
+        let listed = self.location.store.list_with_delimiter(Some(&self.location.at("version"))).await?;
+        let name = |path: &Path| Some((number_of(path)?, format!("version/{}", path.filename()?)));
+        Ok(listed.common_prefixes.iter().filter_map(name).collect())
+    }
+
+    /// The rows of a version.
+    pub(crate) async fn rows(&self, context: &SessionContext, stored: &Stored) -> Result<DataFrame> {
+        if stored.version.files.is_empty() {
+            let nothing = datafusion::arrow::array::RecordBatch::new_empty(ledger_schema());
+            return Ok(context.read_batch(nothing)?);
+        }
+        for file in &stored.version.files {
+            let path = self.location.at(&format!("{}/{}", stored.folder, file.name));
+            if checksum(self.location.store.as_ref(), &path).await?.as_deref() != Some(&file.blake3) {
+                return Err(self.foreign(&format!("`{}` of it is missing or has been changed", file.name)));
+            }
+        }
+        let file = |file: &LedgerFile| {
+            let name = format!("{}/{}", stored.folder, file.name);
+            PublishedFile { path: self.location.at(&name), name: file.name.clone() }
+        };
+        let files = PublishedFiles {
+            store: Arc::clone(&self.location.store),
+            root: self.location.root.clone(),
+            files: stored.version.files.iter().map(file).collect(),
+        };
+        open(context, &files, None).await
+    }
+
+    /// Writes the next version, which nobody uses before [`advance`](Self::advance).
+    pub(crate) async fn stage(&self, mut version: Version, rows: DataFrame, uploads: &Uploads) -> Result<Stored> {
+        let folder = format!("version/{:08}.{}", version.number, unique_name());
+        let schema = ledger_schema();
+        let name = "part-00000.parquet".to_owned();
+        let path = self.location.at(&format!("{folder}/{name}"));
+        let properties = WriterProperties::builder()
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_dictionary_enabled(false)
+            .set_max_row_group_row_count(Some(1 << 17))
+            .build();
+        let object = uploads.begin(&self.location.store, &path);
+        let mut writer = AsyncArrowWriter::try_new(object, Arc::clone(&schema), Some(properties))?;
+        let mut stream = rows.execute_stream().await?;
+        let mut count = 0;
+        while let Some(batch) = stream.try_next().await? {
+            let batch = datafusion::arrow::array::RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?;
+            count += batch.num_rows() as u64;
+            writer.write(&batch).await?;
+        }
+        writer.finish().await?;
+        let blake3 = checksum(self.location.store.as_ref(), &path).await?;
+        let blake3 = blake3.ok_or_else(|| Error::retry("a file of the ledger was written but is not there"))?;
+        version.files = vec![LedgerFile { name, rows: count, blake3 }];
+        version.format = FORMAT;
+        version.key = self.key.fingerprint();
+        let bytes = serde_json::to_vec_pretty(&version).map_err(|error| Error::internal(error.to_string()))?;
+        let digest = blake3::hash(&bytes).to_hex().to_string();
+        self.location.store.put(&self.location.at(&format!("{folder}/version.json")), bytes.into()).await?;
+        Ok(Stored { version, folder, digest })
+    }
+
+    /// Moves the pointer to a version; false when another version of the same number is in force already.
+    pub(crate) async fn advance(&self, stored: &Stored) -> Result<bool> {
+        let path = self.location.at(&format!("pointer/{:08}.json", stored.version.number));
+        let pointer = Pointer { folder: stored.folder.clone(), digest: stored.digest.clone() };
+        let bytes = serde_json::to_vec_pretty(&pointer).map_err(|error| Error::internal(error.to_string()))?;
+        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        let Err(error) = self.location.store.put_opts(&path, PutPayload::from(bytes), options).await else {
+            return Ok(true);
+        };
+        // A put that failed may have been done all the same. What stands there now tells.
+        match self.location.store.get(&path).await {
+            Ok(found) => Ok(self.parse::<Pointer>(&found.bytes().await?, "a pointer")? == pointer),
+            Err(object_store::Error::NotFound { .. }) => Err(error.into()),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// Removes a version that will not come into force. Best effort: what stays is removed by a later run.
+    pub(crate) async fn discard(&self, folder: &str) {
+        let listed: Vec<ObjectMeta> =
+            self.location.store.list(Some(&self.location.at(folder))).try_collect().await.unwrap_or_default();
+        // What says that it is a version goes first.
+        let (head, rest): (Vec<_>, Vec<_>) =
+            listed.into_iter().partition(|meta| meta.location.filename() == Some("version.json"));
+        for meta in head.into_iter().chain(rest) {
+            if let Err(error) = self.location.store.delete(&meta.location).await {
+                tracing::warn!(%error, "a file of an old version of the ledger could not be removed");
+            }
+        }
+        if self.location.root.scheme() == "file" {
+            // Object stores have no folders; the local file system keeps empty ones.
+            let _ = std::fs::remove_dir(format!("/{}", self.location.at(folder)));
+        }
+    }
+
+    /// Removes versions that are no longer needed: those before the last one, and those of runs that lost or died.
+    pub(crate) async fn tidy(&self, current: &Stored) -> Result<()> {
+        for (number, folder) in self.folders().await? {
+            let is_old = number + 1 < current.version.number;
+            let has_lost = number == current.version.number && folder != current.folder;
+            if is_old || has_lost {
+                self.discard(&folder).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds subjects that must not be published again.
+    pub(crate) async fn forget(&self, subjects: DataFrame, uploads: &Uploads) -> Result<()> {
+        let path = self.location.at(&format!("forgotten/{}.parquet", unique_name()));
+        let schema = Arc::new(subjects.schema().as_arrow().clone());
+        let object = uploads.begin(&self.location.store, &path);
+        let mut writer = AsyncArrowWriter::try_new(object, schema, None)?;
+        let mut stream = subjects.execute_stream().await?;
+        while let Some(batch) = stream.try_next().await? {
+            writer.write(&batch).await?;
+        }
+        writer.finish().await?;
+        Ok(())
+    }
+
+    /// The subjects that must not be published again; none when nobody was ever forgotten.
+    pub(crate) async fn forgotten(&self, context: &SessionContext) -> Result<Option<DataFrame>> {
+        let listed: Vec<ObjectMeta> =
+            self.location.store.list(Some(&self.location.at("forgotten"))).try_collect().await?;
+        if listed.is_empty() {
+            return Ok(None);
+        }
+        let files =
+            listed.into_iter().map(|meta| PublishedFile { name: meta.location.to_string(), path: meta.location });
+        let files = PublishedFiles {
+            store: Arc::clone(&self.location.store),
+            root: self.location.root.clone(),
+            files: files.collect(),
+        };
+        Ok(Some(open(context, &files, None).await?))
+    }
+}
+
+/// The number that a name of the state begins with.
+fn number_of(path: &Path) -> Option<u64> {
+    path.filename()?.split('.').next()?.parse().ok()
+}

@@ -1,0 +1,9 @@
+//! Releases over time: the promise of a series recounted by brute force, faults and kills between any two steps of a commit,
+//! and everything that may happen to a table overnight.
+
+mod commands;
+mod edges;
+mod kills;
+mod random;
+mod stopping;
+mod world;
