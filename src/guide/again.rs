@@ -53,10 +53,7 @@
 //! 0.6 % coming and going, k = 10, l = 3 on the diagnosis, the income kept, effort `fast`) it finds fewer than three diagnoses for
 //! 6 % of people; a reader who knows the class that each person was in (here, from a kept person number) has fewer for 43 %.
 //!
-//!
 //! # A series: the same people, every night
-//!
-//! Not released yet: `throng check` refuses `[series]` but in builds for tests.
 //!
 //! ```toml
 //! [series]

@@ -16,7 +16,6 @@ use super::measures::MeasureSpec;
 use super::model::{Form, HierarchySpec, Job, Nulls, Role};
 use crate::error::problem::nearest;
 use crate::error::{Error, Problem, Result};
-use crate::faults;
 use crate::storage::StoreOptions;
 use crate::storage::locate::names;
 
@@ -100,12 +99,6 @@ impl Series {
 /// Checks the series of a job.
 pub(crate) fn check_series(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
     let Some(series) = &job.series else { return };
-    if !faults::ENABLED {
-        problems.push(
-            Problem::error("series", "is not released yet: only builds for tests publish a series")
-                .help("publish a single release, or set sink.releases = \"independent\""),
-        );
-    }
     check_subject(job, series, problems);
     check_state(job, series, base, problems);
     if let Err(message) = read_secret(series.key_env.as_deref(), series.key_file.as_deref(), base) {

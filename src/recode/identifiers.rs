@@ -40,7 +40,7 @@ pub(crate) fn treat_with_key(
 
 /// The rows with pseudonyms and constants in the place of identifiers; those that are dropped stay for the optimiser
 /// to leave out.
-fn replace(rows: LogicalPlan, policy: &Policy) -> Result<LogicalPlan> {
+pub(crate) fn replace(rows: LogicalPlan, policy: &Policy) -> Result<LogicalPlan> {
     let mut replaced = false;
     let mut columns = Vec::new();
     for (qualifier, field) in rows.schema().iter() {

@@ -11,7 +11,7 @@ pub(crate) mod permuted;
 mod steps;
 mod withheld;
 
-pub(crate) use identifiers::replace_identifiers;
+pub(crate) use identifiers::{replace, replace_identifiers};
 
 use std::sync::Arc;
 

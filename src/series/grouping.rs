@@ -54,15 +54,19 @@ impl Staged {
 impl Night<'_> {
     /// Makes the classes of tonight: the table `staged`, rows as they are published with subject and cohort beside them.
     pub(crate) async fn group(&self) -> Result<Staged> {
-        let counted =
-            format!("SELECT (SELECT COUNT(*) FROM merged WHERE kind = {}), (SELECT COUNT(*) FROM wanted)", kind::NEW);
+        let counted = format!(
+            "SELECT (SELECT COUNT(*) FROM merged WHERE kind = {}) AS new, (SELECT COUNT(*) FROM wanted) AS wanted",
+            kind::NEW
+        );
         let found = self.scratch.numbers(&counted).await?;
         let (new, wanted) = (found[0], found[1]);
         let mut staged = Staged::default();
         let mut tables = Vec::new();
-        if wanted > 0 {
+        // Fewer than k rows wait without being looked at.
+        let k = u64::from(self.setting.bound_policy.policy.privacy.k);
+        if wanted >= k {
             let survey = self.survey().await?;
-            if new > 0 {
+            if new >= k {
                 tables.extend(self.group_new(&survey, new == wanted, &mut staged).await?);
             }
             if new < wanted {

@@ -12,7 +12,7 @@ use super::scratch::Scratch;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::policy::{Column, Constant, Job, Policy, Privacy, Role, Series, SeriesMode};
-use crate::recode::replace_identifiers;
+use crate::recode::replace;
 
 /// Name of the column that holds the digest of the subject while rows are grouped. It is never published.
 pub(crate) const SUBJECT_COLUMN: &str = "__throng_subject";
@@ -182,7 +182,8 @@ impl<'a> Night<'a> {
             changed = kind::CHANGED
         );
         self.scratch.keep("wanted", self.scratch.sql(&wanted).await?).await?;
-        let found = self.scratch.numbers("SELECT (SELECT COUNT(*) FROM wanted), (SELECT COUNT(*) FROM merged)").await?;
+        let counted = "SELECT (SELECT COUNT(*) FROM wanted) AS wanted, (SELECT COUNT(*) FROM merged) AS merged";
+        let found = self.scratch.numbers(counted).await?;
         if found[0] == found[1] && self.forgotten == 0 {
             // Everybody is: there is no need of a copy.
             return self.scratch.define("fresh", self.source());
@@ -209,7 +210,11 @@ fn private_rows(setting: &Setting<'_>, scanned: &LogicalPlan) -> Result<(Logical
     let columns: Vec<Expr> = scanned.schema().iter().map(Expr::from).chain([subject]).collect();
     let tagged = LogicalPlanBuilder::from(scanned.clone()).project(columns)?.build()?;
     let policy = Arc::new(private_policy(setting, scanned.schema().as_arrow(), |_| {})?);
-    let (rows, bound) = replace_identifiers(tagged, Arc::clone(&policy))?;
+    // The policy of the job has been checked against the source, and differs by what is added here alone.
+    let rows = replace(tagged, &policy)?;
+    let key = setting.bound_policy.key.clone();
+    let schema = Arc::new(rows.schema().as_arrow().clone());
+    let bound = BoundPolicy::resolve(Arc::clone(&policy), schema, key)?;
     let read = (0..bound.roles.len()).filter(|index| bound.reads(*index));
     let read = read.map(|index| ident(bound.input.field(index).name())).collect::<Vec<_>>();
     let rows = LogicalPlanBuilder::from(rows).project(read)?.build()?;

@@ -341,6 +341,12 @@ impl State {
         }
     }
 
+    /// Whether another version of the same number, or a later one, is in force.
+    pub(crate) async fn is_past(&self, stored: &Stored) -> bool {
+        let current = self.current().await.ok().flatten();
+        current.is_some_and(|current| current.version.number >= stored.version.number && current != *stored)
+    }
+
     /// Removes a version that will not come into force. Best effort: what stays is removed by a later run.
     pub(crate) async fn discard(&self, folder: &str) {
         let listed: Vec<ObjectMeta> =

@@ -294,7 +294,7 @@ fn ensure_usable(rows: u64, dropped: u64, facts: &[ColumnStats], bound_policy: &
                  set columns.{name}.nulls = \"drop\" to leave these rows out or \"category\" to publish them",
                 if bound_policy.member.is_some() { " of the source and the public table" } else { "" }
             ));
-        } else if nulls == rows {
+        } else if nulls == rows && column.constant == Constant::Error {
             let empty = if column.data_type.is_floating() { "null or not a number" } else { "null" };
             problems.push(format!(
                 "column `{name}`: every value is {empty}, so it cannot be a quasi-identifier; fix the source, or give it \

@@ -262,7 +262,8 @@ impl Dawn<'_> {
             }
             Err(error) => {
                 self.continued.state.discard(&ledger.folder).await;
-                Err(error)
+                // The winner of a race removes what the others have staged, also while they read it.
+                Err(if self.continued.state.is_past(&ledger).await { overtaken(&self.work.sink) } else { error })
             }
         }
     }
@@ -331,10 +332,10 @@ impl Dawn<'_> {
 
     /// Writes rows in their published order, into a folder below that of the run.
     async fn write(&self, rows: DataFrame, born: u64, below: &str, files: &mut Files) -> Result<()> {
-        let Self { run, work, folder, .. } = self;
+        let Self { run, work, folder, floor, .. } = self;
         let path = work.sink.at(folder.name());
         let path = if below.is_empty() { path } else { path.join(below) };
-        let target = run.target(&work.sink, &path, &work.id, &work.opened.bound_policy);
+        let target = run.target(&work.sink, &path, &work.id, floor);
         let count = rows.clone().count().await? as u64;
         let parts = target.order.part_count(count, run.context.copied_config().target_partitions());
         let ordered = target.order.arrange(rows.create_physical_plan().await?, parts)?;
@@ -528,11 +529,7 @@ impl Dawn<'_> {
             Ok(false) => {
                 commit::withdraw(sink, &manifest).await?;
                 state.discard(&ledger.folder).await;
-                return Err(Error::retry(format!(
-                    "another run has published the next release of the series into `{}` at the same moment; this one has \
-                     withdrawn its own, run again",
-                    sink.name
-                )));
+                return Err(overtaken(sink));
             }
             Err(error) => return Ok((Commit::Unsettled(error), manifest, times)),
         }
@@ -545,6 +542,15 @@ impl Dawn<'_> {
         times.push(phase.done());
         Ok((Commit::Won, manifest, times))
     }
+}
+
+/// What to say when of two runs the other was first.
+fn overtaken(sink: &Location) -> Error {
+    Error::retry(format!(
+        "another run has published the next release of the series into `{}` at the same moment; nothing of this one stays, \
+         run again",
+        sink.name
+    ))
 }
 
 /// The files of a release in the making.

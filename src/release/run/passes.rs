@@ -143,7 +143,7 @@ impl Run {
             ("throng.version", env!("CARGO_PKG_VERSION")),
             ("throng.run", run),
             ("throng.policy", &self.policy.hash),
-            ("throng.k", &self.policy.privacy.k.to_string()),
+            ("throng.k", &bound_policy.policy.privacy.k.to_string()),
         ];
         self.context.register_object_store(&sink.root, Arc::clone(&sink.store));
         Target {

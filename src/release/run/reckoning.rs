@@ -162,8 +162,9 @@ impl Run {
         }
         let known = "SELECT l.state, l.since FROM erased e JOIN ledger l ON e.subject = l.subject";
         scratch.define("known", scratch.sql(known).await?)?;
-        let counted = "SELECT (SELECT COUNT(*) FROM erased), (SELECT COUNT(*) FROM known WHERE state <> 4), \
-                       (SELECT COUNT(*) FROM known WHERE state = 4)";
+        let counted = "SELECT (SELECT COUNT(*) FROM erased) AS erased, \
+                       (SELECT COUNT(*) FROM known WHERE state <> 4) AS published, \
+                       (SELECT COUNT(*) FROM known WHERE state = 4) AS waiting";
         let found = scratch.numbers(counted).await?;
         let mut releases = Vec::new();
         for manifest in commit::releases(&self.sink()?).await? {

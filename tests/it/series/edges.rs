@@ -166,7 +166,8 @@ async fn a_ledger_that_does_not_fit_ends_the_run() {
     world.change_key();
     refused(world, "the key of the series is not the one").await;
     // The ledger of another series.
-    let (world, other) = (fresh().await, fresh().await);
+    let (world, other) = (fresh().await, World::new(PROMPT));
+    other.night("monday", &people(5, 30)).await;
     for (meta, bytes) in all_objects(&other, "private").await {
         world.store.put(&meta, bytes.into()).await.unwrap();
     }
