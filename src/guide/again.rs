@@ -84,6 +84,7 @@
 //! | `max-wait` | 7 | releases that a row waits for at most |
 //! | `retire-at` | 0.5 | share of stale rows from which on a class is retired |
 //! | `dissolve` | false | whether a class that cannot be split leaves as a whole |
+//! | `horizon` | for ever | how long releases are kept, such as `400d` |
 //!
 //! The summary, the manifest (`series`), the report and the metrics count new, waiting, stale, retired and withheld rows. A policy
 //! may become stricter on the way (k may rise, rules may be added): old classes are as they were, so the manifest's `k` is the first
@@ -101,6 +102,9 @@
 //! - A run that dies at any moment leaves sink and ledger at the same release; the next run finishes what is left to do.
 //! - **Backfill.** Releases are numbered as they are made. Publish old nights in their order, or not at all.
 //! - **Rollback** shows an earlier release again and forgets nothing: the next run goes on from the newest one.
+//! - **Horizon.** `throng gc` removes releases that are older than `horizon`, and the files that no other release lists. What only
+//!   they told is forgotten: histories begin with the oldest release that is left, and who had left before it may be published
+//!   anew. The promise then holds for readers who did not keep what was removed, as the manifest says.
 //! - **Erasure.** `throng forget nightly.toml --subjects erased.parquet` keeps people from being published again and says in which
 //!   releases they may be. Their rows stay until their class is retired; withdraw these releases if they must not.
 //!

@@ -76,8 +76,8 @@ pub(crate) async fn rollback(sink: &Location, run: &str) -> Result<()> {
     }
 }
 
-/// Removes data files that no release refers to, that are older than `age` and that no active run holds a lease on; with
-/// `dry_run`, only finds them. Returns their paths below the sink, and their sizes.
+/// Removes releases of a series that are older than its horizon, and data files that no release refers to, that are older
+/// than `age` and that no active run holds a lease on; with `dry_run`, only finds them. Returns their paths below the sink, and their sizes.
 pub(crate) async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
     let now = jiff::Timestamp::now().as_second();
     let older = |meta: &ObjectMeta, age: Duration| {
@@ -90,16 +90,23 @@ pub(crate) async fn collect_garbage(sink: &Location, age: Duration, dry_run: boo
     let leases = || listed.iter().filter(|meta| meta.location.filename() == Some(LEASE));
     let held: BTreeSet<Path> =
         leases().filter(|lease| !older(lease, EXPIRY)).filter_map(|lease| folder_of(&lease.location)).collect();
-    let mut kept = referred(sink).await?;
+    let expired = expired(sink, now).await?;
+    let mut kept = referred(sink, &expired).await?;
     if !dry_run {
+        for manifest in &expired {
+            withdraw(sink, manifest).await?;
+        }
         // A run that wakes up now finds its lease gone, and does not commit.
         let expired = leases().filter(|lease| older(lease, EXPIRY) && older(lease, age));
         for lease in expired.filter(|lease| !kept.contains(&lease.location)) {
             sink.store.delete(&lease.location).await?;
         }
-        kept = referred(sink).await?;
+        kept = referred(sink, &[]).await?;
     }
-    let mut removed = Vec::new();
+    let mut removed: Vec<(String, u64)> = Vec::new();
+    for manifest in &expired {
+        removed.push((manifest_name(&manifest.run), json(manifest)?.content_length() as u64));
+    }
     for meta in &listed {
         let is_held = held.iter().any(|folder| meta.location.prefix_matches(folder));
         if kept.contains(&meta.location) || is_held || !older(meta, age) {
@@ -116,10 +123,31 @@ pub(crate) async fn collect_garbage(sink: &Location, age: Duration, dry_run: boo
     Ok(removed)
 }
 
-/// Everything that releases refer to, and the leases of those whose run could not finish.
-async fn referred(sink: &Location) -> Result<BTreeSet<Path>> {
+/// The releases of a series that are older than its horizon; never the newest, nor the one that readers see.
+async fn expired(sink: &Location, now: i64) -> Result<Vec<Manifest>> {
+    let releases = releases(sink).await?;
+    let numbered = releases.iter().filter_map(|manifest| Some((manifest.series.as_ref()?, &manifest.run)));
+    let Some((series, newest)) = numbered.max_by_key(|(series, _)| series.number) else { return Ok(Vec::new()) };
+    let Some(horizon) = series.horizon else { return Ok(Vec::new()) };
+    let kept = [Some(newest.clone()), latest_run(sink).await?];
+    let age = |manifest: &Manifest| {
+        let committed = manifest.committed.parse::<jiff::Timestamp>().ok()?;
+        u64::try_from(now.saturating_sub(committed.as_second())).ok()
+    };
+    let is_old = |manifest: &Manifest| age(manifest).is_some_and(|age| age > horizon);
+    Ok(releases
+        .into_iter()
+        .filter(|manifest| is_old(manifest) && !kept.contains(&Some(manifest.run.clone())))
+        .collect())
+}
+
+/// Everything that releases refer to, but for some of them, and the leases of those whose run could not finish.
+async fn referred(sink: &Location, except: &[Manifest]) -> Result<BTreeSet<Path>> {
     let mut paths = BTreeSet::new();
     for release in releases(sink).await? {
+        if except.iter().any(|other| other.run == release.run) {
+            continue;
+        }
         paths.extend(release.files.iter().map(|file| sink.at(&file.path)));
         paths.insert(lease_of(sink, &release.data));
     }

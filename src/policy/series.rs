@@ -59,6 +59,10 @@ pub(crate) struct Series {
     /// Whether a class that cannot be split is withdrawn as a whole when it is due. Its rows are never published again.
     #[serde(default)]
     pub(crate) dissolve: bool,
+    /// How long releases are kept, such as `400d`: `throng gc` removes older ones, and what only they told is forgotten. The
+    /// promise then holds for readers who did not keep them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) horizon: Option<String>,
 }
 
 /// What the source of a series is.
@@ -94,6 +98,18 @@ impl Series {
         let secret = read_secret(self.key_env.as_deref(), self.key_file.as_deref(), base);
         secret.map_err(|message| Error::job(format!("series: {message}")))
     }
+
+    /// How long releases are kept, in seconds; none if for ever.
+    pub(crate) fn horizon(&self) -> std::result::Result<Option<u64>, String> {
+        let Some(text) = &self.horizon else { return Ok(None) };
+        let span = text.parse::<jiff::Span>().ok();
+        let span = span.and_then(|span| span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok());
+        match span.map(|span| span.as_secs()) {
+            Some(seconds) if seconds >= 3600 => Ok(Some(seconds.cast_unsigned())),
+            Some(_) => Err("is less than an hour".to_owned()),
+            None => Err("is not a time such as \"400d\"".to_owned()),
+        }
+    }
 }
 
 /// Checks the series of a job.
@@ -118,6 +134,9 @@ pub(crate) fn check_series(job: &Job, base: &Path, problems: &mut Vec<Problem>) 
             Problem::error("series.retire-at", "is 0: every class would be retired every night")
                 .help("0.5 retires a class when half of its rows are stale"),
         );
+    }
+    if let Err(message) = series.horizon() {
+        problems.push(Problem::error("series.horizon", message).help("write for example \"400d\""));
     }
     check_sink(job, problems);
     check_rules(job, problems);
@@ -295,6 +314,7 @@ mod tests {
     #[test]
     fn a_good_series_has_no_problems() {
         assert_eq!(problems(GOOD, ""), [""; 0]);
+        assert_eq!(problems(&format!("{GOOD}\nhorizon = \"400d\""), ""), [""; 0]);
         assert_eq!(
             problems(&format!("{GOOD}\nmode = \"append\""), "privacy.l-diversity = { column = \"ill\", l = 2 }"),
             [""; 0]
@@ -317,6 +337,8 @@ mod tests {
             (format!("{GOOD}\nreserve = 0.5"), "", "series.reserve: must be 1 or more"),
             (format!("{GOOD}\nretire-at = 0.0"), "", "every class would be retired"),
             (format!("{GOOD}\nmax-loss = 1.5"), "", "series.max-loss: must be from 0 to 1"),
+            (format!("{GOOD}\nhorizon = \"soon\""), "", "series.horizon: is not a time"),
+            (format!("{GOOD}\nhorizon = \"5m\""), "", "series.horizon: is less than an hour"),
             (
                 GOOD.into(),
                 "privacy.t-closeness = { column = \"ill\", t = 0.2 }",

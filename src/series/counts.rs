@@ -19,6 +19,9 @@ pub struct SeriesRelease {
     pub k: u32,
     /// What became of the rows.
     pub counts: SeriesCounts,
+    /// Seconds that releases are kept for; for ever without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub horizon: Option<u64>,
     /// The release in which the rows of each file were first published.
     pub born: BTreeMap<String, u64>,
     /// Mean loss of the values that were first published in each release.

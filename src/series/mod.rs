@@ -23,6 +23,7 @@
 //! | `state` | 1 live, 2 stale, 3 withheld, 4 waiting (nothing published yet) |
 //! | `since` | the release in which it was first published, or first met and left waiting |
 //! | `revised` | whether it was published with other values before |
+//! | `moved` | the release in which its cohort last changed |
 //!
 //! A row counts as changed when a quasi-identifier or anything that is published as it is has changed, also when what is
 //! published of it would still be true.

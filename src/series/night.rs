@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
-use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, ident, lit};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, ident, lit, when};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::key::{LedgerKey, Purpose};
@@ -244,6 +244,24 @@ pub(crate) fn private_policy(
     Policy::of_checked(&job, setting.base)
 }
 
+/// The ledger as if nothing had happened before a release: who has left by then is unknown, and the history of all others
+/// begins with the cohort that they were in.
+pub(crate) fn remember(ledger: DataFrame, first: u64) -> Result<DataFrame> {
+    if first <= 1 {
+        return Ok(ledger);
+    }
+    let is_old = || ident("moved").lt(lit(first as i64));
+    let has_left = ident("state").eq(lit(state::WITHHELD)).and(is_old());
+    let kept = ledger.filter(has_left.is_not_true())?;
+    let history = when(is_old(), ident("cohort")).otherwise(ident("history"))?;
+    let columns = kept.schema().fields().iter().map(|field| match field.name().as_str() {
+        "history" => history.clone().alias("history"),
+        name => ident(name),
+    });
+    let columns: Vec<Expr> = columns.collect();
+    Ok(kept.select(columns)?)
+}
+
 /// Every subject of the source and of the ledger, and what it is tonight.
 fn merge_query(mode: SeriesMode) -> String {
     let (is_gone, is_live) = match mode {
@@ -253,7 +271,7 @@ fn merge_query(mode: SeriesMode) -> String {
     };
     format!(
         "SELECT COALESCE(t.subject, l.subject) AS subject, t.quasi AS new_quasi, t.content AS new_content, l.cohort, \
-         l.history, l.quasi, l.content, l.state, l.since, l.revised, CASE \
+         l.history, l.quasi, l.content, l.state, l.since, l.revised, l.moved, CASE \
          WHEN l.state IS NULL THEN {new} \
          WHEN l.state = {WAITING} THEN CASE WHEN t.present THEN {new} ELSE {lapsed} END \
          WHEN l.state = {WITHHELD} THEN CASE WHEN t.present THEN {withheld} ELSE {absent} END \

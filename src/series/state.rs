@@ -57,6 +57,7 @@ pub(crate) fn ledger_schema() -> SchemaRef {
         Field::new("state", DataType::Int64, true),
         Field::new("since", DataType::Int64, true),
         Field::new("revised", DataType::Boolean, true),
+        Field::new("moved", DataType::Int64, true),
     ]))
 }
 

@@ -51,6 +51,7 @@ impl Night<'_> {
              ELSE COALESCE(m.since, {number}) END AS since, \
              COALESCE(m.revised, FALSE) OR (s.placed IS NOT NULL AND m.history IS NOT NULL AND m.content <> \
              m.new_content) AS revised, \
+             CASE WHEN s.placed IS NOT NULL OR f.cohort IS NOT NULL THEN {number} ELSE m.moved END AS moved, \
              m.kind, f.fate, s.placed IS NOT NULL AS is_placed, m.history IS NULL AS is_first, \
              m.history AS old_history, m.content AS old_content \
              FROM merged m LEFT JOIN placed s ON m.subject = s.who LEFT JOIN fates f ON m.cohort = f.cohort \

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::prelude::DataFrame;
+use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::prepared::Work;
 use super::shown::{open_files, shown};
@@ -34,7 +34,7 @@ use crate::release::engine::Verifier;
 use crate::release::phase::{Begun, Phase};
 use crate::release::verify;
 use crate::series::counts::{SeriesCounts, SeriesRelease};
-use crate::series::night::{Night, Setting};
+use crate::series::night::{Night, Setting, remember};
 use crate::series::retirement::{Leaving, OldFile};
 use crate::series::state::{Published, State, Stored, Version, ledger_schema};
 use crate::storage::Location;
@@ -49,6 +49,8 @@ pub(super) struct Continued {
     pub(super) ledger: Option<Stored>,
     /// The manifest of the release before.
     pub(super) manifest: Option<Manifest>,
+    /// Number of the first release whose history is remembered.
+    remembered: u64,
 }
 
 impl Continued {
@@ -62,22 +64,33 @@ impl Continued {
         let published = published(sink, &releases)?;
         let ledger = state.recover(published.as_ref()).await?;
         let mut newest = None;
-        for manifest in releases {
+        for manifest in &releases {
             let Some(of_series) = &manifest.series else { continue };
             let Some(ledger) = ledger.as_ref().filter(|ledger| ledger.version.number == of_series.number) else {
                 continue;
             };
             if of_series.ledger == ledger.digest {
-                newest = Some(manifest);
+                newest = Some(manifest.clone());
             } else {
                 // Another run has lost the race for this number, and died before it could take its manifest back.
-                commit::withdraw(sink, &manifest).await?;
+                commit::withdraw(sink, manifest).await?;
             }
         }
         if let Some(manifest) = &newest {
             commit::settle(sink, manifest).await?;
         }
-        Ok(Self { state, ledger, manifest: newest })
+        // What `throng gc` has removed as older than the horizon is forgotten.
+        let oldest = releases.iter().filter_map(|manifest| manifest.series.as_ref()).map(|series| series.number).min();
+        let remembered = if series.horizon.is_some() { oldest.unwrap_or(0) } else { 0 };
+        Ok(Self { state, ledger, manifest: newest, remembered })
+    }
+
+    /// The ledger of the release before, without what is forgotten.
+    async fn ledger_rows(&self, context: &SessionContext) -> Result<DataFrame> {
+        match &self.ledger {
+            Some(stored) => remember(self.state.rows(context, stored).await?, self.remembered),
+            None => Ok(context.read_batch(RecordBatch::new_empty(ledger_schema()))?),
+        }
     }
 
     /// Number of the release that comes next.
@@ -271,10 +284,7 @@ impl Dawn<'_> {
     async fn begin(&self) -> Result<Night<'_>> {
         let Self { run, work, continued, .. } = self;
         (work.observer)(Phase::Survey, None, 0);
-        let ledger = match &continued.ledger {
-            Some(stored) => continued.state.rows(&run.context, stored).await?,
-            None => run.context.read_batch(RecordBatch::new_empty(ledger_schema()))?,
-        };
+        let ledger = continued.ledger_rows(&run.context).await?;
         let forgotten = continued.state.forgotten(&run.context).await?;
         let setting = run.setting(self.series, continued, &work.opened.bound_policy, continued.next());
         Night::begin(setting, &work.opened.scanned, ledger, forgotten).await
@@ -396,6 +406,7 @@ impl Dawn<'_> {
             ledger: ledger.digest.clone(),
             k: run.policy.privacy.k,
             counts,
+            horizon: self.series.horizon().map_err(|message| Error::job(format!("series.horizon {message}")))?,
             born: files.born,
             losses: files.losses,
         };
@@ -421,16 +432,12 @@ impl Dawn<'_> {
     ) -> Result<Vec<Finding>> {
         let Self { continued, floor, .. } = self;
         let context = night.scratch.context();
-        let before = match &continued.ledger {
-            Some(stored) => continued.state.rows(context, stored).await?,
-            None => context.read_batch(RecordBatch::new_empty(ledger_schema()))?,
-        };
         let (old, born_before) = match &continued.manifest {
             Some(manifest) => (manifest.files.clone(), manifest.series.as_ref().map(|series| &series.born)),
             None => (Vec::new(), None),
         };
         let histories = Histories {
-            before,
+            before: continued.ledger_rows(context).await?,
             after: continued.state.rows(context, ledger).await?,
             shown_before: shown(night, &self.work.sink, &old, born_before.unwrap_or(&BTreeMap::new())).await?,
             shown_after: shown(night, &self.work.sink, listed, born).await?,

@@ -9,7 +9,7 @@ use super::stopping::{Stop, killed};
 use super::world::{Person, World, people, recount};
 
 /// A night on which classes are split and rows come.
-fn second_night() -> Vec<Person> {
+pub fn second_night() -> Vec<Person> {
     let mut night = people(1, 60);
     night.retain(|person| person.id % 2 == 0 || person.id > 40);
     night.iter_mut().filter(|person| person.id % 8 == 0).for_each(|person| person.ill = (person.ill + 1) % 5);
@@ -17,7 +17,7 @@ fn second_night() -> Vec<Person> {
     night
 }
 
-const SETTINGS: &str = "retire-at = 0.2\nmax-loss = 1.0\n";
+pub const SETTINGS: &str = "retire-at = 0.2\nmax-loss = 1.0\n";
 
 /// A kill at every write of the second night, before and after it was done; then the same run once more, or another.
 #[test]

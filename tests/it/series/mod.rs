@@ -3,6 +3,7 @@
 
 mod commands;
 mod edges;
+mod faults;
 mod kills;
 mod random;
 mod stopping;

@@ -3,7 +3,7 @@
 
 mod conformance;
 mod faults;
-mod faulty;
+pub mod faulty;
 mod nightly;
 mod place;
 mod reached;
