@@ -18,7 +18,7 @@ use crate::release::Run;
 use crate::source::Source;
 use crate::storage::Stores;
 
-pub use crate::generate::{Census, schema};
+pub use crate::generate::Census;
 pub use crate::telemetry::allocator::set_up;
 
 /// A table that has been surveyed, and the parts of the second pass over it.
@@ -97,13 +97,23 @@ impl SecondPass {
 }
 
 /// The rows of a folder of Parquet, as a run scans them.
-pub async fn scan(context: &SessionContext, base: &Path, folder: &str) -> Result<LogicalPlan> {
-    Ok(Source::at(&Stores::default(), base, folder).await?.scan(context).await?.0)
+#[derive(Debug)]
+pub struct ScannedFolder {
+    /// The scan.
+    pub plan: LogicalPlan,
 }
 
-/// Profiles rows, and returns how many they are.
-pub async fn profile(context: &SessionContext, rows: LogicalPlan) -> Result<u64> {
-    Ok(crate::explore::profile::profile(context, rows).await?.rows)
+impl ScannedFolder {
+    /// Opens a folder.
+    pub async fn open(context: &SessionContext, base: &Path, folder: &str) -> Result<Self> {
+        let (plan, _) = Source::at(&Stores::default(), base, folder).await?.scan(context).await?;
+        Ok(Self { plan })
+    }
+
+    /// Profiles the rows, and returns how many they are.
+    pub async fn profile(&self, context: &SessionContext) -> Result<u64> {
+        Ok(crate::explore::profile::profile(context, self.plan.clone()).await?.rows)
+    }
 }
 
 /// Attacks the newest release of a run's sink with the public table of its job; returns how many rows and classes it read.

@@ -13,9 +13,9 @@ use clap::Args;
 pub(crate) use cluster::ClusterArguments;
 pub(crate) use stores::StoreArguments;
 
+use crate::engine::SessionOptions;
 use crate::error::{Error, ErrorKind, Result, reason};
 use crate::policy::Job;
-use crate::release::SessionOptions;
 use crate::storage::read_job_text;
 
 /// The job file and its overrides.

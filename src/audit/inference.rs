@@ -186,13 +186,11 @@ pub(crate) async fn chase(
         labels,
         kinds,
     };
-    // Sums over rows and profiles take a while; do not block other tasks.
-    let (view, knowledge) = tokio::task::spawn_blocking(move || {
+    let (view, knowledge) = aside("the chase", move || {
         let knowledge = crate::attack::chase::chase(&view);
         (view, knowledge)
     })
-    .await
-    .map_err(|error| Error::internal(format!("the chase failed: {error}")))?;
+    .await?;
     let class_keys = vec![content(&bound_policy.class_columns()).alias(CLASS), content(&label_columns).alias(LABEL)];
     let classes = count_kinds(published, class_keys, &mixed)?.sort(vec![ident(CLASS).sort(true, true)])?;
     let alike = read_alike(classes, &label_places, &mut plains, &memory).await?;
@@ -205,13 +203,14 @@ pub(crate) async fn chase(
     let fits = |one: &Alike, profile: usize| knowledge.fitting(&view.labels[one.label], one.plain).contains(profile);
     let seating =
         Seating::read((published, bound_policy), source, mixed.plain_keys(), &alike, &seated, told, fits).await?;
-    let (view, knowledge, seating, places) = tokio::task::spawn_blocking(move || {
-        let places =
-            seating.as_ref().map(|seating| seats::seats(&view, &seating.people, &seating.seats, seats::MAX_STEPS));
-        (view, knowledge, seating, places)
+    let (view, seating) = aside("counting people", move || {
+        let seated = seating.map(|seating| {
+            let places = seats::seats(&view, &seating.people, &seating.seats, seats::MAX_STEPS);
+            (seating, places)
+        });
+        (view, seated)
     })
-    .await
-    .map_err(|error| Error::internal(format!("counting people failed: {error}")))?;
+    .await?;
 
     let k = u64::from(bound_policy.policy.privacy.k);
     let mut counts = CrowdCounts::new(k, mixed.plain.len(), !bound_policy.rules(false).is_empty());
@@ -219,26 +218,22 @@ pub(crate) async fn chase(
     let mut start = 0;
     for class in alike.chunk_by(|one, next| one.class == next.class) {
         let end = start + class.len();
-        let counted = match (&seating, &places) {
-            (Some(seating), Some(places)) => seats::count(&seating.seats[start..end], &places[start..end], k),
-            _ => register.count(&view, &knowledge, class, k),
+        let counted = match &seating {
+            Some((seating, places)) => seats::count(&seating.seats[start..end], &places[start..end], k),
+            None => register.count(&view, &knowledge, class, k),
         };
         counts.add(class, &counted);
         parted.try_resize(counts.size())?;
         start = end;
     }
     let breaches = counts.breaches(published, &mixed, bound_policy).await?;
-    let withheld = bound_policy.quasi.iter().filter(|quasi| quasi.withheld);
-    let found = Inferred {
-        smallest: counts.smallest,
-        classes: counts.crowds,
-        small_classes: counts.small,
-        exposed_rows: counts.exposed,
-        undecided_rows: counts.undecided,
-        breaches,
-        withheld: withheld.map(|quasi| quasi.name.clone()).collect(),
-    };
-    Ok(Some(Chased { found, telling: mixed.telling() }))
+    Ok(Some(Chased { found: counts.conclude(breaches, bound_policy), telling: mixed.telling() }))
+}
+
+/// Computes what takes a while, sums over rows and profiles, without keeping other tasks from their thread.
+async fn aside<T: Send + 'static>(what: &str, compute: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let computed = tokio::task::spawn_blocking(compute).await;
+    computed.map_err(|error| Error::internal(format!("{what} failed: {error}")))
 }
 
 /// How many published rows have the same keys and plain columns.
@@ -467,6 +462,20 @@ impl CrowdCounts {
         let exposed = class.iter().zip(smallest).filter(|(_, smallest)| **smallest < self.k);
         self.exposed += exposed.map(|(one, _)| one.rows).sum::<u64>();
         self.undecided += counted.undecided;
+    }
+
+    /// What the manifest says of it, with the rules that are broken.
+    fn conclude(self, breaches: BTreeMap<String, u64>, bound_policy: &BoundPolicy) -> Inferred {
+        let withheld = bound_policy.quasi.iter().filter(|quasi| quasi.withheld);
+        Inferred {
+            smallest: self.smallest,
+            classes: self.crowds,
+            small_classes: self.small,
+            exposed_rows: self.exposed,
+            undecided_rows: self.undecided,
+            breaches,
+            withheld: withheld.map(|quasi| quasi.name.clone()).collect(),
+        }
     }
 
     /// Bytes held, about.

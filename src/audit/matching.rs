@@ -13,7 +13,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::Int64Type;
-use datafusion::common::runtime::JoinSet;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, ident, lit};
 use datafusion::prelude::DataFrame;
@@ -25,6 +24,7 @@ use crate::attack::tally::Tally;
 use crate::attack::{Belief, Share};
 use crate::binding::{BoundPolicy, published_fields};
 use crate::error::{Error, Result};
+use crate::plan::join_parts;
 use crate::published::{BoxTree, content_keys};
 
 /// People of a public table by the classes that they fit.
@@ -64,20 +64,21 @@ impl Matching {
         let classes = Arc::new(ClassIndex::read(published, bound_policy).await?);
         let (names, rows) = (classes.names.clone(), classes.rows.clone());
         let none = vec![0; rows.len()];
-        let mut tasks = JoinSet::new();
-        for mut stream in public.execute_stream_partitioned().await? {
+        let parts = public.execute_stream_partitioned().await?.into_iter().map(|mut stream| {
             let (classes, mut part) = (Arc::clone(&classes), Self { alone: none.clone(), ..Self::default() });
-            tasks.spawn(async move {
+            async move {
                 while let Some(batch) = stream.try_next().await? {
                     classes.fitting(&batch, |_, fitting| part.add(fitting))?;
                 }
                 Ok::<_, Error>(part)
-            });
-        }
-        let mut whole = Self { names, rows, alone: none, ..Self::default() };
-        while let Some(part) = tasks.join_next().await {
-            whole.merge(part.map_err(|error| Error::internal(format!("a task of the matching failed: {error}")))??);
-        }
+            }
+        });
+        let mut whole = Self { names, rows, alone: none.clone(), ..Self::default() };
+        join_parts("a task of the matching", parts.collect::<Vec<_>>(), |part| {
+            whole.merge(part);
+            Ok(())
+        })
+        .await?;
         Ok(whole)
     }
 

@@ -5,9 +5,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::arguments::JobArguments;
+use crate::engine::SessionOptions;
 use crate::error::{Error, Problem, Result};
 use crate::policy::{check, check_schema};
-use crate::release::{Run, RunOptions, SessionOptions};
+use crate::release::{Run, RunOptions};
 use crate::source::Source;
 use crate::storage::Stores;
 use crate::terminal::{print, print_json};

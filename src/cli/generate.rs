@@ -13,7 +13,7 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 
 use crate::error::{Error, Result, unwritable};
-use crate::generate::{Census, Nights, schema};
+use crate::generate::{Census, Nights};
 use crate::terminal::eprint_line;
 
 /// Write a synthetic census as Parquet, for demonstrations, tests and benchmarks
@@ -112,7 +112,7 @@ fn write(census: &Census, rows: std::ops::Range<u64>, path: &PathBuf) -> Result<
 fn write_rows(batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>, path: &PathBuf) -> Result<()> {
     let file = File::create(path).map_err(|error| unwritable(path, &error))?;
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-    let mut writer = ArrowWriter::try_new(file, schema(), Some(properties))?;
+    let mut writer = ArrowWriter::try_new(file, Census::schema(), Some(properties))?;
     for batch in batches {
         writer.write(&batch?)?;
     }

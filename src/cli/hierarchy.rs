@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use datafusion::logical_expr::{LogicalPlanBuilder, ident};
 
+use crate::engine::SessionOptions;
 use crate::error::{Error, Result, reason, unwritable};
 use crate::explore::profile::{level_csv, profile};
 use crate::hierarchy::{InlineTree, LevelTree};
 use crate::policy::{HierarchySpec, MAX_HIERARCHY_BYTES};
-use crate::release::SessionOptions;
 use crate::source::Source;
 use crate::storage::{Stores, read_text};
 use crate::terminal::{eprint_line, print};

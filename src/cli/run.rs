@@ -12,8 +12,9 @@ use tracing::{Instrument, info_span};
 
 use super::exit_code;
 use crate::arguments::{JobArguments, Limits};
+use crate::engine::Phase;
 use crate::error::{Error, Result};
-use crate::release::{Manifest, Outcome, Phase, Run, RunOptions};
+use crate::release::{Manifest, Outcome, Run, RunOptions};
 use crate::storage::local_path;
 use crate::telemetry::metrics::Ended;
 use crate::telemetry::progress::Progress;

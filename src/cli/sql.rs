@@ -10,7 +10,7 @@ use datafusion::sql::parser::DFParser;
 
 use crate::arguments::Limits;
 use crate::error::{Error, ErrorKind, Result, reason};
-use crate::operator::{policies, register};
+use crate::operator::{PolicyRegistry, register};
 use crate::storage::read_statements;
 use crate::terminal::print;
 
@@ -46,7 +46,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let (context, _spill) = arguments.limits.options().open()?;
     register(&context)?;
     let beside = arguments.file.parent().filter(|folder| !folder.as_os_str().is_empty() && name != "-");
-    let registry = policies(&context)?;
+    let registry = PolicyRegistry::of_session(&context)?;
     for folder in [Path::new(".")].into_iter().chain(beside).chain(arguments.policies.iter().map(PathBuf::as_path)) {
         registry.allow_files_below(folder)?;
     }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::agreement::{verify_release, verify_series};
 use crate::arguments::{JobArguments, Limits};
 use crate::error::Result;
-use crate::release::{ReleaseCheck, Run, RunOptions, find_release, verify_release, verify_series};
+use crate::release::{ReleaseCheck, Run, RunOptions, find_release};
 use crate::telemetry::progress::waiting;
 use crate::terminal::{print, print_json};
 use crate::verify::Finding;

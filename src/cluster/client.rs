@@ -202,6 +202,7 @@ impl Job {
     fn why(&self, text: &str) -> Error {
         guard::heard(text).unwrap_or_else(|| {
             let id = &self.id;
+            // The scheduler passes errors of executors on as text; these are how DataFusion's begin that are about memory.
             let exhausted = ["Resources exhausted", "Failed to allocate"].iter().any(|sign| text.contains(sign));
             if exhausted {
                 return Error::resources(format!(

@@ -20,8 +20,10 @@ use super::progress::RemoteExec;
 use super::store_config::{StoreConfigs, settings};
 use super::survey::SurveyExec;
 use crate::binding::BoundPolicy;
+use crate::engine::phase::known_rows;
+use crate::engine::{Engine, StoreLocation, Watch};
 use crate::error::{Error, Result};
-use crate::release::{Engine, RunOptions, StoreLocation, Watch, known_rows};
+use crate::release::RunOptions;
 use crate::survey::{Merged, Survey, first_ceiling, merge_pieces};
 
 /// Default number of partitions of a plan: enough to keep a few executors busy to the end.

@@ -21,8 +21,8 @@ use super::MAX_MESSAGE_BYTES;
 use super::codec::ClusterCodec;
 use super::scheduler::failed;
 use super::store_config::{runtime, settings};
+use crate::engine::SpillFolder;
 use crate::error::{Error, Result, reason};
-use crate::release::SpillFolder;
 use crate::write::unique_name;
 
 /// How an executor runs.

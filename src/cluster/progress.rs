@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{Request, StatusCode};
 use axum::routing::get;
 use axum::{Json, Router};
 use ballista_core::JobId;
@@ -28,9 +28,10 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, Repla
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
+use object_store::ClientOptions;
+use object_store::client::{HttpClient, HttpConnector, HttpRequestBody, ReqwestConnector};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use crate::error::{Error, Result};
 
@@ -186,15 +187,26 @@ async fn tell(
     Ok(Json(progress))
 }
 
-/// Asks a scheduler for the progress of a job; `None` while it does not answer.
-async fn ask(host: &str, port: u16, job: &str) -> Option<Progress> {
-    let mut connection = TcpStream::connect((host, port)).await.ok()?;
-    let question = format!("GET /progress/{job} HTTP/1.0\r\nHost: {host}\r\n\r\n");
-    connection.write_all(question.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).await.ok()?;
-    serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+/// Asks schedulers for the progress of jobs.
+struct ProgressClient(HttpClient);
+
+impl ProgressClient {
+    fn new(answer_timeout: Duration) -> Result<Self> {
+        let options = ClientOptions::new().with_allow_http(true).with_http1_only();
+        let options = options.with_connect_timeout(answer_timeout).with_timeout(answer_timeout);
+        Ok(Self(ReqwestConnector::default().connect(&options)?))
+    }
+
+    /// The progress of a job; `None` while the scheduler does not answer.
+    async fn ask(&self, host: &str, port: u16, job: &str) -> Option<Progress> {
+        let question = Request::get(format!("http://{host}:{port}/progress/{job}"));
+        let answer = self.0.execute(question.body(HttpRequestBody::empty()).ok()?).await.ok()?;
+        serde_json::from_slice(&answer.into_body().bytes().await.ok()?).ok()
+    }
 }
+
+/// How long an answer may take: a scheduler that accepts connections and says nothing is one that does not answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often the scheduler is asked.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -223,9 +235,11 @@ impl RemoteExec {
     /// Follows a job of `rows` rows. It never ends: whoever waits for the job stops it.
     pub(super) async fn follow(&self, host: &str, port: u16, job: &str, rows: u64) {
         let (mut last, mut no_executors_since) = (Progress::default(), false);
+        let client = ProgressClient::new(ANSWER_TIMEOUT);
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
-            let Some(progress) = ask(host, port, job).await else { continue };
+            let Ok(client) = &client else { continue };
+            let Some(progress) = client.ask(host, port, job).await else { continue };
             if progress.alive == 0 && !no_executors_since {
                 tracing::warn!(job, "the cluster has no executor; the job waits for one until a timeout");
             }
@@ -293,6 +307,31 @@ impl ExecutionPlan for RemoteExec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn progress_is_asked_of_a_scheduler_that_answers() {
+        let told = Progress { stages: [(1, (2, 4))].into(), alive: 1, ..Progress::default() };
+        let answer = told.clone();
+        let routes = Router::new().route("/progress/a", get(|| async { Json(answer) }));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = tokio::spawn(axum::serve(listener, routes).into_future());
+        let client = ProgressClient::new(ANSWER_TIMEOUT).unwrap();
+        assert_eq!(client.ask("127.0.0.1", port, "a").await, Some(told));
+        assert_eq!(client.ask("127.0.0.1", port, "b").await, None, "a job that is not known");
+        server.abort();
+    }
+
+    /// It accepts connections, and nobody is there.
+    #[tokio::test]
+    async fn a_scheduler_that_says_nothing_is_not_waited_for() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let client = ProgressClient::new(Duration::from_millis(200)).unwrap();
+        let started = Instant::now();
+        assert_eq!(client.ask("127.0.0.1", port, "a").await, None);
+        assert!(started.elapsed() < ANSWER_TIMEOUT);
+    }
 
     #[test]
     fn jobs_are_called_off_without_a_driver_or_for_long_without_executors() {

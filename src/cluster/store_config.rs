@@ -16,8 +16,8 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionConfig;
 
 use super::codec::ClusterCodec;
+use crate::engine::StoreLocation;
 use crate::error::{Error, Result};
-use crate::release::StoreLocation;
 use crate::storage::{Stores, local_path};
 
 /// The places of a job, as a setting.

@@ -14,17 +14,16 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use serde::{Deserialize, Serialize};
 
 use super::row_hash::row_hash;
+use crate::engine::session::{SessionOptions, SpillFolder};
 use crate::error::{ErrorKind, Result};
 use crate::grouping::options::Value;
 use crate::ledger::manifest::{Scores, round_figures};
 use crate::measure::classification::Minority;
 use crate::measure::{Classes, Groups};
 use crate::methods::toc;
-use crate::operator::Anonymize;
+use crate::operator::{Anonymize, AnonymizeExec};
 use crate::policy::{Form, Inference, Job, MethodName, MethodSpec, Policy, Queries};
 use crate::published::content;
-use crate::release::run::measures;
-use crate::release::session::{SessionOptions, SpillFolder};
 use crate::source::Source;
 use crate::storage::Stores;
 
@@ -212,8 +211,8 @@ impl Trials {
             }
         }
         let columns = bound_policy.quasi.iter().map(|column| column.name.clone()).collect();
-        let groups =
-            measures(&plan).unwrap_or_else(|| Groups::new(bound_policy.quasi.len(), bound_policy.sensitive.len()));
+        let groups = AnonymizeExec::find_measures(&plan)
+            .unwrap_or_else(|| Groups::new(bound_policy.quasi.len(), bound_policy.sensitive.len()));
         Ok(Found { groups, classes, minority: label.map(|_| minority), columns })
     }
 }

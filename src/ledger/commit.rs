@@ -697,4 +697,106 @@ mod tests {
         assert_eq!(releases(&sink).await.unwrap().len(), 2);
         assert!(rollback(&sink, "none").await.is_err());
     }
+
+    /// A release of a series by its number, so many days old, with a file of its own and that of the first.
+    fn night(number: u64, days: i64, horizon: Option<u64>) -> Manifest {
+        let committed = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * days);
+        let mut night = manifest(&format!("data/{number}"), &committed.to_string());
+        night.run = format!("night-{number}");
+        night.series = Some(crate::series::counts::SeriesRelease { number, horizon, ..Default::default() });
+        for folder in [night.data.clone(), "data/1".to_owned()] {
+            let path = format!("{folder}/part.parquet");
+            night.files.push(super::super::manifest::OutputFile { path, rows: 1, size: 3, blake3: String::new() });
+        }
+        night
+    }
+
+    async fn nights(horizon: Option<u64>, newest_days: i64) -> Location {
+        let sink = sink("nothing", false);
+        for night in [night(1, 40, None), night(2, 30, None), night(3, newest_days, horizon)] {
+            let held = lease(&sink, &night.data).await;
+            let path = sink.at(&format!("{}/part.parquet", night.data));
+            sink.store.put(&path, PutPayload::from_static(b"abc")).await.unwrap();
+            assert!(put_manifest(&sink, &night).await.unwrap().is_none());
+            show(&sink, &night).await.unwrap();
+            held.release().await;
+        }
+        sink
+    }
+
+    async fn removed(sink: &Location, dry_run: bool) -> Vec<String> {
+        let found = collect_garbage(sink, Duration::ZERO, dry_run).await.unwrap();
+        found.into_iter().map(|(path, _)| path).collect()
+    }
+
+    const DAYS: u64 = 24 * 3600;
+
+    /// Files that the newest release lists again stay, whoever wrote them.
+    #[tokio::test]
+    async fn releases_beyond_the_horizon_go_and_take_what_nobody_else_lists() {
+        let sink = nights(Some(35 * DAYS), 1).await;
+        assert_eq!(removed(&sink, true).await, ["_manifest/night-1.json"]);
+        assert_eq!(releases(&sink).await.unwrap().len(), 3, "a dry run removes nothing");
+        let sink = nights(Some(20 * DAYS), 1).await;
+        let gone = ["_manifest/night-1.json", "_manifest/night-2.json", "data/2/part.parquet"];
+        assert_eq!(removed(&sink, true).await, gone);
+        assert_eq!(removed(&sink, false).await, gone);
+        let left: Vec<String> = releases(&sink).await.unwrap().into_iter().map(|manifest| manifest.run).collect();
+        assert_eq!(left, ["night-3"]);
+        assert!(sink.store.head(&sink.at("data/1/part.parquet")).await.is_ok());
+        assert_eq!(removed(&sink, false).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn without_a_horizon_every_release_stays_and_with_one_the_newest_and_the_shown() {
+        assert_eq!(removed(&nights(None, 1).await, true).await, [""; 0]);
+        // The newest is beyond the horizon itself: without it the series would be gone.
+        let sink = nights(Some(DAYS), 20).await;
+        assert_eq!(
+            removed(&sink, true).await,
+            ["_manifest/night-1.json", "_manifest/night-2.json", "data/2/part.parquet"]
+        );
+        rollback(&sink, "night-2").await.unwrap();
+        assert_eq!(removed(&sink, false).await, ["_manifest/night-1.json"], "readers see the second");
+    }
+
+    #[tokio::test]
+    async fn a_withdrawn_release_is_gone_for_its_readers_and_its_files_are_garbage() {
+        let sink = sink("nothing", false);
+        let release = with_file(manifest("data/a", "1"));
+        let held = lease(&sink, "data/a").await;
+        sink.store.put(&sink.at("data/a/part.parquet"), PutPayload::from_static(b"abc")).await.unwrap();
+        assert!(put_manifest(&sink, &release).await.unwrap().is_none());
+        withdraw(&sink, &release).await.unwrap();
+        held.release().await;
+        assert!(committed(&sink, "r").await.unwrap().is_none());
+        assert_eq!(removed(&sink, false).await, ["data/a/part.parquet"]);
+    }
+
+    /// A task that ran twice has left files of both attempts, and only one of them was reported.
+    #[tokio::test]
+    async fn files_that_no_task_has_reported_are_removed() {
+        let sink = sink("nothing", false);
+        let folder = sink.at("data/a");
+        let held = lease(&sink, "data/a").await;
+        for name in ["first.parquet", "second.parquet"] {
+            sink.store.put(&folder.clone().join(name), PutPayload::from_static(b"abc")).await.unwrap();
+        }
+        let told = WrittenFile { path: folder.clone().join("second.parquet").to_string(), rows: 1, size: 3 };
+        delete_unreported(&sink, &folder, &[told]).await.unwrap();
+        let listed: Vec<_> = sink.store.list(Some(&folder)).try_collect().await.unwrap();
+        let mut names: Vec<&str> = listed.iter().filter_map(|meta| meta.location.filename()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["_lease", "second.parquet"], "the lease is nobody's file");
+        held.release().await;
+    }
+
+    #[tokio::test]
+    async fn a_damaged_manifest_is_named() {
+        let sink = sink("nothing", false);
+        sink.store.put(&sink.at(&manifest_name("r")), PutPayload::from_static(b"{ half")).await.unwrap();
+        let error = committed(&sink, "r").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Input);
+        assert!(error.message().starts_with("`sink/_manifest/r.json` is damaged: "), "{error}");
+    }
 }

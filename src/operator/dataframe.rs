@@ -128,12 +128,12 @@ pub fn register(context: &SessionContext) -> Result<()> {
 /// ```
 /// use datafusion::execution::SessionStateBuilder;
 /// use datafusion::prelude::SessionContext;
-/// use throng::planning::policies;
+/// use throng::planning::PolicyRegistry;
 /// use throng::AnonymizeSessionExt;
 ///
 /// let state = SessionStateBuilder::new().with_default_features().with_anonymize().build();
 /// let context = SessionContext::new_with_state(state);
-/// assert!(policies(&context).is_ok());
+/// assert!(PolicyRegistry::of_session(&context).is_ok());
 /// ```
 pub trait AnonymizeSessionExt {
     /// Registers `anonymize` with the session, as [`register`] does.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::catalog::Session;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Statistics, internal_err, plan_err};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit};
@@ -102,6 +102,25 @@ impl AnonymizeExec {
     pub(crate) fn in_part(&self) -> Self {
         let (bound_policy, params) = (Arc::clone(&self.bound_policy), Arc::clone(&self.params));
         Self::new(Arc::clone(&self.input), None, bound_policy, params, false)
+    }
+
+    /// The plan with its anonymising node as one that sees [only a part](Self::in_part) of the cells.
+    pub(crate) fn mark_in_part(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let changed = plan.transform_up(|node| {
+            Ok(match node.downcast_ref::<Self>() {
+                Some(whole) => Transformed::yes(Arc::new(whole.in_part()) as Arc<dyn ExecutionPlan>),
+                None => Transformed::no(node),
+            })
+        })?;
+        Ok(changed.data)
+    }
+
+    /// Measures of the anonymising node of a plan, once it has run.
+    pub(crate) fn find_measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Measures> {
+        match plan.downcast_ref::<Self>() {
+            Some(node) => node.measures(),
+            None => plan.children().into_iter().find_map(Self::find_measures),
+        }
     }
 
     /// Whether this operator sees all cells.

@@ -13,6 +13,7 @@ use crate::dependency::Preserved;
 use crate::error::Result;
 use crate::faults::Fault;
 use crate::measure::frontier::MAX_FREE_COLUMNS;
+use crate::measure::protection::s_diversity;
 use crate::measure::{Coverage, Groups as Measures};
 use crate::methods::combined::Raised;
 use crate::model::{Cover, SensitiveShape, Table};
@@ -41,13 +42,7 @@ pub(super) fn measure(
     };
     let quasi = quasi_extents(params, batch, groups, &mut measures)?;
     let mut coverage = Vec::with_capacity(quasi.len());
-    let columns = bound_policy.sensitive.iter().zip(&table.sensitive);
-    measures.published.ranges_by_domain = columns.clone().any(|(column, codes)| {
-        let public = column.domain.is_some() || matches!(codes.shape, SensitiveShape::Tree(_));
-        !public && column.ranges != Ranges::Identity
-    });
-    let mut sensitive: Vec<SensitiveExtents<'_>> =
-        columns.map(|(column, codes)| SensitiveExtents::new(column, codes)).collect();
+    let mut sensitive = sensitive_extents(params, table, &mut measures);
     let (mut cover, mut histogram) = (Cover::empty(table.axes.len()), Vec::new());
     let mut of_group = vec![0.0; losses.len()];
     let (mut spreads, mut disclosures) = (Vec::new(), Vec::new());
@@ -62,10 +57,8 @@ pub(super) fn measure(
         }
         for (index, column) in sensitive.iter_mut().enumerate() {
             view.histogram_into(column.codes, &mut histogram);
-            column.add_group(&histogram, published, &mut measures.published.sensitive[index]);
-            spreads.push(1.0 - crate::measure::protection::s_diversity(&histogram, column.codes));
-            let disclosed = range_diversity(&histogram, column.codes);
-            measures.add_disclosure(index, column.disclosure(&histogram, disclosed));
+            let (spread, disclosed) = measure_sensitive(column, &histogram, (index, published), &mut measures);
+            spreads.push(spread);
             disclosures.push(disclosed);
         }
         measures.add_group(published, &of_group, &spreads, &disclosures);
@@ -75,11 +68,11 @@ pub(super) fn measure(
             measures.generalisation.add_rows(&table.axes, published);
         } else {
             measures.generalisation.add_group(&table.axes, &cover, published);
-            for (column, extents) in quasi.iter().enumerate() {
+            coverage.extend(quasi.iter().enumerate().map(|(column, extents)| {
                 let extent = extents.extent(&cover, rows);
                 measures.published.quasi[column].add(extent, 1.0, published);
-                coverage.push(Coverage { column, extent, part: 1.0 });
-            }
+                Coverage { column, extent, part: 1.0 }
+            }));
         }
         for (axis, part) in raised.into_iter().flat_map(|raised| parts_of(raised, group)) {
             coverage.push(measure_part(table, &quasi[axis], (axis, part), published, &mut measures));
@@ -89,10 +82,7 @@ pub(super) fn measure(
             workload.add_group(&params.queries, &table.axes, &cover, published);
         }
     }
-    for (index, column) in sensitive.iter().enumerate() {
-        let array = batch.column(bound_policy.sensitive[index].index);
-        column.add_values(array, groups, &mut measures.published.sensitive[index].domain)?;
-    }
+    add_domains(&sensitive, params, batch, groups, &mut measures)?;
     let shown = groups.grouping.iter().map(|rows| {
         show(rows, &mut cover);
         (rows, cover.clone())
@@ -141,6 +131,49 @@ fn quasi_extents<'a>(
         measures.published.worst.give_up();
     }
     Ok(quasi)
+}
+
+/// The sensitive columns of a cell, ready to take in the values of its groups.
+fn sensitive_extents<'a>(
+    params: &'a AnonymizeParams,
+    table: &'a Table,
+    measures: &mut Measures,
+) -> Vec<SensitiveExtents<'a>> {
+    let columns = params.bound_policy.sensitive.iter().zip(&table.sensitive);
+    measures.published.ranges_by_domain = columns.clone().any(|(column, codes)| {
+        let public = column.domain.is_some() || matches!(codes.shape, SensitiveShape::Tree(_));
+        !public && column.ranges != Ranges::Identity
+    });
+    columns.map(|(column, codes)| SensitiveExtents::new(column, codes)).collect()
+}
+
+/// Adds what is published of every sensitive column to its domain.
+fn add_domains(
+    sensitive: &[SensitiveExtents<'_>],
+    params: &AnonymizeParams,
+    batch: &RecordBatch,
+    groups: &Groups<'_>,
+    measures: &mut Measures,
+) -> Result<()> {
+    let columns = params.bound_policy.sensitive.iter().zip(&mut measures.published.sensitive);
+    for (extents, (column, published)) in sensitive.iter().zip(columns) {
+        extents.add_values(batch.column(column.index), groups, &mut published.domain)?;
+    }
+    Ok(())
+}
+
+/// Measures the values of a sensitive column in a group of so many published rows: how little they spread, and what a reader
+/// learns of their ranges.
+fn measure_sensitive(
+    column: &mut SensitiveExtents<'_>,
+    histogram: &[(u32, u32)],
+    (index, published): (usize, u64),
+    measures: &mut Measures,
+) -> (f64, f64) {
+    column.add_group(histogram, published, &mut measures.published.sensitive[index]);
+    let disclosed = range_diversity(histogram, column.codes);
+    measures.add_disclosure(index, column.disclosure(histogram, disclosed));
+    (1.0 - s_diversity(histogram, column.codes), disclosed)
 }
 
 /// Measures a part of a group of so many published rows that is raised on an axis by itself.

@@ -38,6 +38,13 @@ pub struct PolicyRegistry {
 }
 
 impl PolicyRegistry {
+    /// Returns the registry of a session prepared by [`register`](super::register).
+    pub fn of_session(context: &SessionContext) -> DataFusionResult<Arc<Self>> {
+        let known = context.state_ref().read().config().get_extension::<Self>();
+        known
+            .ok_or_else(|| plan_datafusion_err!("anonymize is not registered with this session: call `register` first"))
+    }
+
     /// Registers a policy under a name. A policy that has the name already is replaced and returned.
     pub fn insert(&self, name: impl Into<String>, policy: Policy) -> Option<Arc<Policy>> {
         self.policies.write().unwrap_or_else(PoisonError::into_inner).insert(name.into(), Arc::new(policy))
@@ -126,14 +133,8 @@ fn outside(name: &str) -> Error {
 /// # }
 /// ```
 pub fn register_policy(context: &SessionContext, name: &str, policy: Policy) -> DataFusionResult<()> {
-    policies(context)?.insert(name, policy);
+    PolicyRegistry::of_session(context)?.insert(name, policy);
     Ok(())
-}
-
-/// Returns the registry of a session prepared by [`register`](super::register).
-pub fn policies(context: &SessionContext) -> DataFusionResult<Arc<PolicyRegistry>> {
-    let known = context.state_ref().read().config().get_extension::<PolicyRegistry>();
-    known.ok_or_else(|| plan_datafusion_err!("anonymize is not registered with this session: call `register` first"))
 }
 
 #[cfg(test)]

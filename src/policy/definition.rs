@@ -214,24 +214,8 @@ pub(crate) fn policy_job(
 ) -> Job {
     let sink = Sink { url: NOWHERE.into(), options: Default::default(), format: None, releases: None };
     let (output, measures) = (Output::default(), MeasureSpec::default());
-    let source = nowhere();
+    let source = Source::at(NOWHERE);
     Job { version: 1, source, sink, privacy, defaults, columns, dependencies, method, output, measures, series: None }
-}
-
-fn nowhere() -> Source {
-    Source {
-        url: NOWHERE.into(),
-        options: Default::default(),
-        sql: None,
-        tables: BTreeMap::new(),
-        format: None,
-        schema: BTreeMap::new(),
-        names: Vec::new(),
-        header: None,
-        delimiter: None,
-        null: None,
-        version: None,
-    }
 }
 
 /// A job with the policy of a table and placeholder source and sink.

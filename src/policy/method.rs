@@ -243,6 +243,16 @@ static OPTIONS: LazyLock<BTreeMap<&'static str, Vec<&'static str>>> = LazyLock::
     METHODS.iter().map(|entry| (entry.name, entry.options.iter().map(|key| key.name).collect())).collect()
 });
 
+/// Words of the options of each method that take one of several.
+static WORDS: LazyLock<BTreeMap<(&'static str, &'static str), Vec<&'static str>>> = LazyLock::new(|| {
+    let options = METHODS.iter().flat_map(|entry| entry.options.iter().map(move |key| (entry.name, key)));
+    let words = options.filter_map(|(method, key)| match key.kind {
+        Kind::Word(words) => Some(((method, key.name), words.iter().map(|(word, _)| *word).collect())),
+        _ => None,
+    });
+    words.collect()
+});
+
 /// No options.
 static NONE: LazyLock<Options> = LazyLock::new(Options::default);
 
@@ -390,7 +400,7 @@ impl<'de> Visitor<'de> for OptionsOf {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Options, A::Error> {
         let mut options = Options::default();
         while let Some(key) = map.next_key_seed(OptionKey(self.0))? {
-            options.set(key, map.next_value_seed(OptionValue(key))?);
+            options.set(key, map.next_value_seed(OptionValue(self.0, key))?);
         }
         Ok(options)
     }
@@ -420,23 +430,23 @@ impl Visitor<'_> for OptionKey {
     }
 }
 
-/// Reads the value of an option.
-struct OptionValue(&'static Key);
+/// Reads the value of an option of a method.
+struct OptionValue(&'static Entry, &'static Key);
 
 impl<'de> DeserializeSeed<'de> for OptionValue {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
-        Ok(match self.0.kind {
+        let Self(entry, key) = self;
+        Ok(match key.kind {
             Kind::Share | Kind::Number { .. } => Value::Number(f64::deserialize(from)?),
             Kind::Count { .. } => Value::Count(u64::deserialize(from)?),
             Kind::Switch => Value::Switch(bool::deserialize(from)?),
-            Kind::Word(words) => {
+            Kind::Word(_) => {
                 let word = String::deserialize(from)?;
-                if words.iter().all(|(known, _)| *known != word) {
-                    let known: Vec<String> = words.iter().map(|(known, _)| format!("`{known}`")).collect();
-                    let known = known.join(", ");
-                    return Err(de::Error::custom(format!("unknown variant `{word}`, expected one of {known}")));
+                let known = WORDS.get(&(entry.name, key.name)).map_or(&[][..], Vec::as_slice);
+                if !known.contains(&word.as_str()) {
+                    return Err(de::Error::unknown_variant(&word, known));
                 }
                 Value::Text(word)
             }

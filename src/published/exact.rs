@@ -28,6 +28,7 @@ use datafusion::prelude::DataFrame;
 use crate::binding::SensitiveColumn;
 use crate::error::Result;
 use crate::hierarchy::{Hierarchy, LevelTree};
+use crate::plan::columns_of;
 
 /// The key of null: behind every other.
 pub(crate) const NULL: i128 = i128::MAX;
@@ -208,11 +209,7 @@ impl ScalarUDFImpl for Content {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let columns = args
-            .args
-            .iter()
-            .map(|value| value.to_array(args.number_rows))
-            .collect::<DataFusionResult<Vec<ArrayRef>>>()?;
+        let columns = columns_of(&args)?;
         let keys = content_keys(&columns, args.number_rows)?;
         Ok(ColumnarValue::Array(Arc::new(Decimal128Array::from(keys).with_data_type(KEY))))
     }

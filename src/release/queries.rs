@@ -31,6 +31,7 @@ use crate::hierarchy::{Hierarchy, SetLabel, TOP};
 use crate::measure::workload::{self, Query, QueryError};
 use crate::model::Code;
 use crate::operator::AnonymizeParams;
+use crate::plan::columns_of;
 use crate::policy::Form;
 use crate::published::cover::{Published, Span};
 
@@ -156,8 +157,7 @@ impl ScalarUDFImpl for Read {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let arrays = args.args.iter().map(|value| value.to_array(args.number_rows));
-        let arrays = arrays.collect::<DataFusionResult<Vec<ArrayRef>>>()?;
+        let arrays = columns_of(&args)?;
         let coder = &self.params.coders[self.axis];
         let read = if self.original { coded(coder, &arrays[0]) } else { covered(coder, &arrays) };
         let mut list = ListBuilder::new(UInt16Builder::new());
@@ -299,6 +299,20 @@ mod tests {
         assert_eq!(share(&[2, 3, 9, 9], (3, 20)), 2.0 / 3.0);
         assert_eq!(share(&[7, 7], (8, 9)), 0.0);
         assert_eq!(share(&[], (0, 9)), 0.0);
+    }
+
+    /// A label is read once, however often it is published.
+    #[test]
+    fn labels_are_read_once_and_nulls_are_not_read() {
+        let labels = StringViewArray::from(vec![Some("a"), None, Some("b"), Some("a"), None]);
+        let reads = std::cell::RefCell::new(Vec::new());
+        let found = each(&labels, &vec![(9, 9)], |label| {
+            reads.borrow_mut().push(label.to_owned());
+            vec![(0, label.len() as Code)]
+        });
+        assert_eq!(found, [vec![(0, 1)], vec![(9, 9)], vec![(0, 1)], vec![(0, 1)], vec![(9, 9)]]);
+        assert_eq!(reads.into_inner(), ["a", "b"]);
+        assert_eq!(each(&StringViewArray::from(vec![None::<&str>]), &Vec::new(), |_| panic!("null")), [vec![]]);
     }
 
     #[test]

@@ -9,6 +9,8 @@ mod reckoning;
 mod revisit;
 mod shown;
 mod staged;
+#[cfg(test)]
+mod tests;
 mod together;
 mod verified;
 
@@ -22,7 +24,6 @@ use object_store::path::Path;
 
 use committed::Committed;
 use nightly::Continued;
-pub(crate) use passes::measures;
 pub(crate) use passes::plan;
 use prepared::{Opened, Work};
 pub use revisit::ReleaseCheck;
@@ -30,10 +31,10 @@ pub(crate) use revisit::find_release;
 use staged::Folder;
 pub(crate) use together::SeriesKnowledge;
 
-use super::engine::{Engine, Local, StoreLocation};
-use super::phase::{Begun, Phase};
-use super::session::{SessionOptions, SpillFolder};
 use crate::binding::BoundPolicy;
+use crate::engine::phase::{Begun, Phase};
+use crate::engine::session::{SessionOptions, SpillFolder};
+use crate::engine::{Engine, Local, StoreLocation};
 use crate::error::{Error, Result};
 use crate::ledger::manifest::Manifest;
 use crate::ledger::{self, Commit};

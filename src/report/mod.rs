@@ -24,13 +24,15 @@ pub(crate) use bins::Histogram;
 #[cfg(feature = "cli")]
 pub(crate) use text::count;
 
+use crate::agreement::{readable, verify_release};
 use crate::audit::SeriesAttack;
 use crate::binding::published_fields;
+use crate::engine::SessionOptions;
 use crate::error::{Error, Result};
 use crate::explore::Trial;
 use crate::measure::{Classes, risk};
 use crate::policy::{Job, Role};
-use crate::release::{Manifest, ReleaseCheck, Run, RunOptions, SessionOptions, find_release, readable, verify_release};
+use crate::release::{Manifest, ReleaseCheck, Run, RunOptions, find_release};
 use crate::storage::Location;
 use crate::verify::{Finding, InProcess};
 

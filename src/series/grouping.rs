@@ -10,10 +10,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, JoinType, ident};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
@@ -21,7 +19,6 @@ use super::key::{DIGEST_BYTES, Purpose};
 use super::night::{Night, SUBJECT_COLUMN, kind, private_policy};
 use crate::binding::BoundPolicy;
 use crate::error::Result;
-use crate::measure::Groups as Measures;
 use crate::operator::{Anonymize, AnonymizeExec, AnonymizeParams, fitting_partitions, publish_together, survey_plan};
 use crate::policy::Privacy;
 use crate::survey::{Survey, survey};
@@ -180,9 +177,9 @@ impl Night<'_> {
         let grouped = Anonymize::surveyed(rows, Arc::clone(&params))?.into_plan();
         let plan = DataFrame::new(state.clone(), grouped).create_physical_plan().await?;
         // Nobody judges how many rows are left over: they wait.
-        let plan = unjudged(plan)?;
+        let plan = AnonymizeExec::mark_in_part(plan)?;
         self.scratch.keep_plan(table, Arc::clone(&plan), state.task_ctx()).await?;
-        let measures = measures(&plan).unwrap_or_else(|| params.measures());
+        let measures = AnonymizeExec::find_measures(&plan).unwrap_or_else(|| params.measures());
         let (rows, columns) = (measures.loss.rows(), params.axes.len().max(1) as f64);
         let lost = measures.released_losses().ncp.unwrap_or_else(|| measures.loss.ncp());
         staged.add(rows, lost / (rows.max(1) as f64 * columns));
@@ -244,22 +241,4 @@ fn unit_ends(batch: &RecordBatch) -> Vec<usize> {
 
 fn unit_of(rows: &RecordBatch) -> &[u8] {
     rows.column(rows.num_columns() - 1).as_fixed_size_binary().value(0)
-}
-
-/// The plan with its anonymising node told that somebody else judges what it leaves over.
-fn unjudged(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let changed = plan.transform_up(|node| {
-        Ok(match node.downcast_ref::<AnonymizeExec>() {
-            Some(whole) => Transformed::yes(Arc::new(whole.in_part()) as Arc<dyn ExecutionPlan>),
-            None => Transformed::no(node),
-        })
-    })?;
-    Ok(changed.data)
-}
-
-fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Measures> {
-    match plan.downcast_ref::<AnonymizeExec>() {
-        Some(node) => node.measures(),
-        None => plan.children().into_iter().find_map(measures),
-    }
 }

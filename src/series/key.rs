@@ -17,6 +17,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
+use crate::plan::columns_of;
 use crate::write::stored_type;
 
 /// What the key of a ledger is derived under.
@@ -180,8 +181,7 @@ impl ScalarUDFImpl for Digest {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let columns = args.args.iter().map(|value| value.to_array(args.number_rows));
-        let columns = columns.collect::<DataFusionResult<Vec<ArrayRef>>>()?;
+        let columns = columns_of(&args)?;
         let digests = self.key.digests(self.purpose, &columns, args.number_rows).map_err(Error::into_datafusion)?;
         Ok(ColumnarValue::Array(digests))
     }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Int64Type, SchemaRef};
 use datafusion::catalog::MemoryCatalogProviderList;
-use datafusion::common::runtime::JoinSet;
 use datafusion::datasource::MemTable;
 use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, TaskContext};
 use datafusion::parquet::arrow::ArrowWriter;
@@ -19,6 +18,7 @@ use datafusion::prelude::{DataFrame, ParquetReadOptions, SessionContext};
 use futures::TryStreamExt;
 
 use crate::error::{Error, Result, reason};
+use crate::plan::join_parts;
 
 /// Rows of a row group: few, because a group is built in memory that nobody has set aside.
 const ROW_GROUP_ROWS: usize = 1 << 15;
@@ -90,19 +90,17 @@ impl Scratch {
     async fn keep_streams(&self, name: &str, schema: SchemaRef, streams: Vec<SendableRecordBatchStream>) -> Result<()> {
         let folder = self.folder.join(name);
         std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
-        let mut tasks: JoinSet<Result<()>> = JoinSet::new();
-        for (number, mut stream) in streams.into_iter().enumerate() {
-            let mut file = ScratchFile::create(&folder, number, &schema)?;
-            tasks.spawn(async move {
+        let parts = streams.into_iter().enumerate().map(|(number, mut stream)| {
+            let file = ScratchFile::create(&folder, number, &schema);
+            async move {
+                let mut file = file?;
                 while let Some(batch) = stream.try_next().await? {
                     file.write(&batch)?;
                 }
                 file.close()
-            });
-        }
-        while let Some(done) = tasks.join_next().await {
-            done.map_err(|error| Error::internal(format!("writing a private table failed: {error}")))??;
-        }
+            }
+        });
+        join_parts("writing a private table", parts.collect::<Vec<_>>(), |()| Ok(())).await?;
         self.name_folder(name, &schema).await
     }
 

@@ -16,16 +16,14 @@ mod slices;
 mod state;
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::runtime::{JoinSet, SpawnedTask};
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::ExecutionPlan;
-use futures::{FutureExt, StreamExt};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 
 pub(crate) use crate::encode::ColumnStats;
 pub(crate) use choices::{method, rules};
@@ -42,6 +40,7 @@ use crate::grouping::cancel::{CancelOnDrop, cancellable};
 pub(crate) use crate::grouping::entry::Tuned;
 use crate::grouping::split::CellTree;
 use crate::model::Table;
+use crate::plan::{join_parts, read_rows};
 use crate::policy::{Constant, Nulls, Unknown};
 use crate::secret::Purpose;
 use borders::round_borders;
@@ -95,20 +94,17 @@ pub(crate) async fn survey(
     bound_policy: Arc<BoundPolicy>,
     cell_rows: usize,
 ) -> Result<Survey> {
-    let mut tasks = JoinSet::new();
-    for partition in 0..plan.properties().output_partitioning().partition_count() {
-        let stream = plan.execute(partition, Arc::clone(&context))?;
+    let streams = execute_stream_partitioned(Arc::clone(&plan), Arc::clone(&context))?;
+    let parts = streams.into_iter().enumerate().map(|(partition, stream)| {
         let bound_policy = Arc::clone(&bound_policy);
         let reservation = MemoryConsumer::new(format!("Survey[{partition}]")).register(context.memory_pool());
-        tasks.spawn(async move {
+        async move {
             let surveyor = Surveyor::new(&bound_policy, stream.schema());
             surveyor.add_all(stream, &bound_policy, &reservation).await
-        });
-    }
+        }
+    });
     let mut whole = Surveyor::new(&bound_policy, plan.schema());
-    while let Some(part) = tasks.join_next().await {
-        whole.merge(part.map_err(|error| Error::internal(format!("a survey task failed: {error}")))??)?;
-    }
+    join_parts("a task of the survey", parts.collect::<Vec<_>>(), |part| whole.merge(part)).await?;
     whole.conclude(bound_policy, cell_rows).await
 }
 
@@ -159,11 +155,8 @@ impl Surveyor {
         bound_policy: &BoundPolicy,
         reservation: &MemoryReservation,
     ) -> Result<Self> {
-        // A reader that panics has met a file that is not what its footer says.
-        while let Some(batch) =
-            AssertUnwindSafe(rows.next()).catch_unwind().await.map_err(|_| Error::damaged_pages())?
-        {
-            self.add(bound_policy, &batch?)?;
+        while let Some(batch) = read_rows(&mut rows).await? {
+            self.add(bound_policy, &batch)?;
             reservation.try_resize(self.sampler.size())?;
         }
         Ok(self)

@@ -11,6 +11,7 @@ use datafusion::common::HashSet;
 
 use crate::encode::{MAX_CODES, row_hashes};
 use crate::error::Result;
+use crate::model::keep_smallest;
 
 /// Distinct hashes, bounded.
 #[derive(Debug, Clone)]
@@ -107,9 +108,7 @@ impl WordSketch {
         for (row, hash) in row_hashes(&[column], values.len(), 0)?.into_iter().enumerate() {
             if hash < self.ceiling {
                 self.kept.entry(hash).or_insert_with(|| values.value(row).to_owned());
-                if self.kept.len() > MAX_CODES {
-                    self.pop();
-                }
+                self.lower_ceiling();
             }
         }
         Ok(())
@@ -139,9 +138,8 @@ impl WordSketch {
     pub(crate) fn merge(&mut self, other: Self) {
         self.ceiling = self.ceiling.min(other.ceiling);
         self.kept.extend(other.kept);
-        while self.kept.len() > MAX_CODES || self.kept.last_key_value().is_some_and(|(hash, _)| *hash >= self.ceiling) {
-            self.pop();
-        }
+        _ = self.kept.split_off(&self.ceiling);
+        self.lower_ceiling();
     }
 
     /// The sorted words and the number of distinct ones seen.
@@ -164,8 +162,8 @@ impl WordSketch {
         Self { kept, ceiling, ..Self::default() }
     }
 
-    fn pop(&mut self) {
-        if let Some((hash, _)) = self.kept.pop_last() {
+    fn lower_ceiling(&mut self) {
+        if let Some(hash) = keep_smallest(&mut self.kept, MAX_CODES) {
             self.ceiling = self.ceiling.min(hash);
         }
     }

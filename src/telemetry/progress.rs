@@ -9,7 +9,7 @@ use std::time::Duration;
 use datafusion::physical_plan::ExecutionPlan;
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::release::{PHASES, Phase, rows_read};
+use crate::engine::phase::{PHASES, Phase, rows_read};
 
 /// All bars of the process. They are hidden if standard error is not a terminal.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);

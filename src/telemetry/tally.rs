@@ -7,7 +7,7 @@ use std::time::Instant;
 use datafusion::physical_plan::ExecutionPlan;
 use serde::Serialize;
 
-use crate::release::{Phase, spilled_bytes};
+use crate::engine::phase::{Phase, spilled_bytes};
 
 /// Listens to the phases of a run.
 pub(crate) struct Tally {

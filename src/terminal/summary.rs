@@ -5,8 +5,8 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table};
 
 use crate::attack::population::Uniques;
+use crate::engine::Phase;
 use crate::ledger::Manifest;
-use crate::release::Phase;
 pub(crate) use crate::report::count as number;
 
 /// What was published, its quality, and its location.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
-use datafusion::common::runtime::JoinSet;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, ident, lit};
 use datafusion::prelude::DataFrame;
@@ -16,6 +15,7 @@ use super::plans::{PlanExecutor, collect};
 use super::questions::{Counted, Questions};
 use crate::error::{Error, Result};
 use crate::measure::Classes;
+use crate::plan::join_parts;
 use crate::published::exact::{Floats, alike, key_name};
 use crate::published::tally::{Histogram, read_tally, tally};
 
@@ -74,10 +74,9 @@ pub(super) async fn fold_tallies<T: Clone + Send + 'static>(
     merge: impl Fn(&mut T, T),
 ) -> Result<T> {
     let (classes, width) = tally_classes(rows, columns, vec![tallied])?;
-    let mut tasks = JoinSet::new();
-    for mut stream in classes.execute_stream_partitioned().await? {
+    let parts = classes.execute_stream_partitioned().await?.into_iter().map(|mut stream| {
         let (mut part, add) = (first.clone(), add.clone());
-        tasks.spawn(async move {
+        async move {
             let mut histogram = Histogram::new();
             while let Some(batch) = stream.try_next().await? {
                 for row in 0..batch.num_rows() {
@@ -86,11 +85,61 @@ pub(super) async fn fold_tallies<T: Clone + Send + 'static>(
                 }
             }
             Ok::<T, Error>(part)
-        });
-    }
-    let mut whole = first;
-    while let Some(part) = tasks.join_next().await {
-        merge(&mut whole, part.map_err(|error| Error::internal(format!("reading classes failed: {error}")))??);
-    }
+        }
+    });
+    let mut whole = first.clone();
+    join_parts("reading classes", parts.collect::<Vec<_>>(), |part| {
+        merge(&mut whole, part);
+        Ok(())
+    })
+    .await?;
     Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{ArrayRef, Float64Array, StringArray};
+
+    use super::super::fixtures::{bound_policy, frame, published};
+    use super::super::plans::InProcess;
+    use super::*;
+    use crate::published::exact::Keys;
+
+    #[tokio::test]
+    async fn null_is_a_value_and_empty_text_another() {
+        let words = |words: Vec<Option<&str>>| vec![("a", Arc::new(StringArray::from(words)) as ArrayRef)];
+        let rows = frame(vec![words(vec![None, Some(""), Some("x")]), words(vec![None, Some("x"), Some("x")])]);
+        let classes = class_sizes(&InProcess, &rows, &["a".to_owned()]).await.unwrap();
+        assert_eq!((classes.classes(), classes.rows()), (3, 6));
+        assert_eq!(classes.histogram().collect::<Vec<_>>(), [(1, 1), (2, 1), (3, 1)]);
+    }
+
+    /// A reader cannot tell zeros by their sign, nor one NaN from another.
+    #[tokio::test]
+    async fn numbers_that_read_alike_are_one_class() {
+        let numbers = Float64Array::from(vec![0.0, -0.0, f64::NAN, -f64::NAN, 1.0]);
+        let rows = frame(vec![vec![("a", Arc::new(numbers) as ArrayRef)]]);
+        let classes = class_sizes(&InProcess, &rows, &["a".to_owned()]).await.unwrap();
+        assert_eq!(classes.histogram().collect::<Vec<_>>(), [(1, 1), (2, 2)]);
+    }
+
+    /// However rows are parted, the parts of what is folded add up to the whole.
+    #[tokio::test]
+    async fn tallies_are_folded_whatever_part_a_class_is_in() {
+        let bound_policy = bound_policy("");
+        let key = Keys::of(&bound_policy.sensitive[0], None).call("ill");
+        let rows = [(20, 30, "flu"), (20, 30, "flu"), (20, 30, "cold"), (40, 50, "flu")];
+        for parts in [vec![&rows[..]], vec![&rows[..1], &rows[1..2], &rows[2..]]] {
+            let (add, merge) = (
+                |found: &mut (u64, u64), histogram: &[(i128, u64)]| {
+                    found.0 = found.0.max(histogram.len() as u64);
+                    found.1 += histogram.iter().map(|(_, rows)| rows).sum::<u64>();
+                },
+                |whole: &mut (u64, u64), part: (u64, u64)| *whole = (whole.0.max(part.0), whole.1 + part.1),
+            );
+            let rows = published(&parts);
+            let found = fold_tallies(&rows, &["age".to_owned()], key.clone(), (0, 0), add, merge).await.unwrap();
+            assert_eq!(found, (2, 4), "two values at most in a class, four rows in all");
+        }
+    }
 }

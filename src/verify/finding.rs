@@ -34,3 +34,28 @@ impl Finding {
         Err(Error::privacy(format!("the release does not keep its promises\n  {}", lines.join("\n  "))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn nothing_is_found_of_nothing() {
+        let found = |count| Finding::some("k", count, |count| format!("{count} classes are small"));
+        assert_eq!(found(0), None);
+        assert_eq!(found(3), Some(Finding::new("k", 3, "3 classes are small")));
+    }
+
+    #[test]
+    fn findings_are_one_error_that_lists_them() {
+        assert!(Finding::refuse(&[]).is_ok());
+        let findings = [Finding::new("k", 2, "2 classes are small"), Finding::new("files", 1, "`a` is missing")];
+        let error = Finding::refuse(&findings).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Privacy);
+        assert_eq!(
+            error.message(),
+            "the release does not keep its promises\n  k: 2 classes are small\n  files: `a` is missing"
+        );
+    }
+}

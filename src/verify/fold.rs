@@ -112,3 +112,37 @@ impl ExecutionPlan for FoldExec {
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema(), stream::once(folded))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion::physical_plan::{ExecutionPlanProperties, displayable};
+
+    use super::super::fixtures::published;
+    use super::super::plans::{InProcess, PlanExecutor};
+    use super::*;
+    use crate::error::ErrorKind;
+
+    const ROWS: [(i32, i32, &str); 3] = [(20, 30, "flu"), (20, 30, "cold"), (40, 50, "flu")];
+
+    #[tokio::test]
+    async fn every_partition_is_folded_to_one_row_also_an_empty_one() {
+        for parts in [vec![&ROWS[..]], vec![&ROWS[..2], &ROWS[2..], &[][..]]] {
+            let (state, plan) = published(&parts).into_parts();
+            let plan = state.create_physical_plan(&plan).await.unwrap();
+            let partitions = plan.output_partitioning().partition_count();
+            let folded: Arc<dyn ExecutionPlan> = Arc::new(FoldExec::new(plan, Fold::People));
+            assert_eq!(displayable(folded.as_ref()).one_line().to_string().trim(), "FoldExec: people");
+            let rows = InProcess.execute(folded, state).await.unwrap();
+            assert_eq!(states::<Digest>(&rows).unwrap().len(), partitions);
+        }
+    }
+
+    #[test]
+    fn states_are_read_as_they_were_emitted() {
+        let rows = [emitted(&vec![1, 2]).unwrap(), emitted(&Vec::<u64>::new()).unwrap()];
+        assert_eq!(states::<Vec<u64>>(&rows).unwrap(), [vec![1, 2], vec![]]);
+        let error = states::<String>(&rows).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
+        assert!(error.message().starts_with("a part of the verification cannot be read"), "{error}");
+    }
+}

@@ -309,3 +309,109 @@ pub(crate) async fn ends_of(plans: &dyn PlanExecutor, keys: DataFrame, unit: &Un
     };
     Ok(end(0).zip(end(1)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{bound_policy, published};
+    use super::*;
+
+    /// Two classes of two rows: one of two illnesses, one of the same twice.
+    const ROWS: [(i32, i32, &str); 4] = [(20, 30, "flu"), (20, 30, "cold"), (40, 50, "flu"), (40, 50, "flu")];
+
+    const DIVERSE: &str = "l-diversity = { column = \"ill\", l = 2 }";
+
+    async fn verify(rows: &[&[(i32, i32, &'static str)]], rules: &str, expected: u64, look: Look) -> Found {
+        let bound_policy = bound_policy(rules);
+        let slices = bound_policy.slices(&[]);
+        verify_rows(&InProcess, &published(rows), &bound_policy, &slices, expected, look).await.unwrap()
+    }
+
+    fn said(found: &Found) -> Vec<(&str, u64, &str)> {
+        found.findings.iter().map(|one| (one.rule.as_str(), one.count, one.message.as_str())).collect()
+    }
+
+    #[tokio::test]
+    async fn what_holds_is_not_found_however_rows_are_parted() {
+        for parts in [vec![&ROWS[..]], vec![&ROWS[..1], &ROWS[1..3], &ROWS[3..]]] {
+            let found = verify(&parts, "", 4, Look::All).await;
+            assert_eq!(said(&found), []);
+            assert_eq!(found.classes.histogram().collect::<Vec<_>>(), [(2, 2)]);
+            let figures = &found.figures["ill"];
+            assert_eq!((figures.l, figures.alpha), (1, 1.0), "the weakest class counts");
+        }
+    }
+
+    #[tokio::test]
+    async fn small_classes_and_missing_rows_are_told_before_broken_rules() {
+        let found = verify(&[&ROWS[..3]], DIVERSE, 4, Look::Guarded).await;
+        let variety = "1 classes do not hold enough variety of `ill` (l = 2)";
+        assert_eq!(
+            said(&found),
+            [
+                ("rows", 1, "3 rows are published, 4 should be"),
+                ("k", 1, "1 classes hold fewer than k = 2 rows"),
+                ("l-diversity", 1, variety),
+            ]
+        );
+    }
+
+    /// Of a column that no rule guards, nothing is counted unless it is asked for.
+    #[tokio::test]
+    async fn only_guarded_columns_are_looked_at_unless_all_are() {
+        assert!(verify(&[&ROWS], "", 4, Look::Guarded).await.figures.is_empty());
+        assert_eq!(verify(&[&ROWS], DIVERSE, 4, Look::Guarded).await.figures.len(), 1);
+    }
+
+    /// The table is what rules compare classes with, also where only some of its rows are judged.
+    #[tokio::test]
+    async fn broken_rules_are_counted_by_their_names() {
+        let rules = format!("{DIVERSE}\nt-closeness = {{ column = \"ill\", t = 0.1 }}");
+        let bound_policy = bound_policy(&rules);
+        let (all, some) = (published(&[&ROWS]), published(&[&ROWS[..2]]));
+        let of = |table: DataFrame, rows: DataFrame| {
+            let bound_policy = Arc::clone(&bound_policy);
+            async move { broken_rules(&InProcess, &table, &rows, &bound_policy, &["age".to_owned()]).await.unwrap() }
+        };
+        let expected = |rules: &[(&str, u64)]| -> BTreeMap<String, u64> {
+            rules.iter().map(|(rule, count)| ((*rule).to_owned(), *count)).collect()
+        };
+        assert_eq!(of(all.clone(), all.clone()).await, expected(&[("l-diversity", 1), ("t-closeness", 2)]));
+        assert_eq!(of(all, some.clone()).await, expected(&[("t-closeness", 1)]));
+        assert_eq!(of(some.clone(), some).await, expected(&[]), "compared with themselves they are the table");
+    }
+
+    #[tokio::test]
+    async fn histograms_are_folded_class_by_class() {
+        let bound_policy = bound_policy("");
+        let add = |most: &mut u64, histogram: &mut dyn Iterator<Item = u64>, range: Option<f64>| {
+            assert_eq!(range, None, "the column has no sensitive ranges");
+            *most = (*most).max(histogram.max().unwrap_or(0));
+        };
+        let (rows, columns) = (published(&[&ROWS[..2], &ROWS[2..]]), ["age".to_owned()]);
+        let most = fold_histograms(&rows, &columns, &bound_policy.sensitive[0], 0, add, |a, b| *a = (*a).max(b));
+        assert_eq!(most.await.unwrap(), 2);
+    }
+
+    #[test]
+    fn rows_too_many_are_found_as_rows_too_few_are() {
+        assert_eq!(row_count(4, 4), None);
+        assert_eq!(row_count(3, 4).map(|one| one.count), Some(1));
+        assert_eq!(
+            row_count(9, 4).map(|one| (one.count, one.message)),
+            Some((5, "9 rows are published, 4 should be".into()))
+        );
+    }
+
+    #[test]
+    fn classes_of_exactly_k_are_large_enough() {
+        let mut classes = Classes::default();
+        [(1, 2), (4, 3), (5, 1)].into_iter().for_each(|(size, number)| classes.add(size, number));
+        assert_eq!(small_classes(&classes, 1, "rows"), None);
+        assert_eq!(
+            small_classes(&classes, 4, "people").map(|one| one.message),
+            Some("2 classes hold fewer than k = 4 people".into())
+        );
+        assert_eq!(small_classes(&classes, 6, "rows").map(|one| one.count), Some(6));
+        assert_eq!(small_classes(&Classes::default(), 6, "rows"), None, "no class is not a small one");
+    }
+}

@@ -110,3 +110,98 @@ pub(super) fn spilling(rows: &DataFrame) -> DataFrame {
     state.config_mut().options_mut().optimizer.prefer_hash_join = false;
     DataFrame::new(state, plan)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int32Array, StringArray, UInt64Array};
+    use datafusion::arrow::datatypes::{Field, Schema};
+
+    use super::super::fixtures::frame;
+    use super::super::plans::InProcess;
+    use super::*;
+    use crate::policy::Policy;
+
+    const A: u64 = 1 << 40;
+    const B: u64 = 1 << 50;
+
+    fn groups(groups: &[u64]) -> (&'static str, ArrayRef) {
+        (GROUP, Arc::new(UInt64Array::from(groups.to_vec())))
+    }
+
+    fn texts(name: &'static str, values: &[&str]) -> (&'static str, ArrayRef) {
+        (name, Arc::new(StringArray::from(values.to_vec())))
+    }
+
+    fn ages(values: &[i32]) -> (&'static str, ArrayRef) {
+        ("age", Arc::new(Int32Array::from(values.to_vec())))
+    }
+
+    /// The table of sensitive values: group, value and count.
+    fn sensitive(rows: &[(u64, &str, u64)]) -> DataFrame {
+        let counts: ArrayRef = Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.2)));
+        let (of, values): (Vec<u64>, Vec<&str>) = rows.iter().map(|row| (row.0, row.1)).unzip();
+        frame(vec![vec![groups(&of), texts("ill", &values), (COUNT, counts)]])
+    }
+
+    async fn linked(st: &[(u64, &str, u64)]) -> Vec<(u64, String)> {
+        let qit = frame(vec![vec![groups(&[A, A, B]), ages(&[1, 2, 3])]]);
+        let found = check_links(&InProcess, &qit, &sensitive(st)).await.unwrap();
+        found.into_iter().map(|one| (one.count, one.message.split_once(' ').unwrap().1.to_owned())).collect()
+    }
+
+    #[tokio::test]
+    async fn groups_are_equally_large_in_both_tables() {
+        let unequal = "groups do not hold as many sensitive values as rows".to_owned();
+        assert_eq!(linked(&[(A, "flu", 1), (A, "cold", 1), (B, "flu", 1)]).await, []);
+        assert_eq!(linked(&[(A, "flu", 1), (B, "flu", 1)]).await, [(1, unequal.clone())]);
+        assert_eq!(linked(&[(A, "flu", 2)]).await, [(1, unequal.clone())], "a group that is in one table alone");
+        assert_eq!(linked(&[(A, "flu", 2), (B, "flu", 1), (B + 1, "flu", 1)]).await, [(1, unequal)]);
+    }
+
+    #[tokio::test]
+    async fn values_that_say_nothing_or_the_same_twice_are_found() {
+        let found = linked(&[(A, "flu", 2), (A, "cold", 0), (B, "flu", 1)]).await;
+        assert_eq!(found, [(1, "sensitive values have no positive count".to_owned())]);
+        let found = linked(&[(A, "flu", 1), (A, "flu", 1), (B, "flu", 1)]).await;
+        assert_eq!(found, [(1, "sensitive values are listed more than once for a group".to_owned())]);
+    }
+
+    #[tokio::test]
+    async fn numbers_that_count_up_are_found_and_random_ones_are_not() {
+        let found = |numbers: &'static [u64]| async move {
+            check_numbers(&InProcess, &frame(vec![vec![groups(numbers)]])).await.unwrap().map(|one| one.rule)
+        };
+        assert_eq!(found(&[0, 1, 1, 2]).await.as_deref(), Some("groups"));
+        assert_eq!(found(&[3, A]).await, None, "one large number is enough");
+        assert_eq!(found(&[]).await, None, "no group has no number");
+    }
+
+    /// Both tables are made of the rows of the source, and each value of a group is that of one of its rows.
+    #[tokio::test]
+    async fn tables_are_compared_with_their_source() {
+        let policy =
+            "privacy.k = 2\n[columns]\nage.role = \"quasi\"\nill.role = \"sensitive\"\n[method]\nname = \"anatomy\"";
+        let policy = Policy::from_table(toml::from_str(policy).unwrap(), Path::new(".")).unwrap();
+        let fields = vec![Field::new("age", DataType::Int32, true), Field::new("ill", DataType::Utf8, true)];
+        let bound_policy = BoundPolicy::new(Arc::new(policy), Arc::new(Schema::new(fields))).unwrap();
+        let source = frame(vec![vec![ages(&[1, 2, 3, 4]), texts("ill", &["flu", "cold", "gout", "rash"])]]);
+        let found = |of: &'static [u64], values: &'static [&'static str], suppressed: u64| {
+            let (source, bound_policy) = (source.clone(), &bound_policy);
+            async move {
+                let qit = frame(vec![vec![groups(&[A, A, B, B][..of.len()]), ages(&[1, 2, 3, 4][..of.len()])]]);
+                let rows = frame(vec![vec![groups(of), texts("ill", values)]]);
+                let found = check_tables(&InProcess, &qit, &rows, &source, bound_policy, suppressed).await.unwrap();
+                found.into_iter().map(|one| (one.rule, one.count)).collect::<Vec<_>>()
+            }
+        };
+        assert_eq!(found(&[A, A, B, B], &["cold", "flu", "rash", "gout"], 0).await, []);
+        // Values that stand in the group of others are those of the source all the same.
+        let strange = found(&[A, A, B, B], &["cold", "rash", "flu", "gout"], 0).await;
+        assert_eq!(strange, [("truthful".to_owned(), 2)]);
+        assert_eq!(found(&[A, A], &["cold", "flu"], 2).await, [], "two rows were suppressed");
+        assert!(!found(&[A, A], &["cold", "flu"], 1).await.is_empty(), "and not one");
+    }
+}

@@ -33,6 +33,7 @@ use super::plans::{PlanExecutor, collect, count_rows};
 use crate::binding::{BoundPolicy, QuasiColumn, published_fields};
 use crate::error::{Error, Result};
 use crate::hierarchy::{Hierarchy, SetLabel, TOP};
+use crate::plan::columns_of;
 use crate::policy::{Form, Publish};
 use crate::published::cover::{Published, Span};
 use crate::published::exact::{Keys, is_wide, wide_digits};
@@ -232,11 +233,7 @@ impl ScalarUDFImpl for PublishedLoss {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let columns = args
-            .args
-            .iter()
-            .map(|value| value.to_array(args.number_rows))
-            .collect::<DataFusionResult<Vec<ArrayRef>>>()?;
+        let columns = columns_of(&args)?;
         let losses = self.losses(&columns, args.number_rows).map_err(Error::into_datafusion)?;
         Ok(ColumnarValue::Array(Arc::new(Float64Array::from(losses))))
     }

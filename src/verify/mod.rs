@@ -56,3 +56,53 @@ pub(crate) use replaced::{check_dropped, check_replaced};
 pub(crate) use source::{compare, verify_against_source};
 #[cfg(feature = "cluster")]
 pub(crate) use wire::{Sent, is_function, receive_aggregate, receive_function, receive_node, send_function, send_node};
+
+#[cfg(test)]
+mod fixtures {
+    //! A small release for the tests of this room: rows of an age, which is published as a range, and an illness.
+
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, StructArray};
+    use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema};
+    use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
+
+    use crate::binding::BoundPolicy;
+    use crate::policy::Policy;
+
+    /// A policy of k = 2 with more rules in its section `[privacy]`.
+    pub(super) fn bound_policy(rules: &str) -> Arc<BoundPolicy> {
+        let policy = format!("[privacy]\nk = 2\n{rules}\n[columns]\nage.role = \"quasi\"\nill.role = \"sensitive\"\n");
+        let policy = Policy::from_table(toml::from_str(&policy).unwrap(), Path::new(".")).unwrap();
+        let fields = vec![Field::new("age", DataType::Int32, true), Field::new("ill", DataType::Utf8, true)];
+        Arc::new(BoundPolicy::new(Arc::new(policy), Arc::new(Schema::new(fields))).unwrap())
+    }
+
+    /// Columns as rows, a partition for each.
+    pub(super) fn frame(parts: Vec<Vec<(&str, ArrayRef)>>) -> DataFrame {
+        let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+        let batch = |columns: Vec<(&str, ArrayRef)>| {
+            RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
+                .unwrap()
+        };
+        let parts: Vec<Vec<RecordBatch>> = parts.into_iter().map(|columns| vec![batch(columns)]).collect();
+        let schema = parts[0][0].schema();
+        let table = datafusion::datasource::MemTable::try_new(schema, parts).unwrap();
+        context.read_table(Arc::new(table)).unwrap()
+    }
+
+    /// Published rows: the ends of an age, and an illness.
+    pub(super) fn published(parts: &[&[(i32, i32, &'static str)]]) -> DataFrame {
+        let columns = |rows: &&[(i32, i32, &'static str)]| {
+            let ends = |end: fn(&(i32, i32, &str)) -> i32| -> ArrayRef {
+                Arc::new(rows.iter().map(|row| Some(end(row))).collect::<Int32Array>())
+            };
+            let fields = Fields::from(["min", "max"].map(|name| Field::new(name, DataType::Int32, true)).to_vec());
+            let ages: ArrayRef = Arc::new(StructArray::new(fields, vec![ends(|row| row.0), ends(|row| row.1)], None));
+            let ills: ArrayRef = Arc::new(rows.iter().map(|row| Some(row.2)).collect::<StringArray>());
+            vec![("age", ages), ("ill", ills)]
+        };
+        frame(parts.iter().map(columns).collect())
+    }
+}

@@ -43,3 +43,46 @@ pub(crate) async fn verify_people(
     findings.extend(small_classes(&classes, k, "people"));
     Ok(findings)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::published;
+    use super::super::plans::InProcess;
+    use super::*;
+
+    const ROWS: [(i32, i32, &str); 3] = [(20, 30, "flu"), (20, 30, "cold"), (40, 50, "flu")];
+
+    /// The digest of the classes of some rows, as it is found in them.
+    async fn digest_of(parts: &[&[(i32, i32, &'static str)]]) -> String {
+        let (state, plan) = published(parts).select(vec![ident("age")]).unwrap().into_parts();
+        let plan = state.create_physical_plan(&plan).await.unwrap();
+        let parts = InProcess.execute(Arc::new(FoldExec::new(plan, Fold::People)), state).await.unwrap();
+        let mut digest = Digest::default();
+        states(&parts).unwrap().into_iter().for_each(|part| digest.merge(part));
+        digest.to_string()
+    }
+
+    async fn found(parts: &[&[(i32, i32, &'static str)]], digest: &str, sizes: &[(u64, u64)]) -> Vec<(String, u64)> {
+        let sizes = sizes.iter().copied().collect();
+        let columns = ["age".to_owned()];
+        let found = verify_people(&InProcess, &published(parts), &columns, &sizes, digest, 2).await.unwrap();
+        found.into_iter().map(|one| (one.rule, one.count)).collect()
+    }
+
+    #[tokio::test]
+    async fn the_digest_is_that_of_the_rows_in_any_order_and_partition() {
+        let digest = digest_of(&[&ROWS]).await;
+        assert_eq!(digest_of(&[&ROWS[2..], &ROWS[..1], &ROWS[1..2]]).await, digest);
+        assert_ne!(digest_of(&[&ROWS[..2]]).await, digest, "a row less");
+        assert_ne!(digest_of(&[&ROWS[..1], &ROWS[..1], &ROWS[2..], &ROWS[2..]]).await, digest, "a row twice");
+        assert_ne!(digest_of(&[&[(20, 31, "flu"), (20, 30, "cold"), (40, 50, "flu")]]).await, digest, "another range");
+    }
+
+    #[tokio::test]
+    async fn classes_that_were_not_counted_and_classes_of_few_people_are_found() {
+        let digest = digest_of(&[&ROWS]).await;
+        assert_eq!(found(&[&ROWS], &digest, &[(2, 2)]).await, []);
+        assert_eq!(found(&[&ROWS], &digest, &[(1, 1), (2, 1)]).await, [("k".to_owned(), 1)]);
+        assert_eq!(found(&[&ROWS[1..]], &digest, &[(2, 2)]).await, [("person".to_owned(), 1)]);
+    }
+}

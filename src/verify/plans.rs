@@ -62,3 +62,33 @@ pub(crate) async fn count_rows(plans: &dyn PlanExecutor, query: DataFrame) -> Re
     let counted = query.aggregate(vec![], vec![count(lit(1_i64))])?;
     Ok(collect_numbers(plans, counted).await?.first().copied().unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{ArrayRef, Int64Array};
+    use datafusion::functions_aggregate::expr_fn::{max, sum};
+    use datafusion::logical_expr::ident;
+
+    use super::super::fixtures::frame;
+    use super::*;
+
+    fn numbers(values: &[Option<i64>]) -> DataFrame {
+        frame(vec![vec![("a", Arc::new(Int64Array::from(values.to_vec())) as ArrayRef)]])
+    }
+
+    #[tokio::test]
+    async fn numbers_of_no_rows_are_null_and_count_as_0() {
+        let asked = |rows: DataFrame| rows.aggregate(vec![], vec![sum(ident("a")), max(ident("a"))]).unwrap();
+        let found = collect_numbers(&InProcess, asked(numbers(&[Some(3), None, Some(4)]))).await.unwrap();
+        assert_eq!(found, [7, 4]);
+        assert_eq!(collect_numbers(&InProcess, asked(numbers(&[]))).await.unwrap(), [0, 0]);
+        // A query without any row is as wide as it would have been.
+        assert_eq!(collect_numbers(&InProcess, numbers(&[])).await.unwrap(), [0]);
+    }
+
+    #[tokio::test]
+    async fn rows_are_counted_with_their_nulls() {
+        assert_eq!(count_rows(&InProcess, numbers(&[Some(3), None, Some(3)])).await.unwrap(), 3);
+        assert_eq!(count_rows(&InProcess, numbers(&[])).await.unwrap(), 0);
+    }
+}

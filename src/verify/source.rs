@@ -11,19 +11,20 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Decimal128Type, Int64Type};
-use datafusion::common::runtime::JoinSet;
 use datafusion::execution::SpillFile;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::logical_expr::{Expr, cast, ident, lit, when};
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
+use futures::future::BoxFuture;
 
 use super::finding::Finding;
 use super::left_over::{Kept, Passed, Shelf, Standing, split_known};
 use super::plans::{PlanExecutor, collect_numbers};
 use crate::binding::{BoundPolicy, QuasiColumn, published_fields};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::plan::join_parts;
 use crate::policy::Role;
 use crate::published::cover::{Original, Published};
 use crate::published::exact::{Floats, alike, key_name};
@@ -196,11 +197,11 @@ impl Lookup {
         left: Option<Vec<Arc<dyn SpillFile>>>,
         shelf: Shelf,
     ) -> Result<Passed> {
-        let mut tasks: JoinSet<Result<Passed>> = JoinSet::new();
+        let mut parts: Vec<BoxFuture<'static, Result<Passed>>> = Vec::new();
         let first = left.is_none();
         for mut stream in originals.clone().execute_stream_partitioned().await? {
             let (lookup, mut kept) = (Arc::clone(&self), Kept::new(shelf.clone()));
-            tasks.spawn(async move {
+            parts.push(Box::pin(async move {
                 let mut covered = vec![0_u64; lookup.rows.len()];
                 while let Some(batch) = stream.try_next().await? {
                     let standing = lookup.look_up(&batch, |pair| covered[pair] += 1)?;
@@ -209,12 +210,12 @@ impl Lookup {
                     }
                 }
                 kept.finish(covered)
-            });
+            }));
         }
         let left = left.unwrap_or_default();
-        for files in left.chunks(left.len().div_ceil(tasks.len().max(1)).max(1)) {
+        for files in left.chunks(left.len().div_ceil(parts.len().max(1)).max(1)) {
             let (lookup, mut kept, files) = (Arc::clone(&self), Kept::new(shelf.clone()), files.to_vec());
-            tasks.spawn(async move {
+            parts.push(Box::pin(async move {
                 for file in files {
                     let mut stream = kept.read(file)?;
                     while let Some(batch) = stream.try_next().await? {
@@ -224,15 +225,16 @@ impl Lookup {
                     }
                 }
                 kept.finish(Vec::new())
-            });
+            }));
         }
         let mut whole = Passed { covered: vec![0; self.rows.len()], ..Passed::default() };
-        while let Some(part) = tasks.join_next().await {
-            let part = part.map_err(|error| Error::internal(format!("comparing rows failed: {error}")))??;
+        join_parts("comparing rows", parts, |part| {
             whole.covered.iter_mut().zip(part.covered).for_each(|(all, some)| *all += some);
             whole.bare += part.bare;
             whole.left.extend(part.left);
-        }
+            Ok(())
+        })
+        .await?;
         let covered = std::mem::take(&mut whole.covered);
         whole.short = self.rows.iter().zip(covered).map(|(rows, covered)| rows.saturating_sub(covered)).sum();
         Ok(whole)

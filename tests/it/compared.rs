@@ -9,7 +9,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use serde_json::Value;
-use throng::internals::{Census, schema};
+use throng::internals::Census;
 
 use crate::support::{Desk, batch, released, texts, throng, write_parquet};
 use crate::tables::{ILLS, JOB, people, with, words};
@@ -24,7 +24,7 @@ fn census(night: usize) -> RecordBatch {
     let all = Census::new(11, (ROWS + NIGHTS * CHURN) as u64);
     let rows = (night * CHURN) as u64..(night * CHURN + ROWS) as u64;
     let parts: Vec<RecordBatch> = all.batches(rows, 1 << 12).collect::<Result<_, _>>().unwrap();
-    concat_batches(&schema(), &parts).unwrap()
+    concat_batches(&Census::schema(), &parts).unwrap()
 }
 
 const POLICY: &str = "privacy = { k = 5, l-diversity = { column = \"diagnosis\", l = 3 } }\nmethod.auto.effort = \"fast\"\n\
@@ -165,7 +165,7 @@ fn independent_releases_leak_and_the_attack_shows_how_much() {
     let everybody = Census::new(11, (ROWS + NIGHTS * CHURN) as u64);
     let all = ROWS + (NIGHTS - 1) * CHURN;
     let parts: Vec<RecordBatch> = everybody.batches(0..all as u64, 1 << 12).collect::<Result<_, _>>().unwrap();
-    let all_people = concat_batches(&schema(), &parts).unwrap();
+    let all_people = concat_batches(&Census::schema(), &parts).unwrap();
     let mut columns: Vec<(&str, ArrayRef)> = ["person_id", "age", "household_size"]
         .iter()
         .map(|name| (*name, Arc::clone(all_people.column_by_name(name).unwrap())))

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Dependencies, Instances};
-use crate::model::{Grouping, Table, wire};
+use crate::model::{Grouping, Table, keep_smallest, wire};
 
 /// Most instances kept of a dependency.
 pub const KEPT: usize = 1 << 15;
@@ -63,10 +63,7 @@ impl Preserved {
     }
 
     fn shrink(&mut self) {
-        while self.least.len() > KEPT {
-            self.least.pop_last();
-            self.sampled = true;
-        }
+        self.sampled |= keep_smallest(&mut self.least, KEPT).is_some();
     }
 
     /// Adds what another part of the table has preserved.

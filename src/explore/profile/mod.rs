@@ -39,11 +39,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::common::runtime::JoinSet;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::{DataFrame, SessionContext};
-use futures::StreamExt;
 use serde::Serialize;
 
 pub(crate) use draft::Draft;
@@ -52,10 +50,11 @@ pub(crate) use propose::Proposal;
 
 use crate::audit::PopulationRisk;
 use crate::binding::is_time;
+use crate::engine::phase::known_rows;
 use crate::error::{Error, Result};
 use crate::hierarchy::{Period, Unit};
+use crate::plan::{join_parts, read_rows};
 use crate::policy::Role;
-use crate::release::known_rows;
 use forecast::Forecast;
 use guess::{Guess, guess};
 use hashes::Hashes;
@@ -287,30 +286,22 @@ async fn fold<T: Clone + Send + 'static>(
     add: fn(&mut T, &RecordBatch) -> Result<()>,
     merge: fn(&mut T, T),
 ) -> Result<T> {
-    let streams = execute_stream_partitioned(plan, context.task_ctx())?;
-    let mut tasks = JoinSet::new();
-    for mut stream in streams {
+    let parts = execute_stream_partitioned(plan, context.task_ctx())?.into_iter().map(|mut stream| {
         let mut part = first.clone();
-        tasks.spawn(async move {
-            while let Some(batch) = stream.next().await {
-                add(&mut part, &batch?)?;
+        async move {
+            while let Some(batch) = read_rows(&mut stream).await? {
+                add(&mut part, &batch)?;
             }
-            Ok::<_, Error>(part)
-        });
-    }
-    let mut whole = first;
-    while let Some(part) = tasks.join_next().await {
-        merge(&mut whole, part.map_err(|error| scan_failed(&error))??);
-    }
+            Ok::<T, Error>(part)
+        }
+    });
+    let mut whole = first.clone();
+    join_parts("a scan", parts.collect::<Vec<_>>(), |part| {
+        merge(&mut whole, part);
+        Ok(())
+    })
+    .await?;
     Ok(whole)
-}
-
-/// A reader that panics has met a file that is not what its footer says.
-fn scan_failed(error: &tokio::task::JoinError) -> Error {
-    if error.is_panic() {
-        return Error::damaged_pages();
-    }
-    Error::internal(format!("a scan has failed: {error}"))
 }
 
 /// Commonest values that are shown on demand.

@@ -9,11 +9,11 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::TryStreamExt;
 
 use super::Profile;
+use crate::agreement::count_classes;
 use crate::attack::linkage::Linkage;
 use crate::attack::population::SampleClasses;
 use crate::audit::PopulationRisk;
 use crate::error::{Error, Result};
-use crate::release::count_classes;
 
 impl Profile {
     /// Adds risks in the population: by its size, by a public table with the quasi-identifiers under the same names, or both.

@@ -14,6 +14,7 @@ use super::values::Values;
 use crate::binding::{is_number, is_time};
 use crate::encode::{positions, text};
 use crate::error::Result;
+use crate::model::keep_smallest;
 
 /// What was found of a column.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -222,9 +223,7 @@ impl Looks {
         self.lengths = wider(self.lengths, Some((word.len(), word.len())), usize::min, usize::max);
         if self.sample.len() < SAMPLED || self.sample.last_key_value().is_some_and(|(last, _)| hash < *last) {
             self.sample.entry(hash).or_insert_with(|| word.to_owned());
-            if self.sample.len() > SAMPLED {
-                self.sample.pop_last();
-            }
+            keep_smallest(&mut self.sample, SAMPLED);
         }
         Some(word.to_owned())
     }
@@ -244,9 +243,7 @@ impl Looks {
     fn merge(&mut self, other: Self) {
         self.lengths = wider(self.lengths, other.lengths, usize::min, usize::max);
         self.sample.extend(other.sample);
-        while self.sample.len() > SAMPLED {
-            self.sample.pop_last();
-        }
+        keep_smallest(&mut self.sample, SAMPLED);
     }
 }
 

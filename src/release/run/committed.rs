@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::prepared::Work;
+use crate::engine::Phase;
 use crate::error::Result;
 use crate::ledger::Commit;
 use crate::ledger::guard;
 use crate::ledger::manifest::Manifest;
-use crate::release::phase::Phase;
 
 /// A run whose files were read back and keep every promise.
 pub(super) struct Verified<'a> {

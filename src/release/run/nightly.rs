@@ -22,17 +22,17 @@ use super::prepared::Work;
 use super::shown::{open_files, shown};
 use super::staged::Folder;
 use super::{Outcome, Run};
+use crate::agreement::files;
+use crate::agreement::manifest::{REENACTABLE, check_coherence, check_files, roles, rule_records};
 use crate::audit::histories::{Histories, check_histories};
 use crate::binding::BoundPolicy;
+use crate::engine::Verifier;
+use crate::engine::phase::{Begun, Phase};
 use crate::error::{Error, Result};
 use crate::ledger::commit::{self, Commit};
 use crate::ledger::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
 use crate::measure::Groups;
 use crate::policy::{Policy, Series, SeriesMode};
-use crate::release::agreement::{REENACTABLE, check_coherence, check_files, roles, rule_records};
-use crate::release::engine::Verifier;
-use crate::release::phase::{Begun, Phase};
-use crate::release::verify;
 use crate::series::counts::{SeriesCounts, SeriesRelease};
 use crate::series::night::{Night, Setting, remember};
 use crate::series::retirement::{Leaving, OldFile};
@@ -370,8 +370,8 @@ impl Dawn<'_> {
         let phase = Phase::Verify.begin();
         let mut listed = std::mem::take(&mut files.kept);
         for (file, born) in &files.written {
-            let path = verify::released_path(&work.sink, self.folder.name(), file);
-            let blake3 = verify::checksum(&work.sink, &path).await?;
+            let path = files::released_path(&work.sink, self.folder.name(), file);
+            let blake3 = files::checksum(&work.sink, &path).await?;
             let blake3 = blake3.ok_or_else(|| Error::retry(format!("`{path}` was written but is not there")))?;
             files.born.insert(path.clone(), *born);
             listed.push(OutputFile { path, rows: file.rows, size: file.size, blake3 });
@@ -383,17 +383,17 @@ impl Dawn<'_> {
         let mut findings = Vec::new();
         let mut found = crate::verify::Found::default();
         if !listed.is_empty() {
-            let columns = verify::check_types(&run.context, &work.sink, &listed, &work.opened.bound_policy).await?;
+            let columns = files::check_types(&run.context, &work.sink, &listed, &work.opened.bound_policy).await?;
             Finding::refuse(&columns.findings)?;
             let table = self.open(night, &listed).await?;
             let slices = floor.slices(&[]);
             found = verify_rows(&plans, &table, floor, &slices, rows, Look::Guarded).await?;
             findings.append(&mut found.findings);
-            let published = verify::published_files(&work.sink, &listed);
+            let published = files::published_files(&work.sink, &listed);
             let class_columns = floor.class_columns();
             findings.extend(check_order(&plans, &run.context, &published, &class_columns).await?);
             let input = work.frame(&work.opened.input);
-            findings.extend(verify::check_raw(&plans, &table, &input, floor, 0).await?);
+            findings.extend(files::check_raw(&plans, &table, &input, floor, 0).await?);
         }
         findings.extend(self.check_promise(&plans, night, &listed, &files.born, ledger).await?);
         Finding::refuse(&findings)?;
@@ -412,7 +412,7 @@ impl Dawn<'_> {
         };
         let manifest = self.manifest(listed, rows, series, &found)?.released()?;
         let mut disagreements = check_coherence(&manifest);
-        let footers = footers(&verify::published_files(&work.sink, &manifest.files)).await?;
+        let footers = footers(&files::published_files(&work.sink, &manifest.files)).await?;
         disagreements.extend(check_files(&manifest, &manifest.files, &footers));
         Finding::refuse(&disagreements)?;
         phase.count("rows", manifest.rows);
@@ -580,4 +580,75 @@ fn mean_loss(files: &[OutputFile], series: &SeriesRelease) -> Option<f64> {
         loss += file.rows as f64 * lost;
     }
     (rows > 0.0).then(|| loss / rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+
+    use super::super::tests::Lab;
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::ledger::manifest::tests::small_manifest;
+
+    fn of_series(number: u64, ledger: &str) -> Manifest {
+        let series = SeriesRelease { number, ledger: ledger.to_owned(), ..SeriesRelease::default() };
+        Manifest { series: Some(series), ..small_manifest(9, 9) }
+    }
+
+    /// Two runs that raced have left two manifests of one number; which of them the ledger knows is not decided here.
+    #[tokio::test]
+    async fn what_is_published_is_the_newest_number_and_all_its_ledgers() {
+        let sink = Lab::new().await.sink();
+        assert!(published(&sink, &[]).unwrap().is_none());
+        let releases = [of_series(1, "a"), of_series(2, "b"), of_series(2, "c")];
+        let found = published(&sink, &releases).unwrap().unwrap();
+        assert_eq!((found.number, found.ledgers), (2, vec!["b".to_owned(), "c".to_owned()]));
+        let Err(error) = published(&sink, &[of_series(1, "a"), small_manifest(9, 9)]) else { panic!("it is of none") };
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert!(error.message().contains("`s3://lake/out` holds a release that is not of a series"), "{error}");
+    }
+
+    #[test]
+    fn rows_lose_what_they_lost_when_they_were_first_published() {
+        let file = |path: &str, rows| OutputFile { path: path.into(), rows, size: 1, blake3: String::new() };
+        let mut series = SeriesRelease {
+            born: [("old".to_owned(), 1), ("new".to_owned(), 2)].into(),
+            losses: [(1, 0.5), (2, 0.1)].into(),
+            ..SeriesRelease::default()
+        };
+        let files = [file("old", 30), file("new", 10)];
+        assert_eq!(mean_loss(&files, &series), Some((30.0 * 0.5 + 10.0 * 0.1) / 40.0));
+        assert_eq!(mean_loss(&files[..1], &series), Some(0.5));
+        assert_eq!(mean_loss(&[], &series), None, "nothing is published, nothing is lost");
+        series.losses.remove(&1);
+        assert_eq!(mean_loss(&files, &series), None, "what is not known of a part is not known of the whole");
+    }
+
+    /// The order of columns in the job says nothing; what is published of one does.
+    #[test]
+    fn the_shape_is_what_is_published_of_every_column() {
+        let shape_of = |columns: &str, fields: [(&str, DataType); 2]| {
+            let text = format!("privacy.k = 2\n[columns]\n{columns}");
+            let policy = Policy::from_table(toml::from_str(&text).unwrap(), std::path::Path::new(".")).unwrap();
+            let fields = fields.map(|(name, data_type)| Field::new(name, data_type, true));
+            let policy = Arc::new(policy);
+            let bound_policy = BoundPolicy::new(Arc::clone(&policy), Arc::new(Schema::new(fields.to_vec()))).unwrap();
+            shape(&policy, &bound_policy).unwrap()
+        };
+        let ints = || [("age", DataType::Int32), ("ill", DataType::Utf8)];
+        let first = shape_of("age.role = \"quasi\"\nill.role = \"sensitive\"", ints());
+        assert_eq!(shape_of("ill.role = \"sensitive\"\nage.role = \"quasi\"", ints()), first);
+        assert_ne!(shape_of("age.role = \"quasi\"\nill.role = \"kept\"", ints()), first, "another role");
+        let label = "age = { role = \"quasi\", publish = \"label\" }\nill.role = \"sensitive\"";
+        assert_ne!(shape_of(label, ints()), first, "another form");
+        let wide = [("age", DataType::Int64), ("ill", DataType::Utf8)];
+        assert_ne!(shape_of("age.role = \"quasi\"\nill.role = \"sensitive\"", wide), first, "another type");
+    }
+
+    #[tokio::test]
+    async fn whoever_was_overtaken_may_run_again() {
+        let error = overtaken(&Lab::new().await.sink());
+        assert!(error.is_retryable() && error.message().contains("nothing of this one stays"), "{error}");
+    }
 }

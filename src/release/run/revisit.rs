@@ -8,10 +8,16 @@ use datafusion::prelude::DataFrame;
 use object_store::ObjectStoreExt;
 
 use super::{Opened, Run};
+use crate::agreement::Tables;
+use crate::agreement::files;
+use crate::agreement::manifest::{check_attained, check_job};
+use crate::attack::linkage::Linkage;
 use crate::attack::overlap::Budget;
+use crate::attack::tally::Tally;
 use crate::audit::buckets::{self, Buckets, Shown};
 use crate::audit::{Attack, Membership, Risks, attack, inference, presence};
 use crate::binding::BoundPolicy;
+use crate::engine::Verifier;
 use crate::error::{Error, Result};
 use crate::ledger;
 use crate::ledger::manifest::{Manifest, OutputFile};
@@ -19,11 +25,8 @@ use crate::measure::Classes;
 use crate::permutation::Slices;
 use crate::policy::{Form, Role};
 use crate::privacy::Figures;
-use crate::release::agreement::{check_attained, check_job};
-use crate::release::anatomy::Tables;
-use crate::release::engine::Verifier;
-use crate::release::verify;
 use crate::source::Source;
+use crate::source::public::Public;
 use crate::storage::Location;
 use crate::verify::{
     Finding, Look, check_max_loss, check_permuted, classes_beside, compare, verify_against_source, verify_rows,
@@ -56,7 +59,7 @@ impl Compared<'_> {
         findings.extend(check_suppression(manifest, read, bound_policy));
         let tables = Tables::of(&run.context, &run.sink()?, present, manifest.form()).await?;
         let shown = tables.as_ref().map_or(published, Tables::quasi);
-        findings.extend(verify::check_raw(plans, shown, input, bound_policy, read - rows.min(read)).await?);
+        findings.extend(files::check_raw(plans, shown, input, bound_policy, read - rows.min(read)).await?);
         let suppressed = manifest.suppressed;
         findings.extend(match (tables, manifest.form()) {
             (Some(tables), Form::Anatomy) => tables.check_source(plans, source, bound_policy, suppressed).await?,
@@ -92,7 +95,7 @@ impl Run {
         let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
         let plans = Verifier { engine: self.engine.as_ref(), rows: manifest.rows, watch: &|_| {} };
-        let (classes, mut findings) = verify::verify_release_with(&plans, &self.context, &sink, &manifest).await?;
+        let (classes, mut findings) = files::verify_release_with(&plans, &self.context, &sink, &manifest).await?;
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let opened = self.open(&source).await?;
         let Opened { input, bound_policy, public, rows, .. } = &opened;
@@ -105,14 +108,14 @@ impl Run {
         if present.is_empty() || classes.rows() == 0 && !findings.is_empty() {
             return Ok(ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() });
         }
-        let columns = verify::check_types(&self.context, &sink, &present, &bound_policy).await?;
+        let columns = files::check_types(&self.context, &sink, &present, &bound_policy).await?;
         add_new(&mut findings, columns.findings);
         if !columns.readable || manifest.form() != bound_policy.form() {
             return Ok(ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() });
         }
         // Missing rows have been reported already.
         let (form, output) = (manifest.form(), Some(bound_policy.output.as_ref()));
-        let (published, _) = verify::readable(&plans, &self.context, &sink, &present, form, output).await?;
+        let (published, _) = files::readable(&plans, &self.context, &sink, &present, form, output).await?;
         let found = verify_rows(&plans, &published, &bound_policy, &slices, manifest.rows, Look::All).await?;
         add_new(&mut findings, found.findings);
         findings.extend(check_attained(&manifest, &found.figures, &bound_policy)?);
@@ -171,21 +174,14 @@ impl Run {
         let tables = Tables::of(&self.context, &sink, &manifest.files, manifest.form()).await?;
         let published = match &tables {
             Some(tables) => tables.rows()?,
-            None => verify::open(&self.context, &sink, &manifest.files, Some(&bound_policy.output)).await?,
+            None => files::open(&self.context, &sink, &manifest.files, Some(&bound_policy.output)).await?,
         };
-        let classes = verify::count_classes(&published, &bound_policy.class_columns()).await?;
+        let classes = files::count_classes(&published, &bound_policy.class_columns()).await?;
         let slices = bound_policy.slices(&manifest.slices);
         let known = match &public {
-            Some(public) if manifest.form().is_numbered() => {
-                let people = presence::people(public, &self.context, &bound_policy)?;
-                let shown = Shown::new(tables.map(|tables| tables.qit), &published);
-                let buckets = Buckets::read(&shown, &bound_policy, &slices, buckets::Look::Quasi).await?;
-                let fits = buckets.fit(&people).await?;
-                Some((buckets.tally(&fits, Budget::default()), buckets.linkage(&fits)))
-            }
             Some(public) => {
-                let matching = presence::matching(&published, public, &self.context, &bound_policy).await?;
-                Some((matching.tally(), matching.linkage()))
+                let shown = Shown::new(tables.map(|tables| tables.qit), &published);
+                Some(self.match_people(public, &published, &shown, &bound_policy, &slices).await?)
             }
             None => None,
         };
@@ -218,6 +214,27 @@ impl Run {
             sensitive,
             population,
         })
+    }
+}
+
+impl Run {
+    /// Who of a public table can be in a release, and behind how many rows each can be.
+    async fn match_people(
+        &self,
+        public: &Public,
+        published: &DataFrame,
+        shown: &Shown,
+        bound_policy: &BoundPolicy,
+        slices: &Slices,
+    ) -> Result<(Tally, Linkage)> {
+        if !bound_policy.form().is_numbered() {
+            let matching = presence::matching(published, public, &self.context, bound_policy).await?;
+            return Ok((matching.tally(), matching.linkage()));
+        }
+        let people = presence::people(public, &self.context, bound_policy)?;
+        let buckets = Buckets::read(shown, bound_policy, slices, buckets::Look::Quasi).await?;
+        let fits = buckets.fit(&people).await?;
+        Ok((buckets.tally(&fits, Budget::default()), buckets.linkage(&fits)))
     }
 }
 
@@ -315,4 +332,60 @@ fn check_suppression(manifest: &Manifest, read: u64, bound_policy: &BoundPolicy)
         findings.push(Finding::new("max-suppression", missing, message));
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use object_store::PutPayload;
+
+    use super::super::tests::Lab;
+    use super::*;
+    use crate::ledger::manifest::tests::small_manifest;
+    use crate::policy::Policy;
+
+    fn file(path: &str) -> OutputFile {
+        OutputFile { path: path.into(), rows: 1, size: 1, blake3: String::new() }
+    }
+
+    #[tokio::test]
+    async fn files_that_are_there_are_told_from_those_that_are_not() {
+        let sink = Lab::new().await.sink();
+        sink.store.put(&sink.at("data/a.parquet"), PutPayload::from_static(b"x")).await.unwrap();
+        let files = [file("data/a.parquet"), file("data/b.parquet")];
+        assert_eq!(existing(&sink, &files).await.unwrap(), files[..1]);
+        assert_eq!(existing(&sink, &[]).await.unwrap(), []);
+    }
+
+    #[test]
+    fn what_was_found_before_is_not_found_again() {
+        let finding = |count| Finding::new("k", count, "classes are small");
+        let mut findings = vec![finding(1)];
+        add_new(&mut findings, vec![finding(1), finding(2), finding(2)]);
+        assert_eq!(findings, [finding(1), finding(2)], "another count is another finding");
+    }
+
+    /// Of a hundred rows of the source, some are published, and a tenth may be left out.
+    #[test]
+    fn rows_that_are_missing_are_counted_against_the_policy() {
+        let text = "privacy = { k = 2, max-suppression = 0.1 }\ncolumns.age.role = \"quasi\"";
+        let policy = Policy::from_table(toml::from_str(text).unwrap(), Path::new(".")).unwrap();
+        let schema = Schema::new(vec![Field::new("age", DataType::Int32, true)]);
+        let bound_policy = BoundPolicy::new(Arc::new(policy), Arc::new(schema)).unwrap();
+        let found = |manifest: &Manifest, read| {
+            let findings = check_suppression(manifest, read, &bound_policy);
+            findings.into_iter().map(|finding| (finding.rule, finding.count)).collect::<Vec<_>>()
+        };
+        let missing = |rule: &str, count| (rule.to_owned(), count);
+        assert_eq!(found(&small_manifest(100, 90), 100), []);
+        assert_eq!(found(&small_manifest(100, 89), 100), [missing("max-suppression", 11)]);
+        assert_eq!(found(&small_manifest(90, 90), 100), [missing("rows", 10)], "ten rows that nobody speaks of");
+        assert_eq!(found(&small_manifest(100, 100), 90), [missing("rows", 10)], "more published than there were");
+        let mut rounded = small_manifest(100, 95);
+        rounded.round_unpublished();
+        assert_eq!(found(&rounded, 100), [], "what was rounded cannot agree to the row");
+        assert_eq!(found(&small_manifest(0, 0), 0), [], "an empty table");
+    }
 }

@@ -7,9 +7,9 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::logical_expr::ident;
 use datafusion::prelude::DataFrame;
 
+use crate::agreement::files;
 use crate::error::Result;
 use crate::ledger::manifest::OutputFile;
-use crate::release::verify;
 use crate::series::key::Purpose;
 use crate::series::night::Night;
 use crate::storage::Location;
@@ -17,7 +17,7 @@ use crate::storage::Location;
 /// Files as rows in the session of a night.
 pub(super) async fn open_files(night: &Night<'_>, sink: &Location, files: &[OutputFile]) -> Result<DataFrame> {
     let output = &night.setting.bound_policy.output;
-    let rows = verify::open(night.scratch.context(), sink, files, Some(output)).await?;
+    let rows = files::open(night.scratch.context(), sink, files, Some(output)).await?;
     night.as_published(rows)
 }
 

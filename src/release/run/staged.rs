@@ -5,16 +5,16 @@ use std::sync::Arc;
 use object_store::path::Path;
 
 use super::prepared::{Surveyed, Work};
+use crate::agreement::files;
 use crate::audit::Inferred;
 use crate::audit::dependencies::DependencyScore;
 use crate::audit::inference::{self, Verdict};
+use crate::engine::Phase;
 use crate::error::Result;
 use crate::ledger;
 use crate::ledger::lease::Lease;
 use crate::measure::Groups;
 use crate::operator::AnonymizeParams;
-use crate::release::phase::Phase;
-use crate::release::verify;
 use crate::storage::Location;
 use crate::write::{WrittenFile, unique_name};
 
@@ -76,7 +76,7 @@ impl<'a> Surveyed<'a> {
                 break (files, measures, None);
             }
             let bound_policy = &params.bound_policy;
-            let written = verify::open_written(&run.context, &work.sink, folder.name(), &files, bound_policy).await?;
+            let written = files::open_written(&run.context, &work.sink, folder.name(), &files, bound_policy).await?;
             match inference::weigh(&written, &work.frame(&work.opened.rows), bound_policy).await? {
                 Verdict::Publish(inferred) => break (files, measures, inferred),
                 Verdict::Withhold(bound_policy) => {
@@ -105,4 +105,41 @@ pub(super) struct Staged<'a> {
     pub measures: Groups,
     /// What the dependencies reveal to a reader.
     pub inferred: Option<Inferred>,
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::physical_plan::ExecutionPlan;
+    use object_store::{ObjectStoreExt, PutPayload};
+
+    use super::super::tests::Lab;
+    use super::*;
+    use crate::source::Source;
+
+    fn ignore(_: Phase, _: Option<&Arc<dyn ExecutionPlan>>, _: u64) {}
+
+    /// A folder of a run with a file in it, and what is left of both in the end.
+    async fn left_after(end: impl AsyncFnOnce(Folder)) -> Vec<String> {
+        let lab = Lab::new().await;
+        let run = lab.run("monday");
+        let source = Source::find(&run.options.stores, &run.base, &run.job).await.unwrap();
+        let work = Work::open(&run, &source, &ignore).await.unwrap();
+        let folder = Folder::open(&work).await.unwrap();
+        assert!(folder.name().starts_with("data/run=monday."), "{}", folder.name());
+        assert_ne!(folder.name(), Folder::open(&work).await.unwrap().name(), "every attempt has its own");
+        let file = folder.path().join("part.parquet");
+        work.sink.store.put(&file, PutPayload::from_static(b"rows")).await.unwrap();
+        let name = format!("out/{}/", folder.name());
+        end(folder).await;
+        let paths = lab.paths().await;
+        paths.iter().filter_map(|path| path.strip_prefix(&name).map(str::to_owned)).collect()
+    }
+
+    #[tokio::test]
+    async fn a_folder_ends_as_its_run_does() {
+        assert_eq!(left_after(Folder::keep).await, ["part.parquet"], "released");
+        assert_eq!(left_after(Folder::discard).await, [""; 0], "failed");
+        let unsettled = left_after(async |folder: Folder| folder.leave_unsettled()).await;
+        assert_eq!(unsettled, ["_lease", "part.parquet"], "the next run sees that something is left to do");
+    }
 }

@@ -8,20 +8,20 @@ use datafusion::prelude::DataFrame;
 use super::committed::Verified;
 use super::prepared::Work;
 use super::staged::Staged;
+use crate::agreement::Tables;
+use crate::agreement::files;
+use crate::agreement::manifest::{REENACTABLE, check_coherence, check_files, roles, rule_records};
 use crate::audit::judge::classification;
 use crate::audit::{PopulationRisk, dependencies, presence};
 use crate::binding::BoundPolicy;
+use crate::engine::Phase;
+use crate::engine::Verifier;
 use crate::error::{Error, Result};
 use crate::ledger::manifest::{
     CellRows, FORMAT, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification,
 };
 use crate::operator::AnonymizeParams;
-use crate::release::agreement::{REENACTABLE, check_coherence, check_files, roles, rule_records};
-use crate::release::anatomy::Tables;
-use crate::release::engine::Verifier;
-use crate::release::phase::Phase;
 use crate::release::queries;
-use crate::release::verify;
 use crate::verify::{Finding, Found, Look, check_max_loss, check_order, footers, verify_people, verify_rows};
 use crate::write::stored_schema;
 
@@ -63,8 +63,8 @@ impl<'a> Staged<'a> {
     async fn output_files(&self) -> Result<Vec<OutputFile>> {
         let mut files = Vec::new();
         for file in &self.files {
-            let path = verify::released_path(&self.work.sink, self.folder.name(), file);
-            let blake3 = verify::checksum(&self.work.sink, &path).await?;
+            let path = files::released_path(&self.work.sink, self.folder.name(), file);
+            let blake3 = files::checksum(&self.work.sink, &path).await?;
             let blake3 = blake3.ok_or_else(|| Error::retry(format!("`{path}` was written but is missing")))?;
             files.push(OutputFile { path, rows: file.rows, size: file.size, blake3 });
         }
@@ -80,19 +80,19 @@ impl<'a> Staged<'a> {
         let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Verify, Some(plan), rows);
         let plans = Verifier { engine: work.run.engine.as_ref(), rows, watch: &watch };
         let (form, output) = (bound_policy.form(), Some(bound_policy.output.as_ref()));
-        let columns = verify::check_types(context, sink, files, bound_policy).await?;
+        let columns = files::check_types(context, sink, files, bound_policy).await?;
         Finding::refuse(&columns.findings)?;
-        let (table, links) = verify::readable(&plans, context, sink, files, form, output).await?;
+        let (table, links) = files::readable(&plans, context, sink, files, form, output).await?;
         let mut found = verify_rows(&plans, &table, bound_policy, &params.slices, rows, Look::Guarded).await?;
         found.findings.extend(links);
-        let published = verify::published_files(sink, files);
+        let published = files::published_files(sink, files);
         found.findings.extend(check_order(&plans, context, &published, &bound_policy.class_columns()).await?);
         let input = work.frame(&work.opened.input);
         found.findings.extend(check_max_loss(&plans, &table, &input, bound_policy).await?);
         let tables = Tables::of(context, sink, files, form).await?;
         let shown = tables.as_ref().map_or(&table, Tables::quasi);
         let suppressed = measures.loss.suppressed();
-        found.findings.extend(verify::check_raw(&plans, shown, &input, bound_policy, suppressed).await?);
+        found.findings.extend(files::check_raw(&plans, shown, &input, bound_policy, suppressed).await?);
         let mut population = PopulationRisk::default();
         if let Some(public) = &work.opened.public {
             let (findings, linkage) = presence::verify(&table, public, context, bound_policy).await?;
@@ -110,7 +110,7 @@ impl<'a> Staged<'a> {
     /// Checks that the manifest agrees with itself and with the files.
     async fn check_manifest(&self, manifest: &Manifest) -> Result<()> {
         let mut disagreements = check_coherence(manifest);
-        let footers = footers(&verify::published_files(&self.work.sink, &manifest.files)).await?;
+        let footers = footers(&files::published_files(&self.work.sink, &manifest.files)).await?;
         disagreements.extend(check_files(manifest, &manifest.files, &footers));
         Finding::refuse(&disagreements)
     }
@@ -134,7 +134,7 @@ impl<'a> Staged<'a> {
         let bound_policy = &self.params.bound_policy;
         if let Some(people) = bound_policy.policy.measures.population {
             let source = self.work.frame(&self.work.opened.scanned);
-            let before = verify::count_classes(&source, &bound_policy.quasi_names()).await?;
+            let before = files::count_classes(&source, &bound_policy.quasi_names()).await?;
             population.estimate(people, &before, &found.classes);
         }
         Ok(population)
@@ -152,7 +152,7 @@ impl<'a> Staged<'a> {
             Some(tables) => tables.quasi().clone(),
             None => {
                 let output = Some(self.params.bound_policy.output.as_ref());
-                verify::open(&run.context, sink, &manifest.files, output).await?
+                files::open(&run.context, sink, &manifest.files, output).await?
             }
         };
         let error = queries::answer(&self.work.frame(&opened.rows), &published, &self.params).await?;
@@ -232,5 +232,35 @@ fn explain_shift(bound_policy: &BoundPolicy, suppressed: u64, finding: &mut Find
             "; {suppressed} rows were suppressed, which changes the table that groups are compared with: allow none \
              (privacy.max-suppression = 0), or a wider bound"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+    use crate::policy::Policy;
+
+    /// Only rules that compare a class with the whole table change when rows of the table are left out.
+    #[test]
+    fn a_shift_of_the_table_is_explained_where_a_rule_looks_at_it() {
+        let text = "[privacy]\nk = 2\nl-diversity = { column = \"ill\", l = 2 }\n\
+                    t-closeness = { column = \"ill\", t = 0.3 }\n[columns]\nage.role = \"quasi\"\nill.role = \"sensitive\"";
+        let policy = Policy::from_table(toml::from_str(text).unwrap(), Path::new(".")).unwrap();
+        let fields = vec![Field::new("age", DataType::Int32, true), Field::new("ill", DataType::Utf8, true)];
+        let bound_policy = BoundPolicy::new(Arc::new(policy), Arc::new(Schema::new(fields))).unwrap();
+        let explained = |rule: &str| {
+            let mut finding = Finding::new(rule, 2, "2 classes break it");
+            explain_shift(&bound_policy, 5, &mut finding);
+            finding.message
+        };
+        assert_eq!(explained("l-diversity"), "2 classes break it");
+        assert_eq!(explained("k"), "2 classes break it");
+        let said = explained("t-closeness");
+        assert!(said.starts_with("2 classes break it; 5 rows were suppressed"), "{said}");
+        assert!(said.contains("privacy.max-suppression = 0"), "{said}");
     }
 }

@@ -7,8 +7,8 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::TryStreamExt;
 use object_store::path::Path;
 
-use super::agreement::{check_coherence, check_counts, check_files};
-use super::anatomy::Tables;
+use super::manifest::{check_coherence, check_counts, check_files};
+use super::tables::Tables;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::manifest::{Manifest, OutputFile};
@@ -16,10 +16,9 @@ pub(crate) use crate::ledger::published::{checksum, open, published_files};
 use crate::measure::Classes;
 use crate::policy::Form;
 use crate::storage::Location;
-pub(crate) use crate::verify::Finding;
 use crate::verify::{
-    ColumnCheck, InProcess, PlanExecutor, PromisedType, check_columns, check_dropped, check_order, check_replaced,
-    class_sizes, file_schemas, footers, row_count, small_classes, verify_people,
+    ColumnCheck, Finding, InProcess, PlanExecutor, PromisedType, check_columns, check_dropped, check_order,
+    check_replaced, class_sizes, file_schemas, footers, row_count, small_classes, verify_people,
 };
 use crate::write::WrittenFile;
 

@@ -123,3 +123,28 @@ pub(crate) fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let rows = statistics.ok().and_then(|statistics| statistics.num_rows.get_value().copied());
     rows.unwrap_or(0) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+
+    #[test]
+    fn phases_have_names_of_their_own_and_end_with_their_time() {
+        let names: Vec<&str> = PHASES.iter().map(|phase| phase.name()).collect();
+        assert_eq!(names, ["plan", "survey", "group", "verify", "commit"]);
+        let begun = Phase::Group.begin();
+        std::thread::sleep(Duration::from_millis(2));
+        let (phase, took) = begun.done();
+        assert!(phase == Phase::Group && took >= Duration::from_millis(2));
+    }
+
+    #[tokio::test]
+    async fn a_plan_knows_its_rows_before_it_has_read_any() {
+        let context = SessionContext::new();
+        let frame = context.sql("SELECT a FROM (VALUES (1), (2), (3), (4)) AS t(a)").await.unwrap();
+        let plan = frame.create_physical_plan().await.unwrap();
+        assert_eq!((known_rows(&plan), rows_read(&plan), spilled_bytes(&plan)), (4, 0, 0));
+    }
+}

@@ -11,7 +11,7 @@ use datafusion::functions_nested::range::range;
 use datafusion::logical_expr::{Expr, ident, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::verify;
+use super::files;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::ledger;
@@ -66,14 +66,14 @@ async fn differing(
     if added.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = verify::open(context, sink, &added, None).await?;
+    let rows = files::open(context, sink, &added, None).await?;
     let names: Vec<String> = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
     let side = |rows: DataFrame, side: i64| -> Result<DataFrame> {
         Ok(rows.select(names.iter().map(ident).chain([lit(side).alias("__throng_side")]).collect::<Vec<_>>())?)
     };
     let mut both = side(rows, 1)?;
     if !removed.is_empty() {
-        both = both.union(side(verify::open(context, sink, &removed, None).await?, -1)?)?;
+        both = both.union(side(files::open(context, sink, &removed, None).await?, -1)?)?;
     }
     let columns = || names.iter().map(ident).collect::<Vec<Expr>>();
     let off =
