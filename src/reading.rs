@@ -240,7 +240,10 @@ impl<'de> MapAccess<'de> for Entries<'de> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         match self.next.take() {
-            Some((name, value)) => seed.deserialize(value).map_err(|fault| fault.below(name)),
+            Some((name, value)) => {
+                let span = value.span.clone();
+                seed.deserialize(value).map_err(|fault| fault.at(&span).below(name))
+            }
             None => Err(Fault::custom("a value was read before its key")),
         }
     }
