@@ -40,12 +40,12 @@ impl Fault {
     }
 
     /// The same with its place, if it does not know a closer one.
-    fn at(self, span: &Range<usize>) -> Self {
+    fn at_span(self, span: &Range<usize>) -> Self {
         Self { span: self.span.or_else(|| Some(span.clone())), ..self }
     }
 
     /// The same below a key.
-    fn below(mut self, key: String) -> Self {
+    fn below_key(mut self, key: String) -> Self {
         self.keys.insert(0, key);
         self
     }
@@ -132,17 +132,17 @@ pub(crate) struct Node<'a> {
 
 impl<'a> Node<'a> {
     /// A whole text.
-    pub(crate) fn root(table: Spanned<DeTable<'a>>) -> Self {
+    pub(crate) fn of_table(table: Spanned<DeTable<'a>>) -> Self {
         Self { span: table.span(), value: DeValue::Table(table.into_inner()) }
     }
 
-    fn of(value: Spanned<DeValue<'a>>) -> Self {
+    fn of_value(value: Spanned<DeValue<'a>>) -> Self {
         Self { span: value.span(), value: value.into_inner() }
     }
 }
 
 /// Why a number cannot be held.
-fn overflow(kind: &str, text: &str) -> Fault {
+fn number_overflow(kind: &str, text: &str) -> Fault {
     Fault::custom(format!("invalid value: the number `{text}` is too large for {kind}"))
 }
 
@@ -158,31 +158,31 @@ impl<'de> Deserializer<'de> for Node<'de> {
                 Ok(number) => visitor.visit_i64(number),
                 Err(_) => match u64::from_str_radix(number.as_str(), number.radix()) {
                     Ok(number) => visitor.visit_u64(number),
-                    Err(_) => Err(overflow("a whole number", &number.to_string())),
+                    Err(_) => Err(number_overflow("a whole number", &number.to_string())),
                 },
             },
             DeValue::Float(number) => match number.as_str().parse::<f64>() {
                 Ok(parsed) if parsed.is_finite() || number.as_str().ends_with(['f', 'n']) => visitor.visit_f64(parsed),
-                _ => Err(overflow("a number", number.as_str())),
+                _ => Err(number_overflow("a number", number.as_str())),
             },
             DeValue::Datetime(_) => {
                 Err(Fault::invalid_type(Unexpected::Other("a date or time without quotes"), &visitor))
             }
-            DeValue::Array(list) => visitor.visit_seq(SeqDeserializer::new(list.into_iter().map(Node::of))),
-            DeValue::Table(table) => visitor.visit_map(Entries::of(table)),
+            DeValue::Array(list) => visitor.visit_seq(SeqDeserializer::new(list.into_iter().map(Node::of_value))),
+            DeValue::Table(table) => visitor.visit_map(Entries::of_table(table)),
         };
-        read.map_err(|fault| fault.at(&span))
+        read.map_err(|fault| fault.at_span(&span))
     }
 
     /// What is there is some.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let span = self.span.clone();
-        visitor.visit_some(self).map_err(|fault| fault.at(&span))
+        visitor.visit_some(self).map_err(|fault| fault.at_span(&span))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
         let span = self.span.clone();
-        visitor.visit_newtype_struct(self).map_err(|fault| fault.at(&span))
+        visitor.visit_newtype_struct(self).map_err(|fault| fault.at_span(&span))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -194,10 +194,10 @@ impl<'de> Deserializer<'de> for Node<'de> {
         let Self { value, span } = self;
         let read = match value {
             DeValue::String(text) => visitor.visit_enum((&*text).into_deserializer()),
-            DeValue::Table(table) => visitor.visit_enum(MapAccessDeserializer::new(Entries::of(table))),
+            DeValue::Table(table) => visitor.visit_enum(MapAccessDeserializer::new(Entries::of_table(table))),
             _ => Err(Fault::custom("wrong type: expected one of the known values")),
         };
-        read.map_err(|fault| fault.at(&span))
+        read.map_err(|fault| fault.at_span(&span))
     }
 
     forward_to_deserialize_any! {
@@ -222,7 +222,7 @@ struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    fn of(table: DeTable<'a>) -> Self {
+    fn of_table(table: DeTable<'a>) -> Self {
         Self { entries: table.into_iter(), next: None }
     }
 }
@@ -234,15 +234,15 @@ impl<'de> MapAccess<'de> for Entries<'de> {
         let Some((key, value)) = self.entries.next() else { return Ok(None) };
         let (span, name) = (key.span(), key.into_inner().into_owned());
         let read = seed.deserialize(name.as_str().into_deserializer());
-        self.next = Some((name, Node::of(value)));
-        read.map(Some).map_err(|fault: Fault| fault.at(&span))
+        self.next = Some((name, Node::of_value(value)));
+        read.map(Some).map_err(|fault: Fault| fault.at_span(&span))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         match self.next.take() {
             Some((name, value)) => {
                 let span = value.span.clone();
-                seed.deserialize(value).map_err(|fault| fault.at(&span).below(name))
+                seed.deserialize(value).map_err(|fault| fault.at_span(&span).below_key(name))
             }
             None => Err(Fault::custom("a value was read before its key")),
         }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     fn read(text: &str) -> Result<Outer, Fault> {
-        Outer::deserialize(Node::root(DeTable::parse(text).unwrap()))
+        Outer::deserialize(Node::of_table(DeTable::parse(text).unwrap()))
     }
 
     fn value(text: &str) -> String {

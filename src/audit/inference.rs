@@ -186,7 +186,7 @@ pub(crate) async fn chase(
         labels,
         kinds,
     };
-    let (view, knowledge) = aside("the chase", move || {
+    let (view, knowledge) = compute_aside("the chase", move || {
         let knowledge = crate::attack::chase::chase(&view);
         (view, knowledge)
     })
@@ -203,7 +203,7 @@ pub(crate) async fn chase(
     let fits = |one: &Alike, profile: usize| knowledge.fitting(&view.labels[one.label], one.plain).contains(profile);
     let seating =
         Seating::read((published, bound_policy), source, mixed.plain_keys(), &alike, &seated, told, fits).await?;
-    let (view, seating) = aside("counting people", move || {
+    let (view, seating) = compute_aside("counting people", move || {
         let seated = seating.map(|seating| {
             let places = seats::seats(&view, &seating.people, &seating.seats, seats::MAX_STEPS);
             (seating, places)
@@ -227,11 +227,11 @@ pub(crate) async fn chase(
         start = end;
     }
     let breaches = counts.breaches(published, &mixed, bound_policy).await?;
-    Ok(Some(Chased { found: counts.conclude(breaches, bound_policy), telling: mixed.telling() }))
+    Ok(Some(Chased { found: counts.to_inferred(breaches, bound_policy), telling: mixed.telling() }))
 }
 
 /// Computes what takes a while, sums over rows and profiles, without keeping other tasks from their thread.
-async fn aside<T: Send + 'static>(what: &str, compute: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+async fn compute_aside<T: Send + 'static>(what: &str, compute: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let computed = tokio::task::spawn_blocking(compute).await;
     computed.map_err(|error| Error::internal(format!("{what} failed: {error}")))
 }
@@ -465,7 +465,7 @@ impl CrowdCounts {
     }
 
     /// What the manifest says of it, with the rules that are broken.
-    fn conclude(self, breaches: BTreeMap<String, u64>, bound_policy: &BoundPolicy) -> Inferred {
+    fn to_inferred(&self, breaches: BTreeMap<String, u64>, bound_policy: &BoundPolicy) -> Inferred {
         let withheld = bound_policy.quasi.iter().filter(|quasi| quasi.withheld);
         Inferred {
             smallest: self.smallest,

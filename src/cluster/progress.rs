@@ -198,7 +198,7 @@ impl ProgressClient {
     }
 
     /// The progress of a job; `None` while the scheduler does not answer.
-    async fn ask(&self, host: &str, port: u16, job: &str) -> Option<Progress> {
+    async fn ask_progress(&self, host: &str, port: u16, job: &str) -> Option<Progress> {
         let question = Request::get(format!("http://{host}:{port}/progress/{job}"));
         let answer = self.0.execute(question.body(HttpRequestBody::empty()).ok()?).await.ok()?;
         serde_json::from_slice(&answer.into_body().bytes().await.ok()?).ok()
@@ -239,7 +239,7 @@ impl RemoteExec {
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
             let Ok(client) = &client else { continue };
-            let Some(progress) = client.ask(host, port, job).await else { continue };
+            let Some(progress) = client.ask_progress(host, port, job).await else { continue };
             if progress.alive == 0 && !no_executors_since {
                 tracing::warn!(job, "the cluster has no executor; the job waits for one until a timeout");
             }
@@ -317,8 +317,8 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let server = tokio::spawn(axum::serve(listener, routes).into_future());
         let client = ProgressClient::new(ANSWER_TIMEOUT).unwrap();
-        assert_eq!(client.ask("127.0.0.1", port, "a").await, Some(told));
-        assert_eq!(client.ask("127.0.0.1", port, "b").await, None, "a job that is not known");
+        assert_eq!(client.ask_progress("127.0.0.1", port, "a").await, Some(told));
+        assert_eq!(client.ask_progress("127.0.0.1", port, "b").await, None, "a job that is not known");
         server.abort();
     }
 
@@ -329,7 +329,7 @@ mod tests {
         let port = silent.local_addr().unwrap().port();
         let client = ProgressClient::new(Duration::from_millis(200)).unwrap();
         let started = Instant::now();
-        assert_eq!(client.ask("127.0.0.1", port, "a").await, None);
+        assert_eq!(client.ask_progress("127.0.0.1", port, "a").await, None);
         assert!(started.elapsed() < ANSWER_TIMEOUT);
     }
 

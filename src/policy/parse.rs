@@ -62,7 +62,7 @@ impl Job {
         }
         let mut problems: Vec<Problem> = Vec::new();
         loop {
-            let fault = match Self::deserialize(Node::root(root.clone())) {
+            let fault = match Self::deserialize(Node::of_table(root.clone())) {
                 Ok(job) if problems.is_empty() => return Ok(job),
                 Ok(_) => break,
                 Err(fault) => fault,
