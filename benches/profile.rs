@@ -58,7 +58,7 @@ fn main() {
     for _ in 0..5 {
         let (_, scan_cpu, scan_wall) = timed(|| (scan(&plain), scan(&plain)));
         let (_, shared_cpu, shared_wall) = timed(|| (scan(&context), scan(&context)));
-        let (found, cpu, wall) = timed(|| runtime.block_on(input.profile(&context)).unwrap());
+        let (found, cpu, wall) = timed(|| runtime.block_on(input.profile_rows(&context)).unwrap());
         println!(
             "{} rows: two scans {:.2} s (CPU {:.2}), profile {:.2} s (CPU {:.2}): {:.2} of the time, {:.2} of the CPU \
              (scans that share their work: {:.2}, {:.2})",

@@ -7,6 +7,6 @@ mod neighbours;
 mod tables;
 
 pub use files::verify_release;
-pub(crate) use files::{count_classes, readable};
+pub(crate) use files::{count_classes, open_readable};
 pub(crate) use neighbours::{verify_neighbours, verify_series};
 pub(crate) use tables::Tables;

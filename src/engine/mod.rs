@@ -16,7 +16,7 @@ use crate::binding::BoundPolicy;
 use crate::error::Result;
 use crate::policy::Job;
 use crate::storage::StoreOptions;
-use crate::survey::{Survey, survey};
+use crate::survey::{Survey, collect_survey};
 use crate::verify::PlanExecutor;
 pub(crate) use crate::verify::Watch;
 pub use phase::Phase;
@@ -30,7 +30,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     fn is_remote(&self) -> bool;
 
     /// Number of attempts at a pass that fails for a transient reason, such as the loss of a process.
-    fn tries(&self) -> usize {
+    fn max_attempts(&self) -> usize {
         1
     }
 
@@ -40,7 +40,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     }
 
     /// Surveys the rows of a plan, whose columns are the quasi-identifiers, then the sensitive ones.
-    async fn survey(
+    async fn run_survey(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: &SessionContext,
@@ -50,7 +50,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     ) -> Result<Survey>;
 
     /// Executes a plan over `rows` rows and returns what it emits. The name is the one that a cluster shows.
-    async fn collect(
+    async fn collect_rows(
         &self,
         name: &str,
         plan: Arc<dyn ExecutionPlan>,
@@ -60,10 +60,10 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     ) -> Result<Vec<RecordBatch>>;
 
     /// Waits until abandoned work has been cancelled.
-    async fn settle(&self) {}
+    async fn wait_for_cancellations(&self) {}
 
     /// How the plans of both passes are cut into stages, as text; `None` if they run unchanged.
-    fn explain(
+    fn explain_stages(
         &self,
         _survey: Arc<dyn ExecutionPlan>,
         _write: Arc<dyn ExecutionPlan>,
@@ -86,9 +86,9 @@ pub(crate) struct Verifier<'a> {
 
 #[async_trait]
 impl PlanExecutor for Verifier<'_> {
-    async fn execute(&self, plan: Arc<dyn ExecutionPlan>, state: SessionState) -> Result<Vec<RecordBatch>> {
+    async fn execute_plan(&self, plan: Arc<dyn ExecutionPlan>, state: SessionState) -> Result<Vec<RecordBatch>> {
         let context = SessionContext::new_with_state(state);
-        let collect = || self.engine.collect("verify", Arc::clone(&plan), self.rows, &context, self.watch);
+        let collect = || self.engine.collect_rows("verify", Arc::clone(&plan), self.rows, &context, self.watch);
         retry_lost(self.engine, collect).await
     }
 }
@@ -102,7 +102,7 @@ pub(crate) async fn retry_lost<T, F: Future<Output = Result<T>>>(
     loop {
         tried += 1;
         match work().await {
-            Err(why) if why.is_retryable() && tried < engine.tries() => tracing::warn!("retrying: {why}"),
+            Err(why) if why.is_retryable() && tried < engine.max_attempts() => tracing::warn!("retrying: {why}"),
             done => return done,
         }
     }
@@ -119,8 +119,8 @@ pub(crate) struct StoreLocation {
 
 impl StoreLocation {
     /// The places of a job.
-    pub(crate) fn all(job: &Job) -> Vec<Self> {
-        let sources = job.source.located();
+    pub(crate) fn of_job(job: &Job) -> Vec<Self> {
+        let sources = job.source.located_sources();
         let sources = sources.into_iter().map(|(_, spec)| (spec.location().to_owned(), spec.options.clone()));
         let public = job.privacy.presence.as_ref().map(|rule| (rule.public.clone(), job.source.options.clone()));
         let sink = (job.sink.url.clone(), job.sink.options.clone());
@@ -138,7 +138,7 @@ impl Engine for Local {
         false
     }
 
-    async fn survey(
+    async fn run_survey(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: &SessionContext,
@@ -147,10 +147,10 @@ impl Engine for Local {
         watch: &Watch<'_>,
     ) -> Result<Survey> {
         watch(&plan);
-        survey(plan, context.task_ctx(), bound_policy, cell_rows).await
+        collect_survey(plan, context.task_ctx(), bound_policy, cell_rows).await
     }
 
-    async fn collect(
+    async fn collect_rows(
         &self,
         _name: &str,
         plan: Arc<dyn ExecutionPlan>,
@@ -203,11 +203,11 @@ mod tests {
             true
         }
 
-        fn tries(&self) -> usize {
+        fn max_attempts(&self) -> usize {
             self.tries
         }
 
-        async fn survey(
+        async fn survey_plan(
             &self,
             _plan: Arc<dyn ExecutionPlan>,
             _context: &SessionContext,
@@ -218,7 +218,7 @@ mod tests {
             Err(Error::internal("nothing is surveyed here"))
         }
 
-        async fn collect(
+        async fn collect_rows(
             &self,
             name: &str,
             _plan: Arc<dyn ExecutionPlan>,
@@ -252,7 +252,7 @@ mod tests {
         let engine = Failing::new(2, 1, ErrorKind::Retry);
         let verifier = Verifier { engine: &engine, rows: 9, watch: &|_| {} };
         let plan = Arc::new(EmptyExec::new(Arc::new(Schema::empty())));
-        let found = verifier.execute(plan, SessionContext::new().state()).await.unwrap();
+        let found = verifier.execute_plan(plan, SessionContext::new().state()).await.unwrap();
         assert_eq!((found.len(), engine.calls.load(Ordering::Relaxed)), (0, 2));
     }
 
@@ -262,7 +262,7 @@ mod tests {
         let text = "version = 1\n[source]\nurl = \"s3://a/in\"\noptions.region = \"eu\"\n[sink]\nurl = \"s3://b/out\"\n\
                     [privacy]\nk = 2\npresence = { public = \"s3://c/all\", min = 0.1, max = 0.9 }\n[columns]\nage.role = \"quasi\"";
         let job = Job::parse(text, Path::new("job.toml")).unwrap();
-        let places = StoreLocation::all(&job);
+        let places = StoreLocation::of_job(&job);
         let urls: Vec<&str> = places.iter().map(|place| place.url.as_str()).collect();
         assert_eq!(urls, ["s3://a/in", "s3://c/all", "s3://b/out"]);
         assert_eq!(places[0].options, places[1].options, "a public table is reached as the source is");

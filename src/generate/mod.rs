@@ -65,7 +65,7 @@ impl Census {
 
     /// Returns the schema of every census.
     pub fn schema() -> SchemaRef {
-        columns::schema()
+        columns::census_schema()
     }
 
     /// Number of rows.
@@ -85,7 +85,7 @@ impl Census {
         let schema = Self::schema();
         (range.start..end).step_by(batch_rows).map(move |first| {
             let rows = (end - first).min(batch_rows as u64) as usize;
-            columns::batch(Arc::clone(&schema), seed, first, rows)
+            columns::census_batch(Arc::clone(&schema), seed, first, rows)
         })
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Lease {
 
 impl Lease {
     /// Creates a lease in a folder.
-    pub(crate) async fn take(sink: &Location, folder: &Path) -> Result<Self> {
+    pub(crate) async fn create_in(sink: &Location, folder: &Path) -> Result<Self> {
         Self::take_renewed(sink, folder, RENEWAL).await
     }
 
@@ -66,7 +66,7 @@ impl Lease {
     }
 
     /// Removes the lease. Best effort: a leftover expires.
-    pub(crate) async fn release(self) {
+    pub(crate) async fn release_lease(self) {
         self.renewal.abort();
         match self.store.delete(&self.path).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
@@ -136,7 +136,7 @@ mod tests {
         assert!(is_leased(&sink, "data/a").await.unwrap() && !is_leased(&sink, "data/b").await.unwrap());
         let first = written(&sink).await;
         assert!(first.is_some() && is_renewed(&sink, first).await);
-        lease.release().await;
+        lease.release_lease().await;
         tokio::time::sleep(3 * INTERVAL).await;
         assert!(!is_leased(&sink, "data/a").await.unwrap(), "nobody renews it any more");
     }
@@ -149,7 +149,7 @@ mod tests {
         sink.store.delete(&lease_of(&sink, "data/a")).await.unwrap();
         tokio::time::sleep(3 * INTERVAL).await;
         assert!(!is_leased(&sink, "data/a").await.unwrap());
-        lease.release().await;
+        lease.release_lease().await;
     }
 
     /// A run that dies leaves its lease where it is, and it grows old.

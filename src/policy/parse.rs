@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::model::Job;
 use crate::error::Problem;
-use crate::error::problem::nearest;
+use crate::error::problem::nearest_word;
 use crate::reading::{Fault, Node, Wrong};
 
 /// A job file that cannot be read, with everything that is wrong with it.
@@ -53,10 +53,10 @@ impl Job {
     pub fn parse_with(text: &str, path: &Path, settings: &[(&str, &str)]) -> Result<Self, JobError> {
         let fail = |problems| JobError { path: path.to_owned(), problems };
         let laid: Vec<String> = settings.iter().map(|(key, value)| as_toml(key, value)).collect();
-        let mut root = DeTable::parse(text).map_err(|error| fail(vec![syntax(text, &error)]))?;
+        let mut root = DeTable::parse(text).map_err(|error| fail(vec![syntax_problem(text, &error)]))?;
         for ((key, _), toml) in settings.iter().zip(&laid) {
             let wrong = Problem::error(*key, "is not a key of a job file").help("write it as `privacy.k=5`");
-            let over = depth(key).zip(DeTable::parse(toml).ok());
+            let over = key_depth(key).zip(DeTable::parse(toml).ok());
             let (depth, over) = over.ok_or_else(|| fail(vec![wrong]))?;
             lay_over(root.get_mut(), over.into_inner(), depth);
         }
@@ -111,7 +111,7 @@ fn as_toml(key: &str, value: &str) -> String {
 }
 
 /// How many names a key has: two for `privacy.k`. `None` for anything but a key.
-fn depth(key: &str) -> Option<usize> {
+fn key_depth(key: &str) -> Option<usize> {
     let line = format!("{key} = 0");
     let mut table = DeTable::parse(&line).ok()?.into_inner();
     let mut depth = 1;
@@ -153,7 +153,7 @@ fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
 }
 
-fn syntax(text: &str, error: &toml::de::Error) -> Problem {
+fn syntax_problem(text: &str, error: &toml::de::Error) -> Problem {
     let line = error.span().map(|span| line_of(text, span.start));
     Problem { line, ..Problem::error("", error.message().replace('\n', ", ")) }
 }
@@ -165,10 +165,10 @@ fn problem_of(fault: &Fault) -> Problem {
     match &fault.what {
         Wrong::UnknownKey(key, known) => {
             let section = if within.is_empty() { "the job file".to_owned() } else { format!("[{within}]") };
-            suggest(Problem::error(join(key), format!("unknown key `{key}` in {section}")), key, known)
+            suggest_word(Problem::error(join(key), format!("unknown key `{key}` in {section}")), key, known)
         }
         Wrong::UnknownValue(value, known) => {
-            suggest(Problem::error(within, format!("`{value}` is not a known value")), value, known)
+            suggest_word(Problem::error(within, format!("`{value}` is not a known value")), value, known)
         }
         Wrong::MissingKey(key) => Problem::error(join(key), "is missing"),
         Wrong::Value(message) => Problem::error(within, message.as_str()),
@@ -184,8 +184,8 @@ fn keys_to_take_out(fault: &Fault) -> Vec<&str> {
     keys
 }
 
-fn suggest(problem: Problem, word: &str, known: &[&str]) -> Problem {
-    match nearest(word, known.iter().copied()) {
+fn suggest_word(problem: Problem, word: &str, known: &[&str]) -> Problem {
+    match nearest_word(word, known.iter().copied()) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
         None if known.is_empty() => problem,
         None => problem.help(format!("expected one of {}", known.join(", "))),

@@ -28,7 +28,7 @@ pub(crate) struct Report {
 
 impl Report {
     /// Looks at a column of the source.
-    pub(crate) async fn of(source: DataFrame, bound_policy: &BoundPolicy, column: &str) -> Result<Self> {
+    pub(crate) async fn of_column(source: DataFrame, bound_policy: &BoundPolicy, column: &str) -> Result<Self> {
         let counted = source.aggregate(vec![ident(column)], vec![count(lit(1)).alias("size")])?;
         let mut counts = Vec::new();
         for batch in counted.collect().await? {
@@ -47,7 +47,7 @@ impl Report {
     }
 
     /// Fails if no group can hold as many different values as the policy asks for.
-    pub(crate) fn refuse(&self) -> Result<()> {
+    pub(crate) fn ensure_feasible(&self) -> Result<()> {
         let Feasibility { rows, values, groups, .. } = self.feasible;
         // An empty table is reported elsewhere.
         if rows == 0 || values >= self.l && groups > 0 {
@@ -98,7 +98,7 @@ mod tests {
         let rows = RecordBatch::try_from_iter(columns).unwrap();
         let bound_policy = BoundPolicy::new(Arc::new(policy), rows.schema()).unwrap();
         let source = SessionContext::new().read_batch(rows).unwrap();
-        Report::of(source, &bound_policy, "ill").await.unwrap()
+        Report::of_column(source, &bound_policy, "ill").await.unwrap()
     }
 
     const ILLS: [&str; 7] = ["flu", "flu", "flu", "cold", "cold", "gout", "rash"];
@@ -107,7 +107,7 @@ mod tests {
     async fn the_largest_l_is_the_number_of_values() {
         let found = report(&ILLS, "l-diversity = { column = \"ill\", l = 3 }", "auto").await;
         assert_eq!((found.l, found.feasible.rows, found.feasible.values), (3, 7, 4));
-        assert!(found.refuse().is_ok());
+        assert!(found.ensure_feasible().is_ok());
         let shown = found.to_string();
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines[0], "`ill`: 4 different values in 7 rows");
@@ -140,10 +140,10 @@ mod tests {
     #[tokio::test]
     async fn rules_that_no_group_can_meet_are_refused_and_empty_tables_are_not() {
         let rule = "l-diversity = { column = \"ill\", l = 5 }";
-        let error = report(&ILLS, rule, "anatomy").await.refuse().unwrap_err();
+        let error = report(&ILLS, rule, "anatomy").await.ensure_feasible().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Privacy);
         let said = "column `ill` holds 4 different values, so no group can hold the 5 that the policy asks for";
         assert!(error.message().starts_with(said) && error.message().contains("lower l to at most 4"), "{error}");
-        assert!(report(&[], rule, "anatomy").await.refuse().is_ok());
+        assert!(report(&[], rule, "anatomy").await.ensure_feasible().is_ok());
     }
 }

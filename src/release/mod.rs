@@ -23,4 +23,4 @@ pub use crate::ledger::{
 };
 pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, ReleaseCheck, Run, RunOptions};
-pub(crate) use run::{SeriesKnowledge, plan};
+pub(crate) use run::{SeriesKnowledge, explain_plan};

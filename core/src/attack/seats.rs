@@ -3,7 +3,7 @@
 //! The reader knows everybody's quasi-identifiers and which classes cover them. A world puts a different person on every
 //! published row, and in it no two rows contradict a dependency. Three people of one x are on three rows of one s where
 //! `x -> s`, and if a class has three such rows only once, everybody knows whose they are: no single row says so, their
-//! number does. [`seats`] computes for every person and every kind of row whether some world has them there.
+//! number does. [`possible_places`] computes for every person and every kind of row whether some world has them there.
 //!
 //! 1. *Answers.* A dependency asks a question for every left side: what is its right side? Somebody in some seat uses one
 //!    answer. A world is a way to fill all seats that uses no two answers of one question.
@@ -25,7 +25,7 @@ use std::collections::HashMap;
 
 use graph::Graph;
 
-use super::chase::{BitSet, Crowds, Member, Numbered, View, crowds};
+use super::chase::{BitSet, Crowds, Member, Numbered, View, count_crowds};
 
 /// Most steps that the search of one component may take.
 pub const MAX_STEPS: u64 = 1 << 26;
@@ -63,12 +63,12 @@ pub enum Place {
 
 /// For every seat, whether each of its candidates can be there. Profiles, plains and dependencies are those of the view;
 /// dependencies that may fail in some rows rule nobody out by counting.
-pub fn seats(view: &View, people: &[People], seats: &[Seat], max_steps: u64) -> Vec<Vec<Place>> {
+pub fn possible_places(view: &View, people: &[People], seats: &[Seat], max_steps: u64) -> Vec<Vec<Place>> {
     let certain = view.dependencies.iter().filter(|(_, tolerance)| *tolerance == 0.0);
     let dependencies: Vec<Numbered> = certain.map(|given| Numbered::new(view, given)).collect();
     let mut graph = Graph::new(&dependencies, people, seats);
-    for component in graph.components() {
-        graph.decide(&component, max_steps);
+    for component in graph.component_places() {
+        graph.decide_component(&component, max_steps);
     }
     let mut found: Vec<Vec<Place>> = seats.iter().map(|seat| vec![Place::Unknown; seat.candidates.len()]).collect();
     for (edge, place) in graph.edges.iter().zip(&graph.places) {
@@ -87,7 +87,7 @@ pub struct Counted {
 }
 
 /// Counts the rows of a class among which people can hide.
-pub fn count(seats: &[Seat], places: &[Vec<Place>], k: u64) -> Counted {
+pub fn count_hiding_rows(seats: &[Seat], places: &[Vec<Place>], k: u64) -> Counted {
     let mut numbers: HashMap<u32, usize> = HashMap::new();
     for (person, _) in seats.iter().flat_map(|seat| &seat.candidates) {
         let next = numbers.len();
@@ -106,7 +106,7 @@ pub fn count(seats: &[Seat], places: &[Vec<Place>], k: u64) -> Counted {
             }
             Member { rows: u64::from(seat.rows), fitting, people }
         };
-        crowds(&seats.iter().zip(places).map(member).collect::<Vec<_>>())
+        count_crowds(&seats.iter().zip(places).map(member).collect::<Vec<_>>())
     };
     let crowds = hide(&|place| place != Place::Impossible);
     let is_decided = places.iter().flatten().all(|place| *place != Place::Unknown);
@@ -295,7 +295,7 @@ mod tests {
             let small = Small::random(&mut rng);
             let forced = small.by_force();
             let (people, of_person, seated, _, of_row) = small.together();
-            let places = seats(&small.view(), &people, &seated, MAX_STEPS);
+            let places = possible_places(&small.view(), &people, &seated, MAX_STEPS);
             for row in small.published() {
                 for (person, &among) in of_person.iter().enumerate() {
                     let seat = of_row[row];
@@ -325,18 +325,18 @@ mod tests {
             let (people, _, seated, kinds, _) = small.together();
             // With hardly any steps, what is not decided is counted instead.
             let max_steps = if number % 2 == 0 { MAX_STEPS } else { rng.u64(..40) };
-            let places = seats(&small.view(), &people, &seated, max_steps);
-            let (mut told, mut undecided) = (0, 0);
+            let places = possible_places(&small.view(), &people, &seated, max_steps);
+            let (mut decided, mut undecided) = (0, 0);
             for class in 0..3 {
                 let mine = (0..kinds.len()).filter(|&at| kinds[at].0 == class);
                 let (of_class, places): (Vec<Seat>, Vec<Vec<Place>>) =
                     mine.map(|at| (seated[at].clone(), places[at].clone())).unzip();
-                let counted = count(&of_class, &places, k as u64);
+                let counted = count_hiding_rows(&of_class, &places, k as u64);
                 let small = of_class.iter().zip(&counted.crowds.smallest).filter(|(_, rows)| **rows < k as u64);
-                told += small.map(|(seat, _)| u64::from(seat.rows)).sum::<u64>();
+                decided += small.map(|(seat, _)| u64::from(seat.rows)).sum::<u64>();
                 undecided += counted.undecided;
             }
-            assert!(told + undecided >= exposed, "{told} and {undecided} of {exposed}: {small:?}");
+            assert!(decided + undecided >= exposed, "{decided} and {undecided} of {exposed}: {small:?}");
             if number % 2 == 0 {
                 assert_eq!(undecided, 0);
                 found += exposed;
@@ -358,11 +358,11 @@ mod tests {
             dependencies: vec![Dependency { from: vec![Attribute::Quasi(0)], to: vec![Attribute::Plain(0)] }],
         };
         let (people, _, seated, ..) = small.together();
-        let places = seats(&small.view(), &people, &seated, MAX_STEPS);
+        let places = possible_places(&small.view(), &people, &seated, MAX_STEPS);
         assert_eq!(places, [[Place::Possible, Place::Impossible], [Place::Impossible, Place::Possible]]);
-        assert_eq!(count(&seated, &places, 5).crowds.smallest, [3, 2]);
-        let unknown = seats(&small.view(), &people, &seated, 0);
-        let counted = count(&seated, &unknown, 5);
+        assert_eq!(count_hiding_rows(&seated, &places, 5).crowds.smallest, [3, 2]);
+        let unknown = possible_places(&small.view(), &people, &seated, 0);
+        let counted = count_hiding_rows(&seated, &unknown, 5);
         assert_eq!((counted.crowds.smallest, counted.undecided), (vec![5, 5], 5), "what was not looked at is said");
     }
 }

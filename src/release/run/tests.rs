@@ -232,7 +232,7 @@ async fn a_run_has_an_identity_of_its_work_alone() {
         let run = lab.run_with(options).unwrap();
         async move {
             let source = Source::find(&run.options.stores, &run.base, &run.job).await.unwrap();
-            let opened = run.open(&source).await.unwrap();
+            let opened = run.open_source(&source).await.unwrap();
             run.run_id(&source, None, &opened.bound_policy)
         }
     };
@@ -266,7 +266,7 @@ async fn the_staged_files_of_a_run_that_was_stopped_are_removed() {
     for name in ["data/run=monday.1/part.parquet", "data/run=other.1/part.parquet"] {
         lab.store.put(&sink.at(name), PutPayload::from_static(b"rows")).await.unwrap();
     }
-    run.stage(Some((sink.clone(), sink.at("data/run=monday.1"))));
+    run.note_folder(Some((sink.clone(), sink.at("data/run=monday.1"))));
     run.abandon().await;
     assert_eq!(lab.paths().await, ["out/data/run=other.1/part.parquet"]);
     run.abandon().await;
@@ -291,7 +291,7 @@ async fn releases_are_found_by_their_run_or_as_the_newest() {
 #[tokio::test]
 async fn a_plan_names_its_places_and_its_node() {
     let lab = Lab::new().await;
-    let text = plan(&lab.run("monday")).await.unwrap();
+    let text = explain_plan(&lab.run("monday")).await.unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("source: s3://lake/in/ (") && lines[1].starts_with("sink: s3://lake/out ("), "{text}");
     assert!(text.contains("AnonymizeExec"), "{text}");

@@ -94,9 +94,11 @@ impl Graph {
                 let profile = people[person as usize].profile;
                 for (number, dependency) in dependencies.iter().enumerate() {
                     let next = questions.len() as u32;
-                    let question = *questions.entry((number, dependency.left(profile, given.plain))).or_insert(next);
+                    let question =
+                        *questions.entry((number, dependency.left_side(profile, given.plain))).or_insert(next);
                     let next = numbers.len() as u32;
-                    let answer = *numbers.entry((question, dependency.right(profile, given.plain))).or_insert(next);
+                    let answer =
+                        *numbers.entry((question, dependency.right_side(profile, given.plain))).or_insert(next);
                     if question as usize == graph.of_question.len() {
                         graph.of_question.push(Vec::new());
                     }
@@ -131,9 +133,9 @@ impl Graph {
     }
 
     /// Step 2: the places of every component.
-    pub(super) fn components(&self) -> Vec<Vec<u32>> {
+    pub(super) fn component_places(&self) -> Vec<Vec<u32>> {
         let mut parent: Vec<u32> = (0..(self.rows.len() + self.number.len()) as u32).collect();
-        fn root(parent: &mut [u32], mut at: u32) -> u32 {
+        fn find_root(parent: &mut [u32], mut at: u32) -> u32 {
             while parent[at as usize] != at {
                 parent[at as usize] = parent[parent[at as usize] as usize];
                 at = parent[at as usize];
@@ -141,7 +143,7 @@ impl Graph {
             at
         }
         let mut join = |a: u32, b: u32| {
-            let (a, b) = (root(&mut parent, a), root(&mut parent, b));
+            let (a, b) = (find_root(&mut parent, a), find_root(&mut parent, b));
             parent[a.max(b) as usize] = a.min(b);
         };
         self.edges.iter().for_each(|edge| join(edge.seat, self.rows.len() as u32 + edge.person));
@@ -155,7 +157,7 @@ impl Graph {
         let mut places: HashMap<u32, usize> = HashMap::new();
         let mut found: Vec<Vec<u32>> = Vec::new();
         for (edge, given) in self.edges.iter().enumerate() {
-            let at = *places.entry(root(&mut parent, given.seat)).or_insert_with(|| {
+            let at = *places.entry(find_root(&mut parent, given.seat)).or_insert_with(|| {
                 found.push(Vec::new());
                 found.len() - 1
             });
@@ -175,12 +177,12 @@ impl Graph {
             })
     }
 
-    fn add(&mut self, edge: u32, by: i64) {
-        self.apply(edge, by);
+    fn log_flow(&mut self, edge: u32, by: i64) {
+        self.apply_flow(edge, by);
         self.log.push(Change::Flow { edge, by });
     }
 
-    fn apply(&mut self, edge: u32, by: i64) {
+    fn apply_flow(&mut self, edge: u32, by: i64) {
         let Edge { seat, person, .. } = self.edges[edge as usize];
         self.flow[edge as usize] += by;
         self.empty[seat as usize] -= by;
@@ -201,10 +203,10 @@ impl Graph {
         }
     }
 
-    fn undo(&mut self, mark: usize) {
+    fn undo_changes(&mut self, mark: usize) {
         while self.log.len() > mark {
             match self.log.pop() {
-                Some(Change::Flow { edge, by }) => self.apply(edge, -by),
+                Some(Change::Flow { edge, by }) => self.apply_flow(edge, -by),
                 Some(Change::Chosen { question }) => self.chosen[question as usize] = OPEN,
                 None => {}
             }
@@ -212,7 +214,7 @@ impl Graph {
     }
 
     /// Takes an answer for granted, and empties the seats of whoever gives another.
-    fn choose(&mut self, answer: u32) {
+    fn choose_answer(&mut self, answer: u32) {
         let question = self.question[answer as usize];
         if self.chosen[question as usize] != OPEN {
             return;
@@ -228,17 +230,17 @@ impl Graph {
                 self.steps += 1;
                 let edge = self.users[other as usize][at];
                 if self.flow[edge as usize] > 0 {
-                    self.add(edge, -self.flow[edge as usize]);
+                    self.log_flow(edge, -self.flow[edge as usize]);
                 }
             }
         }
     }
 
     /// Fills the seats that are empty; whether all could be.
-    fn fill(&mut self, seats: &[u32]) -> bool {
+    fn fill_seats(&mut self, seats: &[u32]) -> bool {
         seats.iter().all(|&seat| {
             while self.empty[seat as usize] > 0 {
-                if !self.augment(seat) {
+                if !self.augment_path(seat) {
                     return false;
                 }
             }
@@ -247,7 +249,7 @@ impl Graph {
     }
 
     /// Finds somebody for a seat, who may leave another seat to somebody else, and so on.
-    fn augment(&mut self, from: u32) -> bool {
+    fn augment_path(&mut self, from: u32) -> bool {
         self.turn += 1;
         self.seen[from as usize] = self.turn;
         let mut queue = vec![from];
@@ -264,7 +266,7 @@ impl Graph {
                 let person = self.edges[edge as usize].person;
                 let free = self.number[person as usize] - self.seated[person as usize];
                 if free > 0 {
-                    self.shift(from, edge, free);
+                    self.shift_path(from, edge, free);
                     return true;
                 }
                 for at in 0..self.of_person[person as usize].len() {
@@ -287,7 +289,7 @@ impl Graph {
     }
 
     /// Seats people along a path that ends with a free person.
-    fn shift(&mut self, from: u32, last: u32, free: i64) {
+    fn shift_path(&mut self, from: u32, last: u32, free: i64) {
         let mut by = free.min(self.empty[from as usize]);
         let mut seat = self.edges[last as usize].seat;
         while seat != from {
@@ -299,24 +301,24 @@ impl Graph {
         loop {
             let seat = self.edges[edge as usize].seat;
             if seat == from {
-                self.add(edge, by);
+                self.log_flow(edge, by);
                 return;
             }
             let (before, back) = self.came[seat as usize];
-            self.add(back, -by);
-            self.add(edge, by);
+            self.log_flow(back, -by);
+            self.log_flow(edge, by);
             edge = before;
         }
     }
 
     /// Step 4: fills all seats with at most one answer per question; `None` if the steps are used up.
-    fn search(&mut self, seats: &[u32], until: u64) -> Option<bool> {
+    fn search_seating(&mut self, seats: &[u32], until: u64) -> Option<bool> {
         // Seats that were emptied stand in the log, so nothing else has to be looked at.
         if self.steps > until {
             return None;
         }
         let emptied: Vec<u32> = seats.iter().copied().filter(|&seat| self.empty[seat as usize] > 0).collect();
-        if !self.fill(&emptied) {
+        if !self.fill_seats(&emptied) {
             return Some(false);
         }
         let question = loop {
@@ -331,14 +333,14 @@ impl Graph {
         let mut decided = true;
         for answer in answers {
             let mark = self.log.len();
-            self.choose(answer);
+            self.choose_answer(answer);
             let emptied = self.emptied_since(mark);
-            match self.search(&emptied, until) {
+            match self.search_seating(&emptied, until) {
                 Some(true) => return Some(true),
                 Some(false) => {}
                 None => decided = false,
             }
-            self.undo(mark);
+            self.undo_changes(mark);
             if self.steps > until {
                 return None;
             }
@@ -359,7 +361,7 @@ impl Graph {
     }
 
     /// Decides the places of a component.
-    pub(super) fn decide(&mut self, component: &[u32], max_steps: u64) {
+    pub(super) fn decide_component(&mut self, component: &[u32], max_steps: u64) {
         let mut seats: Vec<u32> = component.iter().map(|&edge| self.edges[edge as usize].seat).collect();
         seats.sort_unstable();
         seats.dedup();
@@ -368,24 +370,24 @@ impl Graph {
         self.torn.clear();
         // The source is a world, but for dependencies that do not hold in it.
         self.only_occurring = true;
-        let mut first = self.search(&seats, max_steps / 4) == Some(true);
+        let mut first = self.search_seating(&seats, max_steps / 4) == Some(true);
         self.only_occurring = false;
         if !first {
-            self.undo(0);
+            self.undo_changes(0);
             self.torn.clear();
-            first = self.search(&seats, max_steps) == Some(true);
+            first = self.search_seating(&seats, max_steps) == Some(true);
         }
         if !first {
             // No world, or none was found: nothing is certain.
-            self.undo(0);
+            self.undo_changes(0);
             return;
         }
         // The answers of this world are taken back: they were tried, not proved.
         let flows: Vec<(u32, i64)> = component.iter().map(|&edge| (edge, self.flow[edge as usize])).collect();
-        self.undo(0);
-        flows.iter().filter(|(_, flow)| *flow > 0).for_each(|&(edge, flow)| self.apply(edge, flow));
+        self.undo_changes(0);
+        flows.iter().filter(|(_, flow)| *flow > 0).for_each(|&(edge, flow)| self.apply_flow(edge, flow));
         self.torn.clear();
-        self.harvest(component);
+        self.mark_component(component);
         for &edge in component {
             if self.places[edge as usize] != Place::Unknown || self.steps > max_steps {
                 continue;
@@ -393,7 +395,7 @@ impl Graph {
             let until = max_steps.min(self.steps + MAX_TRIAL);
             let found = self.seat_somebody(edge).then(|| {
                 let emptied = self.emptied_since(0);
-                self.search(&emptied, until)
+                self.search_seating(&emptied, until)
             });
             match found {
                 Some(Some(true)) => {
@@ -406,13 +408,13 @@ impl Graph {
                     }
                     self.places[edge as usize] = Place::Possible;
                     if component.len() <= SMALL {
-                        self.harvest(component);
+                        self.mark_component(component);
                     }
                 }
                 Some(Some(false)) | None => self.places[edge as usize] = Place::Impossible,
                 Some(None) => {}
             }
-            self.undo(0);
+            self.undo_changes(0);
             self.pinned = None;
             self.torn.clear();
         }
@@ -423,28 +425,28 @@ impl Graph {
     fn seat_somebody(&mut self, edge: u32) -> bool {
         let Edge { seat, person, .. } = self.edges[edge as usize];
         for at in self.answers_of(edge) {
-            self.choose(self.answers[at]);
+            self.choose_answer(self.answers[at]);
         }
         if self.empty[seat as usize] == 0 {
             let Some(&other) = self.of_seat[seat as usize].iter().find(|&&other| self.flow[other as usize] > 0) else {
                 return false;
             };
-            self.add(other, -1);
+            self.log_flow(other, -1);
         }
         if self.seated[person as usize] == self.number[person as usize] {
             let Some(&other) = self.of_person[person as usize].iter().find(|&&other| self.flow[other as usize] > 0)
             else {
                 return false;
             };
-            self.add(other, -1);
+            self.log_flow(other, -1);
         }
-        self.add(edge, 1);
+        self.log_flow(edge, 1);
         self.pinned = Some(edge);
         true
     }
 
     /// Step 3: marks what the flow uses, and what it could use instead without another answer.
-    fn harvest(&mut self, component: &[u32]) {
+    fn mark_component(&mut self, component: &[u32]) {
         // One answer for every question, that in use where there is one.
         let mut taken: HashMap<u32, u32> = HashMap::new();
         for &edge in component {
