@@ -207,7 +207,7 @@ mod tests {
             self.tries
         }
 
-        async fn survey_plan(
+        async fn run_survey(
             &self,
             _plan: Arc<dyn ExecutionPlan>,
             _context: &SessionContext,
