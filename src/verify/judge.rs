@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn classes_of_exactly_k_are_large_enough() {
         let mut classes = Classes::default();
-        [(1, 2), (4, 3), (5, 1)].into_iter().for_each(|(size, number)| classes.add(size, number));
+        [(1, 2), (4, 3), (5, 1)].into_iter().for_each(|(size, number)| classes.add_classes(size, number));
         assert_eq!(small_classes(&classes, 1, "rows"), None);
         assert_eq!(
             small_classes(&classes, 4, "people").map(|one| one.message),
