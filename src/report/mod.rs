@@ -28,6 +28,7 @@ use crate::audit::SeriesAttack;
 use crate::binding::published_fields;
 use crate::error::{Error, Result};
 use crate::explore::Trial;
+use crate::ledger::manifest::PeopleCounts;
 use crate::measure::{Classes, risk};
 use crate::policy::{Job, Role};
 use crate::release::{Manifest, ReleaseCheck, Run, RunOptions, SessionOptions, find_release, readable, verify_release};
@@ -185,7 +186,8 @@ impl Report {
             }
         }
         // Whoever looks for a person chooses among people, not rows.
-        let people = manifest.verification.people.as_ref().map(|people| {
+        let counted = |people: &&PeopleCounts| !people.classes.by_size.is_empty();
+        let people = manifest.verification.people.as_ref().filter(counted).map(|people| {
             let mut classes = Classes::default();
             people.classes.by_size.iter().for_each(|(&size, &number)| classes.add(size, number));
             classes

@@ -35,7 +35,7 @@ impl Verified<'_> {
         observer(Phase::Commit, None, 0);
         guard::record_earlier(&ledger, &sink, &run.job.sink, &mut manifest).await?;
         run.stage(None);
-        let manifest = manifest.released()?;
+        let manifest = manifest.released(run.policy.measures.source)?;
         let commit = ledger.commit(&sink, &manifest).await?;
         times.push(phase.done());
         Ok(Committed { commit, manifest, times })

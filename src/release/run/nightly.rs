@@ -39,7 +39,7 @@ use crate::series::retirement::{Leaving, OldFile};
 use crate::series::state::{Published, State, Stored, Version, ledger_schema};
 use crate::storage::Location;
 use crate::survey;
-use crate::verify::{Finding, Look, check_order, footers, verify_rows};
+use crate::verify::{Finding, Look, check_order, footers, measure_classes, shows_losses, verify_rows};
 use crate::write::{WriteExec, WrittenFile, gather, stored_schema};
 
 /// The series that a run goes on with.
@@ -267,7 +267,7 @@ impl Dawn<'_> {
         phase.count("rows", staged.rows);
         times.push(phase.done());
         let ledger = self.continued.state.stage(version, night.ledger().await?, &self.run.uploads).await?;
-        let done = self.verify(&night, files, &ledger, counts, staged.mean_loss()).await;
+        let done = self.verify(&night, files, &ledger, counts).await;
         match done {
             Ok((manifest, phase)) => {
                 times.push(phase.done());
@@ -364,7 +364,6 @@ impl Dawn<'_> {
         mut files: Files,
         ledger: &Stored,
         counts: SeriesCounts,
-        loss: Option<f64>,
     ) -> Result<(Manifest, Begun)> {
         let Self { run, work, floor, .. } = self;
         let phase = Phase::Verify.begin();
@@ -397,8 +396,14 @@ impl Dawn<'_> {
         }
         findings.extend(self.check_promise(&plans, night, &listed, &files.born, ledger).await?);
         Finding::refuse(&findings)?;
-        if let Some(loss) = loss {
-            files.losses.insert(ledger.version.number, loss);
+        let number = ledger.version.number;
+        let tonight: Vec<OutputFile> =
+            listed.iter().filter(|file| files.born.get(&file.path) == Some(&number)).cloned().collect();
+        if !tonight.is_empty() {
+            // By the values of tonight's files, and not by those that they were made from.
+            let table = self.open(night, &tonight).await?;
+            let classes = measure_classes(&plans, &table, floor, None).await?;
+            files.losses.extend(classes.loss.gcp().filter(|_| shows_losses(floor)).map(|loss| (number, loss)));
         }
         let series = SeriesRelease {
             number: ledger.version.number,
@@ -410,7 +415,7 @@ impl Dawn<'_> {
             born: files.born,
             losses: files.losses,
         };
-        let manifest = self.manifest(listed, rows, series, &found)?.released()?;
+        let manifest = self.manifest(listed, rows, series, &found)?.released(false)?;
         let mut disagreements = check_coherence(&manifest);
         let footers = footers(&verify::published_files(&work.sink, &manifest.files)).await?;
         disagreements.extend(check_files(&manifest, &manifest.files, &footers));

@@ -106,7 +106,7 @@ impl<'a> Prepared<'a> {
         let held = dependencies::check(&work.frame(input), bound_policy).await?;
         let params = work.run.survey(input, Arc::clone(bound_policy), work.observer).await?;
         phase.count("rows", params.rows_told());
-        if !params.hides_counts() {
+        if !params.hides_counts() && work.run.policy.measures.source {
             phase.count("cells", params.survey.tree.cells() as u64);
         }
         work.times.push(phase.done());

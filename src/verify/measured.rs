@@ -1,0 +1,254 @@
+//! What a release loses and how well it protects, measured in its published rows alone: what is given here everybody can
+//! work out who has the files.
+//!
+//! Losses are shares of a domain, and that is the one that the published values show, or that the job declares:
+//!
+//! - numbers and points in time: from the first to the last end of what is published;
+//! - values of a hierarchy of levels: all its leaves, which are public;
+//! - masks: a label loses the share of its characters that are hidden;
+//! - categories: the values that sets list, or that stand alone.
+//!
+//! The top of a column loses 1, a single value and null nothing. Of a value that stands for others (`centroid`) nobody can tell
+//! what it covers, so a release with one has no losses. Equal groups are one class: a reader cannot tell them apart.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, RecordBatch, StringViewArray, StructArray,
+};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::compute::{cast, not};
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
+use datafusion::logical_expr::ident;
+use datafusion::prelude::DataFrame;
+use futures::TryStreamExt;
+
+use super::classes::fold_classes;
+use super::judge::values_of;
+use super::plans::PlanExecutor;
+use super::rules::range_diversity;
+use crate::binding::{BoundPolicy, QuasiColumn, published_fields};
+use crate::error::{Error, Result};
+use crate::hierarchy::{Hierarchy, SetLabel, TOP};
+use crate::measure::Groups;
+use crate::policy::Publish;
+use crate::published::cover::{Published, Span};
+use crate::published::exact::number;
+use crate::published::tally::{Histogram, read_tally};
+use crate::published::values::{Unit, Values};
+
+/// Measures all classes of a release that generalises. Rows that were suppressed are not among them.
+pub(crate) async fn measure_classes(
+    plans: &dyn PlanExecutor,
+    rows: &DataFrame,
+    bound_policy: &Arc<BoundPolicy>,
+    bound: Option<f64>,
+) -> Result<Groups> {
+    let mut columns = Vec::new();
+    for quasi in &bound_policy.quasi {
+        columns.push(Column::find(rows, quasi).await?);
+    }
+    let (mut sensitive, mut tallied) = (Vec::new(), Vec::new());
+    for column in bound_policy.sensitive.iter().filter(|column| !column.data_type.is_nested()) {
+        let (values, keys) = values_of(plans, rows, column, true).await?;
+        sensitive.push(values);
+        tallied.push(keys.call(&column.name));
+    }
+    let mut first = Groups::new(columns.len(), sensitive.len());
+    first.protection = first.protection.bounded(bound);
+    let classes = Arc::new(MeasuredClasses { columns, sensitive });
+    let add = move |part: &mut Groups, batch: &RecordBatch, width: usize| classes.add(part, batch, width);
+    fold_classes(rows, &bound_policy.class_columns(), tallied, first, add, |whole, part| whole.merge(&part)).await
+}
+
+/// What classes are measured by.
+struct MeasuredClasses {
+    columns: Vec<Column>,
+    sensitive: Vec<Values>,
+}
+
+impl MeasuredClasses {
+    /// Adds the classes of a batch: their keys, a tally for every sensitive column, and how many rows they have.
+    fn add(&self, part: &mut Groups, batch: &RecordBatch, width: usize) -> Result<()> {
+        let mut keys = &batch.columns()[..width];
+        let mut losses = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
+            losses.push(column.losses(&mut keys)?);
+        }
+        let rows = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
+        let mut of_class = vec![0.0; losses.len()];
+        let (mut spreads, mut disclosures, mut histogram) = (Vec::new(), Vec::new(), Histogram::new());
+        for row in 0..batch.num_rows() {
+            losses.iter().zip(&mut of_class).for_each(|(column, loss)| *loss = column[row]);
+            spreads.clear();
+            disclosures.clear();
+            for (index, values) in self.sensitive.iter().enumerate() {
+                read_tally(batch.column(width + index), row, &mut histogram);
+                spreads.push(values.spread(&histogram));
+                disclosures.push(range_diversity(&histogram, values));
+            }
+            part.add_group(rows.value(row) as u64, &of_class, &spreads, &disclosures);
+        }
+        Ok(())
+    }
+}
+
+/// A quasi-identifier as it is published, and the domain that its published values show.
+struct Column {
+    quasi: QuasiColumn,
+    /// Its published columns.
+    fields: Vec<Field>,
+    ends: Option<(f64, f64)>,
+    values: usize,
+}
+
+impl Column {
+    async fn find(rows: &DataFrame, quasi: &QuasiColumn) -> Result<Self> {
+        let fields = published_fields(quasi);
+        let as_read = |field: &Field| Ok(rows.schema().field_with_unqualified_name(field.name())?.as_ref().clone());
+        let fields = fields.iter().map(as_read).collect::<Result<Vec<Field>>>()?;
+        let mut found = Self { quasi: quasi.clone(), fields, ends: None, values: 0 };
+        if quasi.withheld {
+            return Ok(found);
+        }
+        if let Some([low, high]) = quasi.domain {
+            found.add_ends(low, high);
+        }
+        let names = found.fields.iter().map(|field| ident(field.name())).collect();
+        let mut distinct = rows.clone().aggregate(names, vec![])?.execute_stream().await?;
+        let mut listed: BTreeSet<String> = BTreeSet::new();
+        while let Some(batch) = distinct.try_next().await? {
+            match Published::read(quasi, batch.columns())? {
+                Published::Representative => {}
+                Published::Line(spans, unit) => spans.iter().for_each(|span| found.add_span(span, &unit)),
+                Published::Text(labels, None) => list_values(&labels, &mut listed),
+                Published::Text(..) => {}
+            }
+        }
+        found.values = listed.len();
+        Ok(found)
+    }
+
+    fn add_ends(&mut self, low: f64, high: f64) {
+        if low.is_nan() || high.is_nan() {
+            return;
+        }
+        let (first, last) = self.ends.unwrap_or((low, high));
+        self.ends = Some((first.min(low), last.max(high)));
+    }
+
+    fn add_span(&mut self, span: &Span, unit: &Unit) {
+        match span {
+            Span::Missing | Span::Nothing | Span::Anything => {}
+            Span::Between(low, high) => self.add_ends(unit.position(*low), unit.position(*high)),
+            Span::Wide(low, high) => self.add_ends(unit.position_wide(*low), unit.position_wide(*high)),
+            Span::HalfOpen(low, high) => {
+                low.iter().chain(high).for_each(|bound| self.add_ends(bound.number, bound.number));
+            }
+        }
+    }
+
+    /// What every published value of a batch of classes loses; takes its keys from the front of those that are left.
+    fn losses(&self, keys: &mut &[ArrayRef]) -> Result<Vec<f64>> {
+        let mut columns = Vec::with_capacity(self.fields.len());
+        for field in &self.fields {
+            columns.push(published_column(field, keys)?);
+        }
+        let rows = columns.first().map_or(0, |column| column.len());
+        if self.quasi.withheld {
+            return Ok(vec![1.0; rows]);
+        }
+        let published = Published::read(&self.quasi, &columns)?;
+        Ok((0..rows).map(|row| self.loss(&published, row)).collect())
+    }
+
+    fn loss(&self, published: &Published, row: usize) -> f64 {
+        match published {
+            Published::Representative => 0.0,
+            Published::Line(spans, unit) => self.line_loss(&spans[row], unit),
+            Published::Text(labels, _) if labels.is_null(row) => 0.0,
+            Published::Text(labels, _) if labels.value(row) == TOP => 1.0,
+            Published::Text(labels, hierarchy) => match (labels.value(row), hierarchy.as_deref()) {
+                (label, Some(Hierarchy::Levels(levels))) => {
+                    let others = levels.leaves().len().saturating_sub(1) as f64;
+                    levels.span_of(label).map_or(0.0, |(lo, hi)| share(f64::from(hi - lo), others))
+                }
+                (label, Some(Hierarchy::Mask(mask))) => {
+                    let kept = mask.kept_of(label).map_or(0, |(kept, _)| kept.chars().count());
+                    let all = label.chars().count();
+                    share(all.saturating_sub(kept) as f64, all as f64)
+                }
+                (_, Some(_)) => 0.0,
+                (label, None) => {
+                    let listed = SetLabel::parse(label).members().map_or(1, <[_]>::len);
+                    share(listed as f64 - 1.0, self.values as f64 - 1.0)
+                }
+            },
+        }
+    }
+
+    fn line_loss(&self, span: &Span, unit: &Unit) -> f64 {
+        let Some((first, last)) = self.ends else { return if *span == Span::Anything { 1.0 } else { 0.0 } };
+        match span {
+            Span::Missing | Span::Nothing => 0.0,
+            Span::Anything => 1.0,
+            Span::Between(low, high) => share(unit.between(*low, *high), last - first),
+            Span::Wide(low, high) => share(unit.between_wide(*low, *high), last - first),
+            Span::HalfOpen(low, high) => {
+                let low = low.as_ref().map_or(first, |bound| bound.number.max(first));
+                let high = high.as_ref().map_or(last, |bound| bound.number.min(last));
+                share(high - low, last - first)
+            }
+        }
+    }
+}
+
+/// The share of a domain; nothing is lost in a domain of one value.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole.is_finite() && whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// The values that labels without a hierarchy list.
+fn list_values(labels: &StringViewArray, into: &mut BTreeSet<String>) {
+    for label in labels.iter().flatten().filter(|label| *label != TOP) {
+        into.extend(SetLabel::parse(label).members().into_iter().flatten().map(ToString::to_string));
+    }
+}
+
+/// A published column of the keys that classes were grouped by.
+fn published_column(field: &Field, keys: &mut &[ArrayRef]) -> Result<ArrayRef> {
+    let mut take = || -> Result<ArrayRef> {
+        let missing = || Error::internal("a class has fewer keys than columns");
+        let (first, rest) = keys.split_first().ok_or_else(missing)?;
+        *keys = rest;
+        Ok(Arc::clone(first))
+    };
+    let DataType::Struct(parts) = field.data_type() else { return as_published(&take()?, field.data_type()) };
+    let nulls = if field.is_nullable() { Some(take()?) } else { None };
+    let mut columns = Vec::with_capacity(parts.len());
+    for part in parts {
+        columns.push(as_published(&take()?, part.data_type())?);
+    }
+    let present = |nulls: &ArrayRef| -> Result<NullBuffer> {
+        let missing: &BooleanArray = nulls.as_boolean();
+        Ok(NullBuffer::new(not(missing)?.values().clone()))
+    };
+    let nulls = nulls.as_ref().map(present).transpose()?;
+    Ok(Arc::new(StructArray::try_new(parts.clone(), columns, nulls)?))
+}
+
+/// A key as the value that it stands for.
+fn as_published(key: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if data_type.is_floating() && *key.data_type() == DataType::Int64 {
+        let numbers = key.as_primitive::<Int64Type>().iter().map(|key| key.map(number));
+        let numbers: ArrayRef = Arc::new(numbers.collect::<Float64Array>());
+        return Ok(cast(&numbers, data_type)?);
+    }
+    Ok(Arc::clone(key))
+}
+
+/// Whether losses can be told of a release: of a value that stands for others they cannot.
+pub(crate) fn shows_losses(bound_policy: &BoundPolicy) -> bool {
+    bound_policy.quasi.iter().all(|quasi| quasi.withheld || quasi.publish != Publish::Centroid)
+}
