@@ -19,7 +19,7 @@
 //! | `input`, `public` | where tables are, as the job writes it; versions of Delta tables | reported |
 //! | `snapshot`, `public_snapshot`, `run` | names of files and when they were last changed; with `key-env`, a secret ([`crate::source::snapshot`]) | reported |
 //! | `policy` | rules, columns, method, and the content of hierarchy files, which are public | reported |
-//! | `gcp`, `um`, `wgu`, `ncp`, `lm`, `by_column` | published values by class, published domain, number of suppressed rows; omitted with `centroid` | reported |
+//! | `gcp`, `um`, `wgu`, `ncp`, `lm`, `by_column` | published values by class, published domain, number of suppressed rows; of a column with `centroid`, and means with one, omitted | reported |
 //! | `mpm`, `wgp`, `rd_of_a_row`, `rows_by_rd`, `unprotected` | published sensitive values by class, published domain | reported |
 //! | `dm`, `c_avg`, `risk_max`, `risk_mean` | sizes of published classes, number of suppressed rows | reported |
 //! | `cm` | published labels by class, number of suppressed rows | reported |
@@ -609,8 +609,9 @@ impl Scores {
 
 impl Scores {
     /// The same with the losses and the protection of the published classes, which are functions of the published rows.
-    /// `shown` says whether these show what was lost; `source` keeps what was measured in original values where they do not.
-    pub(crate) fn of_classes(self, classes: &Groups, columns: &[String], shown: bool, source: bool) -> Self {
+    /// `shown` says of which columns these show what was lost; `source` keeps what was measured in original values where they
+    /// do not.
+    pub(crate) fn of_classes(self, classes: &Groups, columns: &[String], shown: &[bool], source: bool) -> Self {
         let (loss, protection) = (&classes.loss, &classes.protection);
         let told = Self {
             mpm: protection.mpm(),
@@ -620,18 +621,20 @@ impl Scores {
             unprotected: protection.unprotected(),
             ..self
         };
-        if !shown && source {
+        let all_shown = shown.iter().all(|shown| *shown);
+        if !all_shown && source {
             return told;
         }
         let values = loss.rows() as f64 * columns.len() as f64;
-        let of = |figure: Option<f64>| figure.filter(|_| shown);
+        let of = |figure: Option<f64>| figure.filter(|_| all_shown);
+        let by_column = columns.iter().cloned().zip(loss.by_column()).zip(shown);
         Self {
             gcp: of(loss.gcp()),
             um: of(loss.um()),
             wgu: of(loss.wgu()),
             ncp: of(Some(loss.ncp())),
             lm: of((values > 0.0).then(|| loss.ncp() / values)),
-            by_column: columns.iter().cloned().zip(loss.by_column()).filter(|_| shown).collect(),
+            by_column: by_column.filter(|(_, shown)| **shown).map(|(loss, _)| loss).collect(),
             ..told
         }
     }

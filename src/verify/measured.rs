@@ -9,7 +9,7 @@
 //! - categories: the values that sets list, or that stand alone.
 //!
 //! The top of a column loses 1, a single value and null nothing. Of a value that stands for others (`centroid`) nobody can tell
-//! what it covers, so a release with one has no losses. Equal groups are one class: a reader cannot tell them apart.
+//! what it covers, so such a column has no loss, and the release no mean. Equal groups are one class: a reader cannot tell them apart.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,6 +38,9 @@ use crate::published::exact::number;
 use crate::published::tally::{Histogram, read_tally};
 use crate::published::values::{Unit, Values};
 
+/// Different values of a category beyond which they are not counted.
+const MAX_VALUES: usize = 1 << 16;
+
 /// Measures all classes of a release that generalises. Rows that were suppressed are not among them.
 pub(crate) async fn measure_classes(
     plans: &dyn PlanExecutor,
@@ -47,7 +50,7 @@ pub(crate) async fn measure_classes(
 ) -> Result<Groups> {
     let mut columns = Vec::new();
     for quasi in &bound_policy.quasi {
-        columns.push(Column::find(rows, quasi).await?);
+        columns.push(Column::find_domain(rows, quasi).await?);
     }
     let (mut sensitive, mut tallied) = (Vec::new(), Vec::new());
     for column in bound_policy.sensitive.iter().filter(|column| !column.data_type.is_nested()) {
@@ -57,8 +60,12 @@ pub(crate) async fn measure_classes(
     }
     let mut first = Groups::new(columns.len(), sensitive.len());
     first.protection = first.protection.bounded(bound);
+    // Without quasi-identifiers nothing is lost, and all rows are one class.
+    if columns.is_empty() {
+        return Ok(first);
+    }
     let classes = Arc::new(MeasuredClasses { columns, sensitive });
-    let add = move |part: &mut Groups, batch: &RecordBatch, width: usize| classes.add(part, batch, width);
+    let add = move |part: &mut Groups, batch: &RecordBatch, width: usize| classes.add_classes(part, batch, width);
     fold_classes(rows, &bound_policy.class_columns(), tallied, first, add, |whole, part| whole.merge(&part)).await
 }
 
@@ -70,11 +77,11 @@ struct MeasuredClasses {
 
 impl MeasuredClasses {
     /// Adds the classes of a batch: their keys, a tally for every sensitive column, and how many rows they have.
-    fn add(&self, part: &mut Groups, batch: &RecordBatch, width: usize) -> Result<()> {
+    fn add_classes(&self, part: &mut Groups, batch: &RecordBatch, width: usize) -> Result<()> {
         let mut keys = &batch.columns()[..width];
         let mut losses = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
-            losses.push(column.losses(&mut keys)?);
+            losses.push(column.read_losses(&mut keys)?);
         }
         let rows = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
         let mut of_class = vec![0.0; losses.len()];
@@ -104,7 +111,7 @@ struct Column {
 }
 
 impl Column {
-    async fn find(rows: &DataFrame, quasi: &QuasiColumn) -> Result<Self> {
+    async fn find_domain(rows: &DataFrame, quasi: &QuasiColumn) -> Result<Self> {
         let fields = published_fields(quasi);
         let as_read = |field: &Field| Ok(rows.schema().field_with_unqualified_name(field.name())?.as_ref().clone());
         let fields = fields.iter().map(as_read).collect::<Result<Vec<Field>>>()?;
@@ -122,11 +129,11 @@ impl Column {
             match Published::read(quasi, batch.columns())? {
                 Published::Representative => {}
                 Published::Line(spans, unit) => spans.iter().for_each(|span| found.add_span(span, &unit)),
-                Published::Text(labels, None) => list_values(&labels, &mut listed),
+                Published::Text(labels, None) if listed.len() <= MAX_VALUES => list_values(&labels, &mut listed),
                 Published::Text(..) => {}
             }
         }
-        found.values = listed.len();
+        found.values = listed.len().min(MAX_VALUES);
         Ok(found)
     }
 
@@ -150,7 +157,7 @@ impl Column {
     }
 
     /// What every published value of a batch of classes loses; takes its keys from the front of those that are left.
-    fn losses(&self, keys: &mut &[ArrayRef]) -> Result<Vec<f64>> {
+    fn read_losses(&self, keys: &mut &[ArrayRef]) -> Result<Vec<f64>> {
         let mut columns = Vec::with_capacity(self.fields.len());
         for field in &self.fields {
             columns.push(published_column(field, keys)?);
@@ -160,10 +167,10 @@ impl Column {
             return Ok(vec![1.0; rows]);
         }
         let published = Published::read(&self.quasi, &columns)?;
-        Ok((0..rows).map(|row| self.loss(&published, row)).collect())
+        Ok((0..rows).map(|row| self.value_loss(&published, row)).collect())
     }
 
-    fn loss(&self, published: &Published, row: usize) -> f64 {
+    fn value_loss(&self, published: &Published, row: usize) -> f64 {
         match published {
             Published::Representative => 0.0,
             Published::Line(spans, unit) => self.line_loss(&spans[row], unit),
@@ -172,17 +179,17 @@ impl Column {
             Published::Text(labels, hierarchy) => match (labels.value(row), hierarchy.as_deref()) {
                 (label, Some(Hierarchy::Levels(levels))) => {
                     let others = levels.leaves().len().saturating_sub(1) as f64;
-                    levels.span_of(label).map_or(0.0, |(lo, hi)| share(f64::from(hi - lo), others))
+                    levels.span_of(label).map_or(0.0, |(lo, hi)| share_of(f64::from(hi - lo), others))
                 }
                 (label, Some(Hierarchy::Mask(mask))) => {
                     let kept = mask.kept_of(label).map_or(0, |(kept, _)| kept.chars().count());
                     let all = label.chars().count();
-                    share(all.saturating_sub(kept) as f64, all as f64)
+                    share_of(all.saturating_sub(kept) as f64, all as f64)
                 }
                 (_, Some(_)) => 0.0,
                 (label, None) => {
                     let listed = SetLabel::parse(label).members().map_or(1, <[_]>::len);
-                    share(listed as f64 - 1.0, self.values as f64 - 1.0)
+                    share_of(listed as f64 - 1.0, self.values as f64 - 1.0)
                 }
             },
         }
@@ -193,19 +200,19 @@ impl Column {
         match span {
             Span::Missing | Span::Nothing => 0.0,
             Span::Anything => 1.0,
-            Span::Between(low, high) => share(unit.between(*low, *high), last - first),
-            Span::Wide(low, high) => share(unit.between_wide(*low, *high), last - first),
+            Span::Between(low, high) => share_of(unit.between(*low, *high), last - first),
+            Span::Wide(low, high) => share_of(unit.between_wide(*low, *high), last - first),
             Span::HalfOpen(low, high) => {
                 let low = low.as_ref().map_or(first, |bound| bound.number.max(first));
                 let high = high.as_ref().map_or(last, |bound| bound.number.min(last));
-                share(high - low, last - first)
+                share_of(high - low, last - first)
             }
         }
     }
 }
 
 /// The share of a domain; nothing is lost in a domain of one value.
-fn share(part: f64, whole: f64) -> f64 {
+fn share_of(part: f64, whole: f64) -> f64 {
     if whole.is_finite() && whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
 }
 
@@ -248,7 +255,72 @@ fn as_published(key: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     Ok(Arc::clone(key))
 }
 
-/// Whether losses can be told of a release: of a value that stands for others they cannot.
-pub(crate) fn shows_losses(bound_policy: &BoundPolicy) -> bool {
-    bound_policy.quasi.iter().all(|quasi| quasi.withheld || quasi.publish != Publish::Centroid)
+/// Of which quasi-identifiers a reader can tell what was lost: not of values that stand for others.
+pub(crate) fn shown_losses(bound_policy: &BoundPolicy) -> Vec<bool> {
+    bound_policy.quasi.iter().map(|quasi| quasi.withheld || quasi.publish != Publish::Centroid).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use datafusion::arrow::array::{Int32Array, StringArray};
+    use datafusion::arrow::datatypes::{Fields, Schema};
+    use datafusion::prelude::SessionContext;
+
+    use super::super::plans::InProcess;
+    use super::*;
+    use crate::policy::Policy;
+
+    fn texts(values: [Option<&str>; 4]) -> ArrayRef {
+        Arc::new(StringArray::from(values.to_vec()))
+    }
+
+    fn measured(pays: [i32; 4]) -> Groups {
+        let policy = "privacy.k = 2\n[columns]\nage.role = \"quasi\"\ncolour.role = \"quasi\"\npay.role = \"sensitive\"\n\
+                      zip = { role = \"quasi\", hierarchy.mask = \"right\" }\n\
+                      size = { role = \"quasi\", hierarchy.widths = [10, 50] }\n";
+        let policy = Policy::from_table(toml::from_str(policy).unwrap(), Path::new(".")).unwrap();
+        let column = |name: &str, data_type| Field::new(name, data_type, true);
+        let [int, text] = [DataType::Int32, DataType::Utf8];
+        let input = vec![
+            column("age", DataType::Float64),
+            column("colour", text.clone()),
+            column("zip", text),
+            column("size", int.clone()),
+            column("pay", int),
+        ];
+        let bound_policy = Arc::new(BoundPolicy::new(Arc::new(policy), Arc::new(Schema::new(input))).unwrap());
+        let ends = Fields::from(["min", "max"].map(|name| column(name, DataType::Float64)).to_vec());
+        let floats = |values: [Option<f64>; 4]| -> ArrayRef { Arc::new(Float64Array::from(values.to_vec())) };
+        let low = floats([Some(-20.0), Some(-20.0), Some(60.0), None]);
+        let ages = StructArray::new(ends, vec![low, floats([Some(20.0), Some(20.0), Some(60.0), None])], None);
+        let pays: ArrayRef = Arc::new(Int32Array::from(pays.to_vec()));
+        let published = RecordBatch::try_from_iter_with_nullable([
+            ("age", Arc::new(ages) as ArrayRef, true),
+            ("colour", texts([Some("{a, b}"), Some("{a, b}"), Some("c"), Some("*")]), true),
+            ("zip", texts([Some("12*"), Some("12*"), Some("123"), Some("*")]), true),
+            ("size", texts([Some("[0, 10)"), Some("[0, 10)"), Some("[0, 50)"), None]), true),
+            ("pay", pays, true),
+        ]);
+        let rows = SessionContext::new().read_batch(published.unwrap()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(measure_classes(&InProcess, &rows, &bound_policy, Some(0.9))).unwrap()
+    }
+
+    /// Three classes, of two rows, one and one: ages lose 40 of 80, colours one of two others, masks one of three
+    /// characters, and sizes 10 of the 50 that are shown.
+    #[test]
+    fn losses_are_shares_of_what_is_published() {
+        let found = measured([0, 10, 20, 20]);
+        let thirds = |losses: Vec<f64>| losses.iter().map(|loss| (loss * 1e4).round() / 1e4).collect::<Vec<f64>>();
+        let by_column = [2.0 * 0.5 + 1.0, 2.0 * 0.5 + 1.0, 2.0 / 3.0 + 1.0, 2.0 * 0.2 + 1.0].map(|sum| sum / 4.0);
+        assert_eq!(thirds(found.loss.by_column()), thirds(by_column.to_vec()));
+        assert_eq!((found.loss.groups(), found.loss.rows(), found.loss.wgu()), (3, 4, Some(0.75)));
+        assert!((found.loss.um().unwrap() - (0.5 + 0.5 + 1.0 / 3.0 + 0.2 + 1.0 + 3.0) / 12.0).abs() < 1e-9);
+        // Pays spread over half of their domain in the class of two, and are certain in the others.
+        assert!((found.protection.mpm().unwrap() - (0.5 + 1.0 + 1.0) / 3.0).abs() < 1e-9);
+        assert_eq!((found.protection.wgp(), found.protection.unprotected()), (Some(1.0), Some(0.5)));
+        assert_eq!(measured([7, 7, 7, 7]).protection.mpm(), Some(1.0));
+    }
 }

@@ -49,7 +49,7 @@ pub(crate) use judge::{
 };
 pub(crate) use links::{check_links, check_tables};
 pub(crate) use loss::check_max_loss;
-pub(crate) use measured::{measure_classes, shows_losses};
+pub(crate) use measured::{measure_classes, shown_losses};
 pub(crate) use order::check_order;
 pub(crate) use people::verify_people;
 pub(crate) use permuted::check_permuted;

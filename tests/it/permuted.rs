@@ -48,8 +48,8 @@ fn slices_stay_whole_and_others_change_places() {
         ("form = \"permute\"", vec![vec!["age"], vec!["town"], vec!["ill"], vec!["id"]], vec!["age", "id"]),
     ] {
         let desk = desk(form);
-        desk.run(&[]).ok();
-        desk.throng("verify", &[]).ok();
+        desk.run(&["--set", "measures.source=true"]).ok();
+        desk.throng("verify", &["--set", "measures.source=true"]).ok();
         let released = desk.released();
         assert_eq!(released.num_rows(), ROWS);
         for columns in whole {

@@ -39,7 +39,7 @@ use crate::series::retirement::{Leaving, OldFile};
 use crate::series::state::{Published, State, Stored, Version, ledger_schema};
 use crate::storage::Location;
 use crate::survey;
-use crate::verify::{Finding, Look, check_order, footers, measure_classes, shows_losses, verify_rows};
+use crate::verify::{Finding, Look, check_order, footers, measure_classes, shown_losses, verify_rows};
 use crate::write::{WriteExec, WrittenFile, gather, stored_schema};
 
 /// The series that a run goes on with.
@@ -403,7 +403,8 @@ impl Dawn<'_> {
             // By the values of tonight's files, and not by those that they were made from.
             let table = self.open(night, &tonight).await?;
             let classes = measure_classes(&plans, &table, floor, None).await?;
-            files.losses.extend(classes.loss.gcp().filter(|_| shows_losses(floor)).map(|loss| (number, loss)));
+            let shown = shown_losses(floor).into_iter().all(|shown| shown);
+            files.losses.extend(classes.loss.gcp().filter(|_| shown).map(|loss| (number, loss)));
         }
         let series = SeriesRelease {
             number: ledger.version.number,

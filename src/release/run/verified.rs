@@ -25,7 +25,7 @@ use crate::release::phase::Phase;
 use crate::release::queries;
 use crate::release::verify;
 use crate::verify::{
-    Finding, Found, Look, check_max_loss, check_order, footers, measure_classes, shows_losses, verify_people,
+    Finding, Found, Look, check_max_loss, check_order, footers, measure_classes, shown_losses, verify_people,
     verify_rows,
 };
 use crate::write::stored_schema;
@@ -194,7 +194,7 @@ impl<'a> Staged<'a> {
         let schema = stored_schema(&bound_policy.output);
         let mut scores = Scores::new(measures, classes, k, &columns);
         if let Some(measured) = measured {
-            scores = scores.of_classes(measured, &columns, shows_losses(bound_policy), policy.measures.source);
+            scores = scores.of_classes(measured, &columns, &shown_losses(bound_policy), policy.measures.source);
         }
         Manifest {
             format: FORMAT,
