@@ -29,7 +29,9 @@
 //! | `dependency_loss`, `dependencies` | names; with `source`, instances and frequencies of the source | left out but for their names |
 //! | `population.source` | where the job asks for it, class sizes of the source | left out |
 //! | `population`, the rest | published classes, public table | reported |
-//! | `verification` (`classes`, `inference`, `attained`) | published rows; tables that a rule compares with are the published one | reported |
+//! | `verification` (`classes`, `attained`) | published rows; tables that a rule compares with are the published one | reported |
+//! | `inference` | published rows and the quasi-identifiers of everybody, which the adversary knows | reported |
+//! | `slices` | what the job says; with `slicing`, which columns follow each other in the source, which readers must know | reported |
 //! | `people` | published rows, and k; with `source`, how many people every class holds, who need not be published | reported |
 //!
 //! What is omitted would have to be measured on published rows alone, in a pass of its own: an answer of the source that

@@ -8,8 +8,9 @@
 //! - masks: a label loses the share of its characters that are hidden;
 //! - categories: the values that sets list, or that stand alone.
 //!
-//! The top of a column loses 1, a single value and null nothing. Of a value that stands for others (`centroid`) nobody can tell
-//! what it covers, so such a column has no loss, and the release no mean. Equal groups are one class: a reader cannot tell them apart.
+//! The top of a column loses 1, a single value and null nothing. Of a value that stands for others (`centroid`) nobody can
+//! tell what it covers, so such a column has no loss, and the release no mean. Equal groups are one class: a reader cannot
+//! tell them apart.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

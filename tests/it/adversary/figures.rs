@@ -78,25 +78,37 @@ fn masked_characters_are_not_in_figures() {
     assert_none("masks", 10, told_apart(&desk, &rows, 10, moved));
 }
 
+/// Moves all that lie at an end of a column of whole numbers some steps inside.
+fn ends_moved(rows: &RecordBatch, name: &'static str) -> impl Fn(&mut fastrand::Rng) -> RecordBatch {
+    let (rows, values) =
+        (rows.clone(), rows.column_by_name(name).unwrap().as_primitive::<Int32Type>().values().to_vec());
+    let ends = [*values.iter().min().unwrap(), *values.iter().max().unwrap()];
+    move |rng| {
+        let (low, by) = (rng.bool(), rng.i32(1..4));
+        let inside = |value: &i32| match low {
+            true if *value == ends[0] => value + by,
+            false if *value == ends[1] => value - by,
+            _ => *value,
+        };
+        with(&rows, name, Arc::new(values.iter().map(inside).collect::<Int32Array>()))
+    }
+}
+
 /// The smallest and the largest value of a ladder, which publishes intervals: the width of the domain of the source would
 /// tell where in its interval each of them lies.
 #[test]
 fn ends_of_a_ladder_are_not_in_figures() {
     let desk = desk("k = 5", "size = { role = \"quasi\", hierarchy.widths = [10, 50] }\ntown.role = \"quasi\"");
     let rows = people();
-    let sizes: Vec<i32> = rows.column_by_name("size").unwrap().as_primitive::<Int32Type>().values().to_vec();
-    let ends = [*sizes.iter().min().unwrap(), *sizes.iter().max().unwrap()];
-    let moved = |rng: &mut fastrand::Rng| {
-        // All that lie at an end come one or two steps inside.
-        let (end, by) = (ends[rng.usize(..2)], rng.i32(1..4));
-        let inside = |size: &i32| match *size == end {
-            true if end == ends[0] => end + by,
-            true => end - by,
-            false => *size,
-        };
-        with(&rows, "size", Arc::new(sizes.iter().map(inside).collect::<Int32Array>()))
-    };
-    assert_none("ladders", 4, told_apart(&desk, &rows, 4, moved));
+    assert_none("ladders", 8, told_apart(&desk, &rows, 8, ends_moved(&rows, "size")));
+}
+
+/// What a mean stands for: how wide a class is, and how wide the domain.
+#[test]
+fn values_behind_a_mean_are_not_in_figures() {
+    let desk = desk("k = 40", "age = { role = \"quasi\", publish = \"centroid\" }\ntown.role = \"quasi\"");
+    let rows = people();
+    assert_none("means", 4, told_apart(&desk, &rows, 4, ends_moved(&rows, "age")));
 }
 
 /// Which value it is that a node of a hierarchy or the top stands for.
