@@ -6,7 +6,7 @@
 //! - numbers and points in time: from the first to the last end of what is published;
 //! - values of a hierarchy of levels: all its leaves, which are public;
 //! - masks: a label loses the share of its characters that are hidden;
-//! - categories: the values that sets list, or that stand alone.
+//! - categories: the values that sets list or that stand alone, and one more where null or the top is published.
 //!
 //! The top of a column loses 1, a single value and null nothing. Of a value that stands for others (`centroid`) nobody can
 //! tell what it covers, so such a column has no loss, and the release no mean. Equal groups are one class: a reader cannot
@@ -125,16 +125,21 @@ impl Column {
         }
         let names = found.fields.iter().map(|field| ident(field.name())).collect();
         let mut distinct = rows.clone().aggregate(names, vec![])?.execute_stream().await?;
-        let mut listed: BTreeSet<String> = BTreeSet::new();
+        let (mut listed, mut unlisted) = (BTreeSet::new(), false);
         while let Some(batch) = distinct.try_next().await? {
             match Published::read(quasi, batch.columns())? {
                 Published::Representative => {}
                 Published::Line(spans, unit) => spans.iter().for_each(|span| found.add_span(span, &unit)),
-                Published::Text(labels, None) if listed.len() <= MAX_VALUES => list_values(&labels, &mut listed),
+                Published::Text(labels, None) => {
+                    unlisted |= labels.iter().any(|label| label.is_none_or(|label| label == TOP));
+                    if listed.len() <= MAX_VALUES {
+                        list_values(&labels, &mut listed);
+                    }
+                }
                 Published::Text(..) => {}
             }
         }
-        found.values = listed.len().min(MAX_VALUES);
+        found.values = listed.len().min(MAX_VALUES) + usize::from(unlisted);
         Ok(found)
     }
 
@@ -309,16 +314,16 @@ mod tests {
         runtime.block_on(measure_classes(&InProcess, &rows, &bound_policy, Some(0.9))).unwrap()
     }
 
-    /// Three classes, of two rows, one and one: ages lose 40 of 80, colours one of two others, masks one of three
+    /// Three classes, of two rows, one and one: ages lose 40 of 80, colours one of three others, masks one of three
     /// characters, and sizes 10 of the 50 that are shown.
     #[test]
     fn losses_are_shares_of_what_is_published() {
         let found = measured([0, 10, 20, 20]);
         let thirds = |losses: Vec<f64>| losses.iter().map(|loss| (loss * 1e4).round() / 1e4).collect::<Vec<f64>>();
-        let by_column = [2.0 * 0.5 + 1.0, 2.0 * 0.5 + 1.0, 2.0 / 3.0 + 1.0, 2.0 * 0.2 + 1.0].map(|sum| sum / 4.0);
+        let by_column = [2.0 * 0.5 + 1.0, 2.0 / 3.0 + 1.0, 2.0 / 3.0 + 1.0, 2.0 * 0.2 + 1.0].map(|sum| sum / 4.0);
         assert_eq!(thirds(found.loss.by_column()), thirds(by_column.to_vec()));
         assert_eq!((found.loss.groups(), found.loss.rows(), found.loss.wgu()), (3, 4, Some(0.75)));
-        assert!((found.loss.um().unwrap() - (0.5 + 0.5 + 1.0 / 3.0 + 0.2 + 1.0 + 3.0) / 12.0).abs() < 1e-9);
+        assert!((found.loss.um().unwrap() - (0.5 + 2.0 / 3.0 + 0.2 + 1.0 + 3.0) / 12.0).abs() < 1e-9);
         // Pays spread over half of their domain in the class of two, and are certain in the others.
         assert!((found.protection.mpm().unwrap() - (0.5 + 1.0 + 1.0) / 3.0).abs() < 1e-9);
         assert_eq!((found.protection.wgp(), found.protection.unprotected()), (Some(1.0), Some(0.5)));
