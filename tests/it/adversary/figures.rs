@@ -125,7 +125,7 @@ fn owners_of_rows_are_not_in_figures() {
         names[row] = format!("Person {}-{}", ages[row], rng.usize(..5));
         with(&rows, "name", texts(names))
     };
-    assert_none("people", 4, told_apart(&desk, &rows, 4, moved));
+    assert_none("people", 12, told_apart(&desk, &rows, 12, moved));
 }
 
 /// Which of the values that a class publishes goes with which: how well dependencies hold in the source.
