@@ -13,7 +13,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use support::timed;
 use throng::SessionOptions;
-use throng::internals::{profile, scan as source_scan};
+use throng::internals::{profile_rows, scan_folder as source_scan};
 
 fn main() {
     throng::internals::set_up();
@@ -58,7 +58,7 @@ fn main() {
     for _ in 0..5 {
         let (_, scan_cpu, scan_wall) = timed(|| (scan(&plain), scan(&plain)));
         let (_, shared_cpu, shared_wall) = timed(|| (scan(&context), scan(&context)));
-        let (found, cpu, wall) = timed(|| runtime.block_on(profile(&context, input.clone())).unwrap());
+        let (found, cpu, wall) = timed(|| runtime.block_on(profile_rows(&context, input.clone())).unwrap());
         println!(
             "{} rows: two scans {:.2} s (CPU {:.2}), profile {:.2} s (CPU {:.2}): {:.2} of the time, {:.2} of the CPU \
              (scans that share their work: {:.2}, {:.2})",

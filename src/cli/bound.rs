@@ -4,11 +4,11 @@ use clap::Args;
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
-use super::sweep::refuse;
+use super::sweep::ensure_job_runs;
 use crate::arguments::{JobArguments, Limits};
 use crate::error::{Error, Result};
 use crate::explore::{LossBound, Setting, Trials};
-use crate::terminal::{eprint_line, print};
+use crate::terminal::{eprint_line, print_result};
 
 /// Maximum number of rows that a bound is proven for by default: with more, the search takes long.
 const MAX_ROWS: u64 = 200_000;
@@ -55,11 +55,11 @@ struct Compared {
 }
 
 /// Proves a bound for every k.
-pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
-    let (job, base) = arguments.job.read()?;
-    let blame = |error| arguments.job.blame(error);
-    refuse(&job, &base).map_err(blame)?;
-    let trials = Trials::open(&job, &base, &arguments.limits.options()).await.map_err(blame)?;
+pub(crate) async fn run_bound(arguments: Arguments, quiet: bool) -> Result<()> {
+    let (job, base) = arguments.job.read_job()?;
+    let blame = |error| arguments.job.blame_job_file(error);
+    ensure_job_runs(&job, &base).map_err(blame)?;
+    let trials = Trials::open_source(&job, &base, &arguments.limits.session_options()).await.map_err(blame)?;
     if arguments.sample.is_none() && trials.rows() > MAX_ROWS {
         return Err(Error::job(format!(
             "the source has {} rows, and a bound for more than {MAX_ROWS} takes very long; use --sample to prove one for \
@@ -69,8 +69,8 @@ pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         )));
     }
     let rows = match arguments.sample {
-        Some(sample) => trials.sample(sample, job.method.seed.unwrap_or_default()).await,
-        None => trials.sample(trials.rows(), 0).await,
+        Some(sample) => trials.sample_rows(sample, job.method.seed.unwrap_or_default()).await,
+        None => trials.sample_rows(trials.rows(), 0).await,
     };
     let rows = rows.map_err(blame)?;
     let ks = if arguments.k.is_empty() { vec![job.privacy.k] } else { arguments.k.clone() };
@@ -80,21 +80,22 @@ pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
             eprint_line(&format!("k = {k}"));
         }
         let setting = Setting::new(job.method.name, k);
-        let bound = trials.bound(&rows, k, arguments.rounds).await.map_err(blame)?;
-        let trial = trials.run(&rows, setting).await.map_err(blame)?;
+        let bound = trials.compute_bound(&rows, k, arguments.rounds).await.map_err(blame)?;
+        let trial = trials.run_trial(&rows, setting).await.map_err(blame)?;
         let lost = trial.scores.and_then(|scores| scores.gcp);
         let times = lost.filter(|_| bound.gcp > 0.0).map(|lost| (1000.0 * lost / bound.gcp).ceil() / 1000.0);
         found.push(Compared { bound, method: trial.method, lost, times });
     }
     if arguments.json {
         let text = serde_json::to_string_pretty(&found).map_err(|error| Error::internal(error.to_string()))?;
-        return print(&text);
+        return print_result(&text);
     }
-    print(&table(&found, arguments.sample.is_some_and(|sample| sample < trials.rows())))
+    print_result(&bound_table(&found, arguments.sample.is_some_and(|sample| sample < trials.rows())))
 }
 
-fn table(found: &[Compared], is_sample: bool) -> String {
-    let mut table = crate::terminal::table(&["rows", "k", "no release loses less than", "method", "loses", "within"]);
+fn bound_table(found: &[Compared], is_sample: bool) -> String {
+    let mut table =
+        crate::terminal::new_table(&["rows", "k", "no release loses less than", "method", "loses", "within"]);
     for Compared { bound, method, lost, times } in found {
         let number = |number: &Option<f64>| number.map_or_else(|| "-".into(), |number| format!("{number:.4}"));
         table.add_row([

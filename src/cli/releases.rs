@@ -10,8 +10,8 @@ use crate::arguments::StoreArguments;
 use crate::error::{Error, Result};
 use crate::release::{self, collect_garbage, latest_run, releases};
 use crate::storage::local_path;
-use crate::terminal::table;
-use crate::terminal::{eprint_line, print, print_json};
+use crate::terminal::new_table;
+use crate::terminal::{eprint_line, print_json, print_result};
 
 /// List the releases of a sink, oldest first; the one that readers see is marked
 ///
@@ -69,8 +69,8 @@ pub(crate) struct Gc {
 }
 
 /// Lists releases.
-pub(crate) async fn list(arguments: Releases) -> Result<()> {
-    let sink = arguments.stores.open(&arguments.sink)?;
+pub(crate) async fn list_releases(arguments: Releases) -> Result<()> {
+    let sink = arguments.stores.open_sink(&arguments.sink)?;
     let newest = latest_run(&sink).await?;
     let found = releases(&sink).await?;
     if found.is_empty() {
@@ -92,7 +92,7 @@ pub(crate) async fn list(arguments: Releases) -> Result<()> {
         });
         return print_json(&listed.collect::<Vec<Value>>());
     }
-    let mut table = table(&["", "run", "committed", "rows", "suppressed", "k", "files"]);
+    let mut table = new_table(&["", "run", "committed", "rows", "suppressed", "k", "files"]);
     for release in found {
         table.add_row([
             if newest.as_ref() == Some(&release.run) { "*" } else { "" }.to_owned(),
@@ -104,12 +104,12 @@ pub(crate) async fn list(arguments: Releases) -> Result<()> {
             release.files.len().to_string(),
         ]);
     }
-    print(&table.to_string())
+    print_result(&table.to_string())
 }
 
 /// Makes an earlier release the newest.
-pub(crate) async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
-    release::rollback(&arguments.stores.open(&arguments.sink)?, &arguments.run_id).await?;
+pub(crate) async fn run_rollback(arguments: Rollback, quiet: bool) -> Result<()> {
+    release::rollback(&arguments.stores.open_sink(&arguments.sink)?, &arguments.run_id).await?;
     if arguments.json {
         return print_json(&json!({ "run": arguments.run_id }));
     }
@@ -120,13 +120,13 @@ pub(crate) async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
 }
 
 /// Removes unreferenced files.
-pub(crate) async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
+pub(crate) async fn run_gc(arguments: Gc, quiet: bool) -> Result<()> {
     let missing = |path: PathBuf| !path.exists();
     if local_path(Path::new("."), &arguments.sink.to_string_lossy()).is_some_and(missing) {
         return Err(Error::input(format!("there is no sink at `{}`", arguments.sink.display())));
     }
     let age = Duration::from_secs(arguments.older_than.saturating_mul(3600));
-    let found = collect_garbage(&arguments.stores.open(&arguments.sink)?, age, arguments.dry_run).await?;
+    let found = collect_garbage(&arguments.stores.open_sink(&arguments.sink)?, age, arguments.dry_run).await?;
     let bytes: u64 = found.iter().map(|(_, size)| size).sum();
     if arguments.json {
         let files: Vec<Value> = found.iter().map(|(path, size)| json!({ "path": path, "size": size })).collect();
@@ -135,7 +135,7 @@ pub(crate) async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
     }
     if !quiet {
         for (path, _) in &found {
-            print(path)?;
+            print_result(path)?;
         }
         let verb = if arguments.dry_run { "would be removed" } else { "removed" };
         match found.len() {

@@ -6,12 +6,12 @@ use clap::Args;
 use serde::de::DeserializeOwned;
 
 use crate::arguments::Limits;
-use crate::error::{Error, Result, reason, unwritable};
+use crate::error::{Error, Result, io_reason, unwritable_file};
 use crate::explore::Trial;
 use crate::policy::Job;
 use crate::report::{Options, Report};
 use crate::storage::read_text;
-use crate::telemetry::progress::waiting;
+use crate::telemetry::progress::show_waiting;
 use crate::terminal::eprint_line;
 use crate::verify::Finding;
 
@@ -47,13 +47,14 @@ pub(crate) struct Arguments {
 }
 
 /// Writes the page; a release that fails verification is reported and then returned as an error.
-pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run_report(arguments: Arguments, quiet: bool) -> Result<()> {
     let sweep: Option<Vec<Trial>> =
-        arguments.sweep.as_deref().map(|path| figures(path, "throng sweep --output")).transpose()?;
-    let series = arguments.series.as_deref().map(|path| figures(path, "throng attack --series --json")).transpose()?;
+        arguments.sweep.as_deref().map(|path| read_figures(path, "throng sweep --output")).transpose()?;
+    let series =
+        arguments.series.as_deref().map(|path| read_figures(path, "throng attack --series --json")).transpose()?;
     let options = Options {
         run: arguments.run_id,
-        session: arguments.limits.options(),
+        session: arguments.limits.session_options(),
         sweep: sweep.unwrap_or_default(),
         series,
     };
@@ -66,17 +67,17 @@ pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
                 job = with_sink(job, &arguments.release)?;
             }
             let reading = Report::of_job(&job, &base, options);
-            waiting("release and source", quiet, reading)
+            show_waiting("release and source", quiet, reading)
                 .await
-                .map_err(|error| crate::arguments::blame(&path, error))?
+                .map_err(|error| crate::arguments::blame_job_file(&path, error))?
         }
-        None => waiting("release", quiet, Report::of_sink(&arguments.release.to_string_lossy(), options)).await?,
+        None => show_waiting("release", quiet, Report::of_sink(&arguments.release.to_string_lossy(), options)).await?,
     };
-    std::fs::write(&arguments.output, report.html()).map_err(|error| unwritable(&arguments.output, &error))?;
+    std::fs::write(&arguments.output, report.to_html()).map_err(|error| unwritable_file(&arguments.output, &error))?;
     if !quiet {
         eprint_line(&format!("wrote {}", arguments.output.display()));
     }
-    Finding::refuse(&report.findings)
+    Finding::ensure_none(&report.findings)
 }
 
 /// The job with the sink that was given as well: a release may have been moved.
@@ -93,9 +94,9 @@ fn with_sink(mut job: Job, sink: &std::path::Path) -> Result<Job> {
 const MAX_FIGURES_BYTES: u64 = 64 << 20;
 
 /// Reads figures written by another command.
-fn figures<T: DeserializeOwned>(path: &std::path::Path, command: &str) -> Result<T> {
+fn read_figures<T: DeserializeOwned>(path: &std::path::Path, command: &str) -> Result<T> {
     let text = read_text(path, MAX_FIGURES_BYTES, &format!("file of `{command}`"))
-        .map_err(|error| Error::input(format!("{} cannot be read: {}", path.display(), reason(&error))))?;
+        .map_err(|error| Error::input(format!("{} cannot be read: {}", path.display(), io_reason(&error))))?;
     serde_json::from_str(&text)
         .map_err(|error| Error::input(format!("{} is not a file of `{command}`: {error}", path.display())))
 }

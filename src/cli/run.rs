@@ -17,8 +17,8 @@ use crate::release::{Manifest, Outcome, Phase, Run, RunOptions};
 use crate::storage::local_path;
 use crate::telemetry::metrics::Ended;
 use crate::telemetry::progress::Progress;
-use crate::telemetry::tally::{ResourceUsage, Tally};
-use crate::terminal::{eprint_line, print, print_json, summary};
+use crate::telemetry::run_stats::{ResourceUsage, RunStats};
+use crate::terminal::{eprint_line, print_json, print_result, summary};
 
 /// Anonymise a dataset and publish the verified result
 ///
@@ -56,7 +56,7 @@ fn run_id(text: &str) -> Result<String, String> {
 }
 
 /// Waits for a signal to stop: Ctrl-C or SIGTERM.
-pub(super) async fn stopped() {
+pub(super) async fn wait_for_stop() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -82,12 +82,12 @@ struct Report<'a> {
 }
 
 /// Runs the job and reports the outcome.
-pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
-    let tally = Tally::new();
+pub(crate) async fn run_job(arguments: Arguments, quiet: bool) -> Result<()> {
+    let stats = RunStats::new();
     let job = arguments.job.job.clone();
     let span = info_span!("run", job = %job.display(), run = Empty, otel.status_code = Empty);
-    let outcome = execute(&arguments, quiet, &tally).instrument(span.clone()).await;
-    let effort = tally.effort();
+    let outcome = execute_job(&arguments, quiet, &stats).instrument(span.clone()).await;
+    let effort = stats.resource_usage();
     let (manifest, done_before) = match &outcome {
         Ok((Outcome::Released(manifest, _), _)) => (Some(manifest.as_ref()), false),
         Ok((Outcome::AlreadyDone(manifest), _)) => (Some(manifest.as_ref()), true),
@@ -102,21 +102,23 @@ pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         let error = outcome.as_ref().err();
         let exit_code = error.map_or(0, exit_code);
         // Whether there is a release is what the exit code says.
-        if let Err(error) = (Ended { pipeline, manifest, done_before, error, exit_code, effort: &effort }).write(file) {
+        if let Err(error) =
+            (Ended { pipeline, manifest, done_before, error, exit_code, effort: &effort }).write_file(file)
+        {
             tracing::warn!("{error}");
         }
     }
     let (outcome, sink) = outcome?;
-    show(&arguments, quiet, &outcome, &sink, &effort)
+    show_outcome(&arguments, quiet, &outcome, &sink, &effort)
 }
 
 /// Runs the job; the name of its sink comes with the outcome.
-async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(Outcome, String)> {
-    let (job, base) = arguments.job.read()?;
+async fn execute_job(arguments: &Arguments, quiet: bool, stats: &RunStats) -> Result<(Outcome, String)> {
+    let (job, base) = arguments.job.read_job()?;
     // Relative to the working directory, not to the job file.
     let sink = local_path(&base, &job.sink.url).map_or(job.sink.url.clone(), |path| path.display().to_string());
     let options = RunOptions {
-        session: arguments.limits.options(),
+        session: arguments.limits.session_options(),
         run_id: arguments.run_id.clone(),
         cell_rows: arguments.cell_rows.map(|rows| rows as usize),
         #[cfg(feature = "cluster")]
@@ -124,18 +126,18 @@ async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(O
         ..RunOptions::default()
     };
     let warning = job.method.seed_warning();
-    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
+    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame_job_file(error))?;
     let progress = Progress::new(quiet);
     let committing = AtomicBool::new(false);
     let observer = |phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64| {
         committing.store(phase == Phase::Commit, Ordering::Relaxed);
-        tally.begin(phase, plan, rows);
-        progress.begin(phase, plan, rows);
+        stats.begin_phase(phase, plan, rows);
+        progress.begin_phase(phase, plan, rows);
     };
     let mut execution = Box::pin(run.execute(&observer));
     let outcome = tokio::select! {
         outcome = &mut execution => outcome,
-        () = stopped() => {
+        () = wait_for_stop() => {
             // A commit takes moments and must not be interrupted halfway: wait for it.
             if committing.load(Ordering::Relaxed) {
                 execution.await
@@ -146,15 +148,21 @@ async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(O
             }
         }
     };
-    progress.end();
+    progress.end_bars();
     if let (Ok(Outcome::Released(..)), Some(warning)) = (&outcome, warning) {
         tracing::warn!("{}: {}; {}", warning.key, warning.message, warning.help.unwrap_or_default());
     }
-    outcome.map(|outcome| (outcome, sink)).map_err(|error| arguments.job.blame(error))
+    outcome.map(|outcome| (outcome, sink)).map_err(|error| arguments.job.blame_job_file(error))
 }
 
 /// Shows a release to whoever asked for it.
-fn show(arguments: &Arguments, quiet: bool, outcome: &Outcome, sink: &str, effort: &ResourceUsage) -> Result<()> {
+fn show_outcome(
+    arguments: &Arguments,
+    quiet: bool,
+    outcome: &Outcome,
+    sink: &str,
+    effort: &ResourceUsage,
+) -> Result<()> {
     let (manifest, times, done_before) = match outcome {
         Outcome::Released(manifest, times) => (manifest.as_ref(), times.as_slice(), false),
         Outcome::AlreadyDone(manifest) => (manifest.as_ref(), [].as_slice(), true),
@@ -168,5 +176,5 @@ fn show(arguments: &Arguments, quiet: bool, outcome: &Outcome, sink: &str, effor
     if arguments.json {
         return print_json(&Report { manifest, done_before, effort });
     }
-    if quiet { Ok(()) } else { print(&summary::of(manifest, sink, times)) }
+    if quiet { Ok(()) } else { print_result(&summary::format_release(manifest, sink, times)) }
 }

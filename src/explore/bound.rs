@@ -12,13 +12,13 @@ use crate::bound::lower_bound;
 use crate::encode::{ColumnEncoder, without_nulls};
 use crate::error::{Error, Result};
 use crate::grouping::Method;
-use crate::grouping::cancel::{CancelOnDrop, cancellable};
+use crate::grouping::cancel::{CancelOnDrop, run_cancellable};
 use crate::model::{Axis, Table};
 use crate::operator::survey_plan;
 use crate::policy::{Nulls, Policy};
 use crate::privacy::Rules;
 use crate::recode::replace_identifiers;
-use crate::survey::survey;
+use crate::survey::collect_survey;
 
 /// A lower bound on the loss of any release of some rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -37,12 +37,12 @@ const PLACES: f64 = 1e4;
 
 impl Trials {
     /// Computes the bound for some rows and a class size in the given number of rounds of search.
-    pub(crate) async fn bound(&self, rows: &DataFrame, k: u32, rounds: usize) -> Result<LossBound> {
-        let table = self.codes(rows, k).await?;
+    pub(crate) async fn compute_bound(&self, rows: &DataFrame, k: u32, rounds: usize) -> Result<LossBound> {
+        let table = self.encode_rows(rows, k).await?;
         let cancel = CancelOnDrop::default();
         let flag = cancel.flag();
         let search = tokio::task::spawn_blocking(move || {
-            cancellable(flag, || {
+            run_cancellable(flag, || {
                 let grouping = Auto::new(Effort::Balanced).group(&table, &Rules::k(k as usize), 0);
                 (table.rows() as u64, lower_bound(&table, k as usize, &grouping, rounds))
             })
@@ -53,8 +53,8 @@ impl Trials {
     }
 
     /// The quasi-identifiers of rows as codes, in one table.
-    async fn codes(&self, rows: &DataFrame, k: u32) -> Result<Table> {
-        let job = Setting::new(self.job.method.name, k).apply(&self.job);
+    async fn encode_rows(&self, rows: &DataFrame, k: u32) -> Result<Table> {
+        let job = Setting::new(self.job.method.name, k).apply_to_job(&self.job);
         let policy = Arc::new(Policy::of_checked(&job, &self.base)?);
         let (input, bound_policy) = replace_identifiers(rows.clone().into_unoptimized_plan(), policy)?;
         if bound_policy.member.is_some() {
@@ -63,20 +63,21 @@ impl Trials {
         let bound_policy = Arc::new(bound_policy);
         let columns = DataFrame::new(self.context.state(), survey_plan(&input, &bound_policy)?).cache().await?;
         let plan = columns.create_physical_plan().await?;
-        let found = survey(Arc::clone(&plan), self.context.task_ctx(), Arc::clone(&bound_policy), usize::MAX).await?;
-        let coders =
+        let found =
+            collect_survey(Arc::clone(&plan), self.context.task_ctx(), Arc::clone(&bound_policy), usize::MAX).await?;
+        let encoders =
             bound_policy.quasi.iter().zip(&found.facts).map(|(column, facts)| ColumnEncoder::new(column, facts));
-        let coders = coders.collect::<Result<Vec<_>>>()?;
-        let axes: Arc<[Axis]> = coders.iter().map(|coder| coder.axis().clone()).collect();
+        let encoders = encoders.collect::<Result<Vec<_>>>()?;
+        let axes: Arc<[Axis]> = encoders.iter().map(|encoder| encoder.axis().clone()).collect();
         let dropping: Vec<usize> =
-            (0..coders.len()).filter(|&column| bound_policy.quasi[column].nulls == Nulls::Drop).collect();
+            (0..encoders.len()).filter(|&column| bound_policy.quasi[column].nulls == Nulls::Drop).collect();
         let mut codes = Vec::new();
         for batch in collect(plan, self.context.task_ctx()).await? {
             let (batch, _) = without_nulls(&batch, dropping.iter().map(|&column| batch.column(column)), None)?;
             let from = codes.len();
             codes.resize(from + batch.num_rows() * axes.len(), 0);
-            for (axis, coder) in coders.iter().enumerate() {
-                coder.encode(batch.column(axis), |row, code| codes[from + row * axes.len() + axis] = code)?;
+            for (axis, encoder) in encoders.iter().enumerate() {
+                encoder.encode_values(batch.column(axis), |row, code| codes[from + row * axes.len() + axis] = code)?;
             }
         }
         Ok(Table::new(axes, codes))

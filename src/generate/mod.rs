@@ -52,7 +52,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 
 /// Returns the schema of the census.
 pub fn schema() -> SchemaRef {
-    columns::schema()
+    columns::census_schema()
 }
 
 /// A synthetic census of a given size.
@@ -85,7 +85,7 @@ impl Census {
         let schema = schema();
         (range.start..end).step_by(batch_rows).map(move |first| {
             let rows = (end - first).min(batch_rows as u64) as usize;
-            columns::batch(Arc::clone(&schema), seed, first, rows)
+            columns::census_batch(Arc::clone(&schema), seed, first, rows)
         })
     }
 }

@@ -30,7 +30,7 @@ impl Nights {
     }
 
     /// The rows of a night; the first is 0.
-    pub(crate) fn night(
+    pub(crate) fn night_batches(
         &self,
         night: u64,
         batch_rows: usize,
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn ids(nights: &Nights, night: u64) -> BTreeSet<i64> {
-        let batches = nights.night(night, 100).map(Result::unwrap);
+        let batches = nights.night_batches(night, 100).map(Result::unwrap);
         batches.flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
     }
 

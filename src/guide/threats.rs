@@ -28,8 +28,8 @@
 //! use throng_core::measure::{Classes, risk};
 //!
 //! let mut classes = Classes::default();
-//! classes.add(10, 300); // three hundred classes of ten rows
-//! classes.add(25, 4);
+//! classes.add_classes(10, 300); // three hundred classes of ten rows
+//! classes.add_classes(25, 4);
 //! assert_eq!(risk::prosecutor_max(&classes), Some(0.1));
 //! assert_eq!(risk::share_above(&classes, 0.1), Some(0.0));
 //! ```

@@ -8,7 +8,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
 use serde::{Deserialize, Serialize};
 
-use super::guard::raced;
+use super::guard::race_error;
 use super::lease::{EXPIRY, LEASE, is_leased, lease_of};
 use super::manifest::Manifest;
 use crate::error::{Error, Result};
@@ -36,17 +36,17 @@ pub(crate) fn manifest_name(run: &str) -> String {
 }
 
 /// The manifest of a run, if it has been committed.
-pub(crate) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
+pub(crate) async fn committed_manifest(sink: &Location, run: &str) -> Result<Option<Manifest>> {
     read_json(sink, &sink.at(&manifest_name(run))).await
 }
 
 /// The newest release of a sink.
-pub(crate) async fn latest(sink: &Location) -> Result<Option<Latest>> {
+pub(crate) async fn latest_release(sink: &Location) -> Result<Option<Latest>> {
     read_json(sink, &sink.at("_latest")).await
 }
 
 /// All releases of a sink, oldest first.
-pub(crate) async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
+pub(crate) async fn list_releases(sink: &Location) -> Result<Vec<Manifest>> {
     let listed: Vec<_> = sink.store.list(Some(&sink.at("_manifest"))).try_collect().await?;
     let mut found: Vec<Manifest> = Vec::new();
     for meta in listed {
@@ -65,12 +65,12 @@ pub(crate) async fn count_others(sink: &Location, run: &str) -> Result<u64> {
 
 /// Returns the run id of the current release.
 pub(crate) async fn latest_run(sink: &Location) -> Result<Option<String>> {
-    Ok(latest(sink).await?.map(|latest| latest.run))
+    Ok(latest_release(sink).await?.map(|latest| latest.run))
 }
 
 /// Makes an earlier release the current one.
 pub(crate) async fn rollback(sink: &Location, run: &str) -> Result<()> {
-    match committed(sink, run).await? {
+    match committed_manifest(sink, run).await? {
         Some(manifest) => point_to(sink, &manifest, true).await,
         None => Err(no_such_run(sink, run)),
     }
@@ -90,22 +90,22 @@ pub(crate) async fn collect_garbage(sink: &Location, age: Duration, dry_run: boo
     let leases = || listed.iter().filter(|meta| meta.location.filename() == Some(LEASE));
     let held: BTreeSet<Path> =
         leases().filter(|lease| !older(lease, EXPIRY)).filter_map(|lease| folder_of(&lease.location)).collect();
-    let expired = expired(sink, now).await?;
-    let mut kept = referred(sink, &expired).await?;
+    let expired = expired_releases(sink, now).await?;
+    let mut kept = referenced_files(sink, &expired).await?;
     if !dry_run {
         for manifest in &expired {
-            withdraw(sink, manifest).await?;
+            withdraw_manifest(sink, manifest).await?;
         }
         // A run that wakes up now finds its lease gone, and does not commit.
         let expired = leases().filter(|lease| older(lease, EXPIRY) && older(lease, age));
         for lease in expired.filter(|lease| !kept.contains(&lease.location)) {
             sink.store.delete(&lease.location).await?;
         }
-        kept = referred(sink, &[]).await?;
+        kept = referenced_files(sink, &[]).await?;
     }
     let mut removed: Vec<(String, u64)> = Vec::new();
     for manifest in &expired {
-        removed.push((manifest_name(&manifest.run), json(manifest)?.content_length() as u64));
+        removed.push((manifest_name(&manifest.run), to_json(manifest)?.content_length() as u64));
     }
     for meta in &listed {
         let is_held = held.iter().any(|folder| meta.location.prefix_matches(folder));
@@ -124,8 +124,8 @@ pub(crate) async fn collect_garbage(sink: &Location, age: Duration, dry_run: boo
 }
 
 /// The releases of a series that are older than its horizon; never the newest, nor the one that readers see.
-async fn expired(sink: &Location, now: i64) -> Result<Vec<Manifest>> {
-    let releases = releases(sink).await?;
+async fn expired_releases(sink: &Location, now: i64) -> Result<Vec<Manifest>> {
+    let releases = list_releases(sink).await?;
     let numbered = releases.iter().filter_map(|manifest| Some((manifest.series.as_ref()?, &manifest.run)));
     let Some((series, newest)) = numbered.max_by_key(|(series, _)| series.number) else { return Ok(Vec::new()) };
     let Some(horizon) = series.horizon else { return Ok(Vec::new()) };
@@ -142,9 +142,9 @@ async fn expired(sink: &Location, now: i64) -> Result<Vec<Manifest>> {
 }
 
 /// Everything that releases refer to, but for some of them, and the leases of those whose run could not finish.
-async fn referred(sink: &Location, except: &[Manifest]) -> Result<BTreeSet<Path>> {
+async fn referenced_files(sink: &Location, except: &[Manifest]) -> Result<BTreeSet<Path>> {
     let mut paths = BTreeSet::new();
-    for release in releases(sink).await? {
+    for release in list_releases(sink).await? {
         if except.iter().any(|other| other.run == release.run) {
             continue;
         }
@@ -190,41 +190,41 @@ pub(crate) enum Commit {
     /// Another attempt at the same run was first.
     Lost(Box<Manifest>),
     /// The release exists, or may exist, but something went wrong on the way: its files must stay.
-    Unsettled(Error),
+    Unknown(Error),
 }
 
 /// Commits a release: the manifest first, and only when it is not there yet; then the pointer.
-pub(crate) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commit> {
+pub(crate) async fn commit_release(sink: &Location, manifest: &Manifest) -> Result<Commit> {
     if let Some(other) = put_manifest(sink, manifest).await? {
         return Ok(other);
     }
     match ensure_alone(sink, manifest, &sink.at(&manifest_name(&manifest.run))).await {
         Ok(None) => {}
         Ok(Some(raced)) => return Err(raced),
-        Err(error) => return Ok(Commit::Unsettled(error)),
+        Err(error) => return Ok(Commit::Unknown(error)),
     }
-    if let Err(error) = show(sink, manifest).await {
-        return Ok(Commit::Unsettled(error));
+    if let Err(error) = show_release(sink, manifest).await {
+        return Ok(Commit::Unknown(error));
     }
     Ok(Commit::Won)
 }
 
-/// Writes the manifest, if the run has none; tells what has become of the attempt if that is not all.
+/// Writes the manifest, if the run has none; returns what has become of the attempt if that is not all.
 pub(crate) async fn put_manifest(sink: &Location, manifest: &Manifest) -> Result<Option<Commit>> {
     let path = sink.at(&manifest_name(&manifest.run));
     let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-    if let Err(error) = sink.store.put_opts(&path, json(manifest)?, options).await {
+    if let Err(error) = sink.store.put_opts(&path, to_json(manifest)?, options).await {
         // A failed put may have succeeded all the same: a timeout, or a retry that met its own first attempt. What
         // is stored now decides.
-        match committed(sink, &manifest.run).await {
+        match committed_manifest(sink, &manifest.run).await {
             Ok(Some(there)) if there.data == manifest.data => {}
             Ok(Some(other)) => return Ok(Some(Commit::Lost(Box::new(other)))),
             // An abandoned request may still arrive; its files are left to `gc`, which runs a day later.
             Ok(None) if matches!(error, object_store::Error::Generic { .. }) => {
-                return Ok(Some(Commit::Unsettled(error.into())));
+                return Ok(Some(Commit::Unknown(error.into())));
             }
             Ok(None) => return Err(error.into()),
-            Err(_) => return Ok(Some(Commit::Unsettled(error.into()))),
+            Err(_) => return Ok(Some(Commit::Unknown(error.into()))),
         }
     }
     // `gc` takes the lease before it removes what has no manifest.
@@ -234,19 +234,19 @@ pub(crate) async fn put_manifest(sink: &Location, manifest: &Manifest) -> Result
             sink.store.delete(&path).await?;
             Err(Error::retry("`throng gc` has removed the files of this run while it was suspended; run again"))
         }
-        Err(error) => Ok(Some(Commit::Unsettled(error))),
+        Err(error) => Ok(Some(Commit::Unknown(error))),
     }
 }
 
 /// Makes a release the one that readers see.
-pub(crate) async fn show(sink: &Location, manifest: &Manifest) -> Result<()> {
+pub(crate) async fn show_release(sink: &Location, manifest: &Manifest) -> Result<()> {
     point_to(sink, manifest, false).await?;
     mark_success(sink).await;
     Ok(())
 }
 
 /// Takes back the manifest of a release that another one was faster than; its files are left to `gc`.
-pub(crate) async fn withdraw(sink: &Location, manifest: &Manifest) -> Result<()> {
+pub(crate) async fn withdraw_manifest(sink: &Location, manifest: &Manifest) -> Result<()> {
     Ok(sink.store.delete(&sink.at(&manifest_name(&manifest.run))).await?)
 }
 
@@ -257,7 +257,7 @@ async fn ensure_alone(sink: &Location, manifest: &Manifest, path: &Path) -> Resu
         return Ok(None);
     }
     sink.store.delete(path).await?;
-    Ok(Some(raced(sink)))
+    Ok(Some(race_error(sink)))
 }
 
 /// Rejects a release with missing files: somebody has removed them, and a manifest alone is not a release.
@@ -283,12 +283,12 @@ pub(crate) async fn ensure_files(sink: &Location, manifest: &Manifest) -> Result
 ///
 /// Clocks can be wrong, so the time of a commit alone does not make a release newer than the current one: its run
 /// must have died before it could update the pointer, which its lease shows.
-pub(crate) async fn settle(sink: &Location, manifest: &Manifest) -> Result<()> {
+pub(crate) async fn repair_latest_pointer(sink: &Location, manifest: &Manifest) -> Result<()> {
     ensure_files(sink, manifest).await?;
     let died = is_leased(sink, &manifest.data).await?;
-    let newest = match latest(sink).await? {
+    let newest = match latest_release(sink).await? {
         Some(latest) if latest.rolled_back => return Ok(()),
-        Some(latest) => committed(sink, &latest.run).await?,
+        Some(latest) => committed_manifest(sink, &latest.run).await?,
         None => None,
     };
     if newest.is_none_or(|newest| died && newest.committed < manifest.committed) {
@@ -330,7 +330,7 @@ async fn point_to(sink: &Location, manifest: &Manifest, rolled_back: bool) -> Re
             Err(object_store::Error::NotFound { .. }) => PutMode::Create,
             Err(error) => return Err(error.into()),
         };
-        match sink.store.put_opts(&path, json(&pointer)?, PutOptions { mode, ..PutOptions::default() }).await {
+        match sink.store.put_opts(&path, to_json(&pointer)?, PutOptions { mode, ..PutOptions::default() }).await {
             Ok(_) => return Ok(()),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -349,7 +349,7 @@ pub(crate) fn no_such_run(sink: &Location, run: &str) -> Error {
 }
 
 /// Removes the files of an attempt that will not be committed. Best effort: leftovers are invisible to readers.
-pub(crate) async fn discard(sink: &Location, folder: &Path) {
+pub(crate) async fn discard_folder(sink: &Location, folder: &Path) {
     let listed: Vec<_> = sink.store.list(Some(folder)).try_collect().await.unwrap_or_default();
     for meta in listed {
         if let Err(error) = sink.store.delete(&meta.location).await {
@@ -369,10 +369,11 @@ pub(crate) async fn discard(sink: &Location, folder: &Path) {
 }
 
 /// Removes files of an attempt that no task has reported: those of repeated tasks.
-pub(crate) async fn delete_unreported(sink: &Location, folder: &Path, told: &[WrittenFile]) -> Result<()> {
-    let told: BTreeSet<&str> = told.iter().map(|file| file.path.as_str()).collect();
+pub(crate) async fn delete_unreported(sink: &Location, folder: &Path, reported: &[WrittenFile]) -> Result<()> {
+    let reported: BTreeSet<&str> = reported.iter().map(|file| file.path.as_str()).collect();
     let listed: Vec<_> = sink.store.list(Some(folder)).try_collect().await?;
-    let ours = |meta: &&ObjectMeta| meta.location.filename() == Some(LEASE) || told.contains(meta.location.as_ref());
+    let ours =
+        |meta: &&ObjectMeta| meta.location.filename() == Some(LEASE) || reported.contains(meta.location.as_ref());
     for meta in listed.iter().filter(|meta| !ours(meta)) {
         tracing::info!(path = %meta.location, "removing a file of a repeated task");
         sink.store.delete(&meta.location).await?;
@@ -380,7 +381,7 @@ pub(crate) async fn delete_unreported(sink: &Location, folder: &Path, told: &[Wr
     Ok(())
 }
 
-fn json(value: &impl Serialize) -> Result<PutPayload> {
+fn to_json(value: &impl Serialize) -> Result<PutPayload> {
     let text = serde_json::to_vec_pretty(value).map_err(|error| Error::internal(error.to_string()))?;
     Ok(PutPayload::from(text))
 }
@@ -500,43 +501,43 @@ mod tests {
     async fn a_put_that_failed_after_it_was_done_is_a_commit() {
         let sink = sink("_manifest", true);
         let _lease = lease(&sink, "data/a").await;
-        assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Won)));
-        assert_eq!(latest(&sink).await.unwrap().unwrap().data, "data/a");
+        assert!(matches!(commit_release(&sink, &manifest("data/a", "1")).await, Ok(Commit::Won)));
+        assert_eq!(latest_release(&sink).await.unwrap().unwrap().data, "data/a");
     }
 
     #[tokio::test]
     async fn a_put_that_was_not_done_is_no_commit() {
         let sink = sink("_manifest", false);
-        assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Unsettled(_))));
-        assert!(committed(&sink, "r").await.unwrap().is_none());
+        assert!(matches!(commit_release(&sink, &manifest("data/a", "1")).await, Ok(Commit::Unknown(_))));
+        assert!(committed_manifest(&sink, "r").await.unwrap().is_none());
     }
 
     #[tokio::test]
     async fn a_release_without_its_pointer_is_settled_by_the_next_run() {
         let sink = sink("nothing", false);
         let done = manifest("data/a", "1");
-        sink.store.put(&sink.at(&manifest_name("r")), json(&done).unwrap()).await.unwrap();
-        assert!(latest(&sink).await.unwrap().is_none());
-        settle(&sink, &done).await.unwrap();
-        assert_eq!(latest(&sink).await.unwrap().unwrap().run, "r");
+        sink.store.put(&sink.at(&manifest_name("r")), to_json(&done).unwrap()).await.unwrap();
+        assert!(latest_release(&sink).await.unwrap().is_none());
+        repair_latest_pointer(&sink, &done).await.unwrap();
+        assert_eq!(latest_release(&sink).await.unwrap().unwrap().run, "r");
     }
 
     #[tokio::test]
     async fn a_pointer_that_cannot_be_flipped_leaves_the_release_in_place() {
         let sink = sink("_latest", false);
         let _lease = lease(&sink, "data/a").await;
-        assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Unsettled(_))));
-        assert!(committed(&sink, "r").await.unwrap().is_some());
+        assert!(matches!(commit_release(&sink, &manifest("data/a", "1")).await, Ok(Commit::Unknown(_))));
+        assert!(committed_manifest(&sink, "r").await.unwrap().is_some());
     }
 
     #[tokio::test]
     async fn the_second_attempt_at_a_run_loses() {
         let sink = sink("nothing", false);
         let _leases = (lease(&sink, "data/a").await, lease(&sink, "data/b").await);
-        assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Won)));
-        let second = commit(&sink, &manifest("data/b", "2")).await;
+        assert!(matches!(commit_release(&sink, &manifest("data/a", "1")).await, Ok(Commit::Won)));
+        let second = commit_release(&sink, &manifest("data/b", "2")).await;
         assert!(matches!(second, Ok(Commit::Lost(first)) if first.data == "data/a"));
-        assert_eq!(latest(&sink).await.unwrap().unwrap().data, "data/a");
+        assert_eq!(latest_release(&sink).await.unwrap().unwrap().data, "data/a");
     }
 
     /// Two runs that have both found the sink empty must not both publish.
@@ -547,21 +548,21 @@ mod tests {
         (first.run, second.run) = ("first".into(), "second".into());
         (first.earlier_releases, second.earlier_releases) = (None, None);
         let _leases = (lease(&sink, "data/a").await, lease(&sink, "data/b").await);
-        assert!(matches!(commit(&sink, &first).await, Ok(Commit::Won)));
-        let refused = commit(&sink, &second).await;
+        assert!(matches!(commit_release(&sink, &first).await, Ok(Commit::Won)));
+        let refused = commit_release(&sink, &second).await;
         assert!(
             refused
                 .as_ref()
                 .is_err_and(|error| error.kind() == ErrorKind::Retry && error.to_string().contains("same moment")),
             "{refused:?}"
         );
-        assert!(committed(&sink, "second").await.unwrap().is_none(), "its manifest is gone");
+        assert!(committed_manifest(&sink, "second").await.unwrap().is_none(), "its manifest is gone");
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("first"));
         assert_eq!((count_others(&sink, "first").await.unwrap(), count_others(&sink, "other").await.unwrap()), (0, 1));
     }
 
     async fn lease(sink: &Location, data: &str) -> Lease {
-        Lease::take(sink, &sink.at(data)).await.unwrap()
+        Lease::create_in(sink, &sink.at(data)).await.unwrap()
     }
 
     fn with_file(mut manifest: Manifest) -> Manifest {
@@ -579,11 +580,11 @@ mod tests {
         let held = lease(&sink, "data/a").await;
         sink.store.put(&part, PutPayload::from_static(b"abc")).await.unwrap();
         assert_eq!(collect_garbage(&sink, Duration::ZERO, false).await.unwrap(), []);
-        assert!(matches!(commit(&sink, &release).await, Ok(Commit::Won)));
-        held.release().await;
+        assert!(matches!(commit_release(&sink, &release).await, Ok(Commit::Won)));
+        held.release_lease().await;
         assert_eq!(collect_garbage(&sink, Duration::ZERO, false).await.unwrap(), []);
         assert!(sink.store.head(&part).await.is_ok());
-        settle(&sink, &release).await.unwrap();
+        repair_latest_pointer(&sink, &release).await.unwrap();
     }
 
     /// A run that has lost its lease takes its manifest back.
@@ -593,9 +594,11 @@ mod tests {
         let held = lease(&sink, "data/a").await;
         // What `gc` does to a lease that has not been renewed for long.
         sink.store.delete(&sink.at("data/a/_lease")).await.unwrap();
-        let refused = commit(&sink, &manifest("data/a", "1")).await;
+        let refused = commit_release(&sink, &manifest("data/a", "1")).await;
         assert!(refused.as_ref().is_err_and(|error| error.kind() == ErrorKind::Retry), "{refused:?}");
-        assert!(committed(&sink, "r").await.unwrap().is_none() && latest(&sink).await.unwrap().is_none());
+        assert!(
+            committed_manifest(&sink, "r").await.unwrap().is_none() && latest_release(&sink).await.unwrap().is_none()
+        );
         drop(held);
     }
 
@@ -604,8 +607,8 @@ mod tests {
     async fn a_release_without_its_files_is_none() {
         let sink = sink("nothing", false);
         let release = with_file(manifest("data/a", "1"));
-        sink.store.put(&sink.at(&manifest_name("r")), json(&release).unwrap()).await.unwrap();
-        let refused = settle(&sink, &release).await.unwrap_err();
+        sink.store.put(&sink.at(&manifest_name("r")), to_json(&release).unwrap()).await.unwrap();
+        let refused = repair_latest_pointer(&sink, &release).await.unwrap_err();
         assert!(
             refused.kind() == ErrorKind::Conflict && refused.to_string().contains("1 of its 1 files are missing"),
             "{refused}"
@@ -620,17 +623,17 @@ mod tests {
         (ahead.run, new.run) = ("ahead".into(), "new".into());
         for release in [&ahead, &new] {
             let held = lease(&sink, &release.data).await;
-            commit(&sink, release).await.unwrap();
-            held.release().await;
+            commit_release(&sink, release).await.unwrap();
+            held.release_lease().await;
         }
-        settle(&sink, &ahead).await.unwrap();
+        repair_latest_pointer(&sink, &ahead).await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("new"));
         // One that has died before it could point to its release is still finished.
         let mut died = manifest("data/c", "2027");
         died.run = "died".into();
-        sink.store.put(&sink.at(&manifest_name("died")), json(&died).unwrap()).await.unwrap();
+        sink.store.put(&sink.at(&manifest_name("died")), to_json(&died).unwrap()).await.unwrap();
         drop(lease(&sink, "data/c").await);
-        settle(&sink, &died).await.unwrap();
+        repair_latest_pointer(&sink, &died).await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("died"));
         assert!(!is_leased(&sink, "data/c").await.unwrap(), "once");
     }
@@ -670,8 +673,8 @@ mod tests {
             sink.store.put(&sink.at(path), PutPayload::from_static(b"abc")).await.unwrap();
         }
         let lease = lease(&sink, "data/a").await;
-        commit(&sink, &kept).await.unwrap();
-        lease.release().await;
+        commit_release(&sink, &kept).await.unwrap();
+        lease.release_lease().await;
         let dead = vec![("data/dead/part.parquet".to_owned(), 3)];
         assert_eq!(collect_garbage(&sink, Duration::from_secs(3600), false).await.unwrap(), []);
         assert_eq!(collect_garbage(&sink, Duration::ZERO, true).await.unwrap(), dead);
@@ -686,15 +689,15 @@ mod tests {
         let (mut old, mut new) = (manifest("data/a", "1"), manifest("data/b", "2"));
         (old.run, new.run) = ("old".into(), "new".into());
         let _leases = (lease(&sink, "data/a").await, lease(&sink, "data/b").await);
-        commit(&sink, &old).await.unwrap();
-        commit(&sink, &new).await.unwrap();
+        commit_release(&sink, &old).await.unwrap();
+        commit_release(&sink, &new).await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("new"));
         rollback(&sink, "old").await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("old"));
         // Running the newer one again does not undo what somebody has decided.
-        settle(&sink, &new).await.unwrap();
+        repair_latest_pointer(&sink, &new).await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("old"));
-        assert_eq!(releases(&sink).await.unwrap().len(), 2);
+        assert_eq!(list_releases(&sink).await.unwrap().len(), 2);
         assert!(rollback(&sink, "none").await.is_err());
     }
 }

@@ -35,13 +35,13 @@ pub(crate) async fn record_earlier(
     let earlier = ledger.count_others(sink, &manifest.run).await?;
     manifest.earlier_releases = Some(earlier);
     if earlier > 0 {
-        manifest.warnings.push(warning(earlier));
+        manifest.warnings.push(independence_warning(earlier));
     }
     Ok(())
 }
 
 /// What readers of an independent release must know.
-fn warning(earlier: u64) -> String {
+fn independence_warning(earlier: u64) -> String {
     let (releases, stand) = if earlier == 1 { ("release", "stands") } else { ("releases", "stand") };
     format!(
         "{earlier} earlier {releases} {stand} in the sink, independent of this one: k and the rules hold for each alone, and \
@@ -61,7 +61,7 @@ pub(crate) fn second_release(sink: &Location, earlier: u64) -> Error {
 }
 
 /// The error of a run whose release appeared at the same moment as another's.
-pub(crate) fn raced(sink: &Location) -> Error {
+pub(crate) fn race_error(sink: &Location) -> Error {
     Error::retry(format!(
         "another run has published into `{}` at the same moment; this one has withdrawn its release, run again",
         sink.name

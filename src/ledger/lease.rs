@@ -37,7 +37,7 @@ pub(crate) struct Lease {
 
 impl Lease {
     /// Creates a lease in a folder.
-    pub(crate) async fn take(sink: &Location, folder: &Path) -> Result<Self> {
+    pub(crate) async fn create_in(sink: &Location, folder: &Path) -> Result<Self> {
         let (store, path) = (Arc::clone(&sink.store), folder.clone().join(LEASE));
         store.put(&path, PutPayload::new()).await?;
         let renewal = {
@@ -61,7 +61,7 @@ impl Lease {
     }
 
     /// Removes the lease. Best effort: a leftover expires.
-    pub(crate) async fn release(self) {
+    pub(crate) async fn release_lease(self) {
         self.renewal.abort();
         match self.store.delete(&self.path).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => {}

@@ -144,7 +144,7 @@ pub struct Manifest {
     /// Rows suppressed.
     pub suppressed: u64,
     /// Those of them that were left out because of a null, as the policy says.
-    #[serde(default, skip_serializing_if = "none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped: u64,
     /// Whether `suppressed` and `rows_read` are upper bounds, because exact ones would reveal who is in the source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -180,12 +180,12 @@ pub struct CellRows {
 
 impl CellRows {
     /// The figures of the cells of a run; `None` if no row was read.
-    pub(crate) fn of(cells: Cells) -> Option<Self> {
+    pub(crate) fn from_cells(cells: Cells) -> Option<Self> {
         (cells.count > 0).then_some(Self { smallest: cells.smallest, largest: cells.largest })
     }
 }
 
-fn none(rows: &u64) -> bool {
+fn is_zero(rows: &u64) -> bool {
     *rows == 0
 }
 
@@ -208,7 +208,7 @@ impl Manifest {
     /// The manifest as published: without comparisons with a source whose rows were partly left out, with figures that follow
     /// from original values only where the job asks for them (`source`), and with every figure rounded. Nothing is added to a
     /// manifest after this.
-    pub(crate) fn released(mut self, source: bool) -> Result<Self> {
+    pub(crate) fn into_released(mut self, source: bool) -> Result<Self> {
         let whole = self.rows == self.rows_read && self.public.is_empty();
         if !whole {
             self.scores.queries = None;
@@ -275,7 +275,7 @@ impl Manifest {
         self.verification.rules = rules;
     }
 
-    /// The parameters with which a rule would just hold, as far as the manifest tells elsewhere.
+    /// The parameters with which a rule would just hold, as far as the manifest has them elsewhere.
     pub(crate) fn attained_of(&self, rule: &RuleRecord) -> BTreeMap<String, f64> {
         let figures = rule.column.as_ref().and_then(|column| self.verification.attained.get(column));
         let of_column = |pick: fn(&Figures) -> Vec<Attained>| figures.map(pick).unwrap_or_default();
@@ -328,9 +328,9 @@ fn read_rules<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<RuleRecord>, D::
 const FIGURE_DIGITS: usize = 4;
 
 /// Rounds all published figures, which are the numbers with a fraction; counts stay as they are.
-pub(crate) fn round_figures<T: Serialize + DeserializeOwned>(told: &T) -> Result<T> {
+pub(crate) fn round_figures<T: Serialize + DeserializeOwned>(figures: &T) -> Result<T> {
     let unreadable = |error: serde_json::Error| Error::internal(format!("figures cannot be rounded: {error}"));
-    let mut value = serde_json::to_value(told).map_err(unreadable)?;
+    let mut value = serde_json::to_value(figures).map_err(unreadable)?;
     round_value(&mut value);
     serde_json::from_value(value).map_err(unreadable)
 }
@@ -594,7 +594,7 @@ impl Scores {
             suppressed_values: generalisation.map(Generalisation::suppressed_values),
             rd_of_a_row: protection.and_then(Protection::mean_rd_of_a_row),
             rows_by_rd: protection.map(|protection| protection.by_disclosure().collect()).unwrap_or_default(),
-            unprotected: protection.map_or(nobody, Protection::unprotected),
+            unprotected: protection.map_or(nobody, Protection::unprotected_share),
             cm: None,
             non_uniform_entropy: divergence.map(|found| found.non_uniform_entropy),
             entropy: divergence.map(|found| found.entropy),
@@ -620,7 +620,7 @@ impl Scores {
             wgp: protection.wgp(),
             rd_of_a_row: protection.mean_rd_of_a_row(),
             rows_by_rd: protection.by_disclosure().collect(),
-            unprotected: protection.unprotected(),
+            unprotected: protection.unprotected_share(),
             ..self
         };
         let all_shown = shown.iter().all(|shown| *shown);
@@ -663,16 +663,16 @@ pub(crate) mod tests {
     /// Parameters and cells are found in a sample of all rows.
     #[test]
     fn what_follows_a_sample_of_the_source_is_left_out_with_its_rows() {
-        let whole = small_manifest(99, 99).released(true).unwrap();
+        let whole = small_manifest(99, 99).into_released(true).unwrap();
         assert_eq!((whole.tuned.len(), whole.cell_rows.map(|rows| rows.smallest)), (2, Some(30)));
-        let unasked = small_manifest(99, 99).released(false).unwrap();
+        let unasked = small_manifest(99, 99).into_released(false).unwrap();
         assert_eq!((unasked.tuned.len(), unasked.cell_rows, unasked.warnings.len()), (0, None, 0));
         assert_eq!(whole.warnings, [FROM_SOURCE]);
-        let partial = small_manifest(99, 98).released(true).unwrap();
+        let partial = small_manifest(99, 98).into_released(true).unwrap();
         assert_eq!((partial.tuned.len(), partial.cell_rows), (0, None));
         let mut hidden = small_manifest(99, 99);
         hidden.public.push(InputTable { path: "public.parquet".into(), version: None });
-        let hidden = hidden.released(true).unwrap();
+        let hidden = hidden.into_released(true).unwrap();
         assert_eq!((hidden.tuned.len(), hidden.cell_rows), (0, None));
     }
 
@@ -751,7 +751,7 @@ pub(crate) mod tests {
             RuleRecord::group_size(12_345, false),
             RuleRecord::on_column("alpha-k", "ill").with_parameter("alpha", 0.333_333),
         ];
-        let released = manifest.released(false).unwrap();
+        let released = manifest.into_released(false).unwrap();
         let [size, alpha] = released.verification.rules.as_slice() else { panic!("two rules") };
         assert_eq!((size.parameters["k"], size.attained["k"]), (12_345.0, 12_345.0));
         assert_eq!((alpha.parameters["alpha"], alpha.attained["alpha"]), (0.333_333, 0.1235));

@@ -18,7 +18,7 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use object_store::ObjectStore;
 
-pub(crate) use commit::{Commit, delete_unreported, discard, no_such_run};
+pub(crate) use commit::{Commit, delete_unreported, discard_folder, no_such_run};
 pub use manifest::{
     CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts, SeriesRelease,
     Verification,
@@ -42,7 +42,7 @@ pub(crate) enum Ledger {
 
 impl Ledger {
     /// The ledger of a job; rejects columns that it cannot hold.
-    pub(crate) fn of(job: &Job, bound_policy: &BoundPolicy) -> Result<Self> {
+    pub(crate) fn for_job(job: &Job, bound_policy: &BoundPolicy) -> Result<Self> {
         if !job.sink.is_delta() {
             return Ok(Self::Files);
         }
@@ -50,7 +50,7 @@ impl Ledger {
         {
             let schema = stored_schema(&bound_policy.output);
             let shape = delta::Shape { schema, partition_by: job.output.partition_by.clone() };
-            shape.refuse()?;
+            shape.ensure_types_supported()?;
             Ok(Self::Delta(shape))
         }
         #[cfg(not(feature = "delta"))]
@@ -61,18 +61,18 @@ impl Ledger {
     }
 
     /// The manifest of a run, if it has been committed.
-    pub(crate) async fn committed(&self, sink: &Location, run: &str) -> Result<Option<Manifest>> {
+    pub(crate) async fn committed_manifest(&self, sink: &Location, run: &str) -> Result<Option<Manifest>> {
         match self {
-            Self::Files => commit::committed(sink, run).await,
+            Self::Files => commit::committed_manifest(sink, run).await,
             #[cfg(feature = "delta")]
-            Self::Delta(_) => delta::committed(sink, run).await,
+            Self::Delta(_) => delta::committed_manifest(sink, run).await,
         }
     }
 
     /// Completes a run that died after its commit.
-    pub(crate) async fn settle(&self, sink: &Location, manifest: &Manifest) -> Result<()> {
+    pub(crate) async fn repair_latest_pointer(&self, sink: &Location, manifest: &Manifest) -> Result<()> {
         match self {
-            Self::Files => commit::settle(sink, manifest).await,
+            Self::Files => commit::repair_latest_pointer(sink, manifest).await,
             // The commit is all there is; files that a later version has replaced are VACUUM's.
             #[cfg(feature = "delta")]
             Self::Delta(_) => Ok(()),
@@ -101,11 +101,11 @@ impl Ledger {
     }
 
     /// Makes a verified release visible.
-    pub(crate) async fn commit(&self, sink: &Location, manifest: &Manifest) -> Result<Commit> {
+    pub(crate) async fn commit_release(&self, sink: &Location, manifest: &Manifest) -> Result<Commit> {
         match self {
-            Self::Files => commit::commit(sink, manifest).await,
+            Self::Files => commit::commit_release(sink, manifest).await,
             #[cfg(feature = "delta")]
-            Self::Delta(shape) => delta::commit(sink, manifest, shape).await,
+            Self::Delta(shape) => delta::commit_release(sink, manifest, shape).await,
         }
     }
 }
@@ -127,9 +127,9 @@ pub(crate) async fn is_delta(sink: &Location) -> Result<bool> {
 pub async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
     if is_delta(sink).await? {
         #[cfg(feature = "delta")]
-        return Ok(delta::releases(sink).await?.into_iter().map(|(_, manifest)| manifest).collect());
+        return Ok(delta::list_releases(sink).await?.into_iter().map(|(_, manifest)| manifest).collect());
     }
-    commit::releases(sink).await
+    commit::list_releases(sink).await
 }
 
 /// Returns the run id of the current release.
@@ -141,12 +141,12 @@ pub async fn latest_run(sink: &Location) -> Result<Option<String>> {
 }
 
 /// The manifest of a run, if it has been committed.
-pub(crate) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
+pub(crate) async fn committed_manifest(sink: &Location, run: &str) -> Result<Option<Manifest>> {
     if is_delta(sink).await? {
         #[cfg(feature = "delta")]
-        return delta::committed(sink, run).await;
+        return delta::committed_manifest(sink, run).await;
     }
-    commit::committed(sink, run).await
+    commit::committed_manifest(sink, run).await
 }
 
 /// Makes an earlier release the current one.

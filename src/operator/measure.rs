@@ -22,7 +22,7 @@ use crate::privacy::range_diversity::range_diversity;
 use crate::recode::Groups;
 
 /// Measures the groups of a cell: `batch` holds its original rows, `losses` what every group loses per quasi-identifier.
-pub(super) fn measure(
+pub(super) fn measure_groups(
     params: &AnonymizeParams,
     batch: &RecordBatch,
     table: &Table,
@@ -30,14 +30,14 @@ pub(super) fn measure(
     losses: &[Vec<f64>],
     raised: Option<&Raised>,
 ) -> Result<Measures> {
-    let mut measures = params.measures();
+    let mut measures = params.empty_measures();
     let bound_policy = &params.bound_policy;
     let withheld: Vec<bool> = bound_policy.quasi.iter().map(|quasi| quasi.withheld).collect();
     // What a reader sees of a group: everything is possible on an axis that is withheld.
     let show = |rows: &[u32], cover: &mut Cover| {
         cover.clear();
-        rows.iter().for_each(|&row| cover.add(&table.axes, table.row(row)));
-        (0..withheld.len()).filter(|&a| withheld[a]).for_each(|a| cover.widen(&table.axes, a));
+        rows.iter().for_each(|&row| cover.add_row(&table.axes, table.row(row)));
+        (0..withheld.len()).filter(|&a| withheld[a]).for_each(|a| cover.widen_axis(&table.axes, a));
     };
     let quasi = quasi_extents(params, batch, groups, &mut measures)?;
     let mut coverage = Vec::with_capacity(quasi.len());
@@ -65,7 +65,7 @@ pub(super) fn measure(
             column.add_group(&histogram, published, &mut measures.published.sensitive[index]);
             spreads.push(1.0 - crate::measure::protection::s_diversity(&histogram, column.codes));
             let disclosed = range_diversity(&histogram, column.codes);
-            measures.add_disclosure(index, column.disclosure(&histogram, disclosed));
+            measures.add_disclosure(index, column.group_disclosure(&histogram, disclosed));
             disclosures.push(disclosed);
         }
         measures.add_group(published, &of_group, &spreads, &disclosures);
@@ -76,8 +76,8 @@ pub(super) fn measure(
         } else {
             measures.generalisation.add_group(&table.axes, &cover, published);
             for (column, extents) in quasi.iter().enumerate() {
-                let extent = extents.extent(&cover, rows);
-                measures.published.quasi[column].add(extent, 1.0, published);
+                let extent = extents.cover_extent(&cover, rows);
+                measures.published.quasi[column].add_extent(extent, 1.0, published);
                 coverage.push(Coverage { column, extent, part: 1.0 });
             }
         }
@@ -99,7 +99,7 @@ pub(super) fn measure(
     });
     measure_cell(params, table, groups, shown, &mut measures);
     if !params.dependencies.list.is_empty() {
-        measures.dependencies = Preserved::of(&params.dependencies, table, groups.grouping, &withheld);
+        measures.dependencies = Preserved::of_grouping(&params.dependencies, table, groups.grouping, &withheld);
     }
     Ok(measures)
 }
@@ -131,9 +131,9 @@ fn quasi_extents<'a>(
     groups: &'a Groups<'a>,
     measures: &mut Measures,
 ) -> Result<Vec<QuasiExtents<'a>>> {
-    let mut quasi = Vec::with_capacity(params.coders.len());
-    for (axis, coder) in params.coders.iter().enumerate() {
-        let extents = QuasiExtents::new(coder, axis, batch, groups)?;
+    let mut quasi = Vec::with_capacity(params.encoders.len());
+    for (axis, encoder) in params.encoders.iter().enumerate() {
+        let extents = QuasiExtents::new(encoder, axis, batch, groups)?;
         extents.add_domain(&mut measures.published.quasi[axis].domain);
         quasi.push(extents);
     }
@@ -154,8 +154,8 @@ fn measure_part(
     let of_part = table.members_of(part).count() as u64;
     let cover = table.cover(part);
     measures.generalisation.add_values(&table.axes, axis, &cover, of_part);
-    let (extent, share) = (extents.extent(&cover, part), of_part as f64 / published as f64);
-    measures.published.quasi[axis].add(extent, share, of_part);
+    let (extent, share) = (extents.cover_extent(&cover, part), of_part as f64 / published as f64);
+    measures.published.quasi[axis].add_extent(extent, share, of_part);
     Coverage { column: axis, extent, part: share }
 }
 

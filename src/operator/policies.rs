@@ -8,7 +8,7 @@ use datafusion::common::plan_datafusion_err;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::prelude::SessionContext;
 
-use crate::error::{Error, Result, reason};
+use crate::error::{Error, Result, io_reason};
 use crate::policy::Policy;
 use crate::secret::RunKey;
 
@@ -67,7 +67,7 @@ impl PolicyRegistry {
     pub fn allow_files_below(&self, folder: &Path) -> Result<()> {
         let canonical = folder.canonicalize();
         let canonical = canonical
-            .map_err(|error| Error::input(format!("{} cannot be opened: {}", folder.display(), reason(&error))))?;
+            .map_err(|error| Error::input(format!("{} cannot be opened: {}", folder.display(), io_reason(&error))))?;
         // A query may write the folder as it was given, too.
         let given = std::path::absolute(folder)?;
         self.folders.write().unwrap_or_else(PoisonError::into_inner).extend([canonical, given]);

@@ -35,7 +35,7 @@ pub struct MeasureSpec {
     /// values but one can try those that the release allows, and keep the ones that give these figures.
     pub source: bool,
     /// The COUNT queries whose relative error on the release is measured. Without them, trials ask a few over two columns,
-    /// and runs none: an answer of the source follows from its original values, and a manifest tells published ones only.
+    /// and runs none: an answer of the source follows from its original values, and a manifest holds published ones only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<Queries>,
     /// Measures the share of rows in groups whose range diversity is above this. Defaults to the bound of the

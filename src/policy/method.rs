@@ -187,7 +187,7 @@ pub(crate) struct MethodName(&'static Entry);
 impl MethodName {
     /// Returns the method of that name.
     pub(crate) fn new(name: &str) -> Option<Self> {
-        methods::find(name).map(Self)
+        methods::find_method(name).map(Self)
     }
 
     /// The name as it is written in the job file.
@@ -351,10 +351,10 @@ impl<'de> Deserialize<'de> for Field {
                     "form" => Ok(Field::Form),
                     "slices" => Ok(Field::Slices),
                     _ => {
-                        if let Some(entry) = methods::find(name).filter(|entry| !entry.options.is_empty()) {
+                        if let Some(entry) = methods::find_method(name).filter(|entry| !entry.options.is_empty()) {
                             return Ok(Field::Options(entry));
                         }
-                        match methods::owners(name).first() {
+                        match methods::option_owners(name).first() {
                             Some(owner) => Err(E::custom(format!(
                                 "`{name}` is an option of a method and stands in the table of that method, such as \
                                  [method.{owner}]"
@@ -447,7 +447,7 @@ impl<'de> DeserializeSeed<'de> for OptionValue {
 }
 
 /// Words and what they mean.
-fn words(words: impl Iterator<Item = (&'static str, String)>) -> Vec<Json> {
+fn describe_words(words: impl Iterator<Item = (&'static str, String)>) -> Vec<Json> {
     words.map(|(word, about)| json!({ "const": word, "description": about })).collect()
 }
 
@@ -459,7 +459,7 @@ impl JsonSchema for MethodName {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         // Those that everybody needs come first.
         let (research, usual): (Vec<&Entry>, Vec<&Entry>) = METHODS.iter().partition(|entry| entry.research);
-        let names = words(usual.into_iter().chain(research).map(|entry| (entry.name, entry.describe())));
+        let names = describe_words(usual.into_iter().chain(research).map(|entry| (entry.name, entry.describe())));
         json_schema!({ "description": "The grouping methods.", "oneOf": names })
     }
 }
@@ -510,7 +510,7 @@ fn options_schema(entry: &Entry) -> Json {
             Kind::Count { least } => json!({ "type": "integer", "minimum": least }),
             Kind::Switch => json!({ "type": "boolean" }),
             Kind::Word(known) => {
-                json!({ "oneOf": words(known.iter().map(|(word, about)| (*word, (*about).to_owned()))) })
+                json!({ "oneOf": describe_words(known.iter().map(|(word, about)| (*word, (*about).to_owned()))) })
             }
             Kind::Column => json!({ "type": "string" }),
             Kind::Columns => json!({ "type": "array", "items": { "type": "string" } }),
@@ -532,7 +532,7 @@ fn option_key(entry: &Entry, option: &str) -> String {
 }
 
 /// Checks the method of a job and adds notes.
-pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
+pub(crate) fn check_method(job: &Job, problems: &mut Vec<Problem>) {
     let (method, entry) = (&job.method, job.method.name.entry());
     match method.fixed_key() {
         Err(message) => problems.push(
@@ -547,7 +547,7 @@ pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
     }
     for (name, value) in method.options().iter() {
         let key = entry.options.iter().find(|key| key.name == name);
-        let outside = key.and_then(|key| key.kind.outside(value));
+        let outside = key.and_then(|key| key.kind.range_error(value));
         problems.extend(outside.map(|message| Problem::error(option_key(entry, name), message)));
     }
     let named = |role: Role| {

@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::model::Job;
 use crate::error::Problem;
-use crate::error::problem::nearest;
+use crate::error::problem::nearest_word;
 
 /// A job file that cannot be read, with everything that is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -52,10 +52,10 @@ impl Job {
     pub fn parse_with(text: &str, path: &Path, settings: &[(&str, &str)]) -> Result<Self, JobError> {
         let fail = |problems| JobError { path: path.to_owned(), problems };
         let laid: Vec<String> = settings.iter().map(|(key, value)| as_toml(key, value)).collect();
-        let mut root = DeTable::parse(text).map_err(|error| fail(vec![syntax(text, &error)]))?;
+        let mut root = DeTable::parse(text).map_err(|error| fail(vec![syntax_problem(text, &error)]))?;
         for ((key, _), toml) in settings.iter().zip(&laid) {
             let wrong = Problem::error(*key, "is not a key of a job file").help("write it as `privacy.k=5`");
-            let over = depth(key).zip(DeTable::parse(toml).ok());
+            let over = key_depth(key).zip(DeTable::parse(toml).ok());
             let (depth, over) = over.ok_or_else(|| fail(vec![wrong]))?;
             lay_over(root.get_mut(), over.into_inner(), depth);
         }
@@ -66,7 +66,7 @@ impl Job {
                 Ok(_) => break,
                 Err(error) => error,
             };
-            let fault = Fault::of(&error);
+            let fault = Fault::from_toml(&error);
             let key = fault.problem.key.as_str();
             let set_outside = settings.iter().any(|(setting, _)| is_within(key, setting) || is_within(setting, key));
             // A part that is missing altogether has no line.
@@ -109,7 +109,7 @@ fn as_toml(key: &str, value: &str) -> String {
 }
 
 /// How many names a key has: two for `privacy.k`. `None` for anything but a key.
-fn depth(key: &str) -> Option<usize> {
+fn key_depth(key: &str) -> Option<usize> {
     let line = format!("{key} = 0");
     let mut table = DeTable::parse(&line).ok()?.into_inner();
     let mut depth = 1;
@@ -153,7 +153,7 @@ fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
 }
 
-fn syntax(text: &str, error: &toml::de::Error) -> Problem {
+fn syntax_problem(text: &str, error: &toml::de::Error) -> Problem {
     let line = error.span().map(|span| line_of(text, span.start));
     Problem { line, ..Problem::error("", error.message().replace('\n', ", ")) }
 }
@@ -168,7 +168,7 @@ struct Fault {
 }
 
 impl Fault {
-    fn of(error: &toml::de::Error) -> Self {
+    fn from_toml(error: &toml::de::Error) -> Self {
         // The error knows its keys but only prints them in its last line: "in `privacy.k`".
         let shown = error.to_string();
         let within = shown.trim_end().rsplit_once("\nin `").and_then(|(_, keys)| keys.strip_suffix('`')).unwrap_or("");
@@ -182,22 +182,22 @@ impl Fault {
                 let section = if within.is_empty() { "the job file".to_owned() } else { format!("[{within}]") };
                 let problem = Problem::error(join(field), format!("unknown key `{field}` in {section}"));
                 path.push((*field).to_owned());
-                Self { problem: suggest(problem, field, expected), path, missing: false }
+                Self { problem: suggest_word(problem, field, expected), path, missing: false }
             }
             Some(value) if message.starts_with("unknown variant") => {
                 let problem = Problem::error(within, format!("`{value}` is not a known value"));
-                Self { problem: suggest(problem, value, expected), path, missing: false }
+                Self { problem: suggest_word(problem, value, expected), path, missing: false }
             }
             Some(field) if message.starts_with("missing field") => {
                 Self { problem: Problem::error(join(field), "is missing"), path, missing: true }
             }
-            _ => Self { problem: Problem::error(within, plain(message)), path, missing: false },
+            _ => Self { problem: Problem::error(within, plain_message(message)), path, missing: false },
         }
     }
 }
 
-fn suggest(problem: Problem, word: &str, known: &[&str]) -> Problem {
-    match nearest(word, known.iter().copied()) {
+fn suggest_word(problem: Problem, word: &str, known: &[&str]) -> Problem {
+    match nearest_word(word, known.iter().copied()) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
         None if known.is_empty() => problem,
         None => problem.help(format!("expected one of {}", known.join(", "))),
@@ -205,7 +205,7 @@ fn suggest(problem: Problem, word: &str, known: &[&str]) -> Problem {
 }
 
 /// Serde's message without Rust's names of types.
-fn plain(message: &str) -> String {
+fn plain_message(message: &str) -> String {
     let mut plain = message.trim().to_owned();
     // A number that is not below 0 is refused because it is too large.
     let too_large = plain.starts_with("invalid value: integer `") && !plain.starts_with("invalid value: integer `-");

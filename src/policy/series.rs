@@ -14,10 +14,10 @@ use super::dependencies::Inference;
 use super::identifier::read_secret;
 use super::measures::MeasureSpec;
 use super::model::{Form, HierarchySpec, Job, Nulls, Role};
-use crate::error::problem::nearest;
+use crate::error::problem::nearest_word;
 use crate::error::{Error, Problem, Result};
 use crate::storage::StoreOptions;
-use crate::storage::locate::names;
+use crate::storage::locate::location_names;
 
 /// Releases of the same subjects that stay safe together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -94,13 +94,13 @@ fn default_retire_at() -> f64 {
 
 impl Series {
     /// The secret that the key of the ledger is made of.
-    pub(crate) fn secret(&self, base: &Path) -> Result<Zeroizing<Vec<u8>>> {
+    pub(crate) fn read_secret(&self, base: &Path) -> Result<Zeroizing<Vec<u8>>> {
         let secret = read_secret(self.key_env.as_deref(), self.key_file.as_deref(), base);
         secret.map_err(|message| Error::job(format!("series: {message}")))
     }
 
     /// How long releases are kept, in seconds; none if for ever.
-    pub(crate) fn horizon(&self) -> std::result::Result<Option<u64>, String> {
+    pub(crate) fn horizon_seconds(&self) -> std::result::Result<Option<u64>, String> {
         let Some(text) = &self.horizon else { return Ok(None) };
         let span = text.parse::<jiff::Span>().ok();
         let span = span.and_then(|span| span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok());
@@ -135,7 +135,7 @@ pub(crate) fn check_series(job: &Job, base: &Path, problems: &mut Vec<Problem>) 
                 .help("0.5 retires a class when half of its rows are stale"),
         );
     }
-    if let Err(message) = series.horizon() {
+    if let Err(message) = series.horizon_seconds() {
         problems.push(Problem::error("series.horizon", message).help("write for example \"400d\""));
     }
     check_sink(job, problems);
@@ -165,7 +165,7 @@ fn check_subject(job: &Job, series: &Series, problems: &mut Vec<Problem>) {
             ),
             None => {
                 let problem = Problem::error(key, format!("`{name}` is not among the columns"));
-                problems.push(match nearest(name, job.columns.keys().map(String::as_str)) {
+                problems.push(match nearest_word(name, job.columns.keys().map(String::as_str)) {
                     Some(near) => problem.help(format!("did you mean `{near}`?")),
                     None => problem.help(format!("add {name} = {{ role = \"identifier\" }} to [columns]")),
                 });
@@ -181,10 +181,10 @@ fn check_state(job: &Job, series: &Series, base: &Path, problems: &mut Vec<Probl
         problems.push(problem);
         return;
     }
-    problems.extend(series.options.check("series"));
-    let state = names(base, &series.state);
+    problems.extend(series.options.check_options("series"));
+    let state = location_names(base, &series.state);
     let overlaps = |other: &str| {
-        let other = names(base, other);
+        let other = location_names(base, other);
         !other.is_empty() && (state.starts_with(&other) || other.starts_with(&state))
     };
     if overlaps(&job.sink.url) {
@@ -193,7 +193,7 @@ fn check_state(job: &Job, series: &Series, base: &Path, problems: &mut Vec<Probl
                 .help("choose a folder or a bucket that only this job may read"),
         );
     }
-    if job.source.located().into_iter().any(|(_, table)| overlaps(table.location())) {
+    if job.source.located_sources().into_iter().any(|(_, table)| overlaps(table.location())) {
         problems.push(
             Problem::error(key, "and the source lie inside one another: the next run would read the ledger as input")
                 .help("choose a folder beside the source"),
@@ -227,33 +227,33 @@ const OTHER_TABLE: &str = "compares classes with the whole table, which is anoth
 
 fn check_rules(job: &Job, problems: &mut Vec<Problem>) {
     let privacy = &job.privacy;
-    let mut refuse = |key: &str, message: &str, help: &str| problems.push(Problem::error(key, message).help(help));
+    let mut report = |key: &str, message: &str, help: &str| problems.push(Problem::error(key, message).help(help));
     for listed in privacy.rules() {
         if listed.rule.needs().table || listed.name == "range-diversity" {
-            refuse(&listed.key, OTHER_TABLE, "ask for l-diversity, p-sensitive, alpha-k, k-e or guarding");
+            report(&listed.key, OTHER_TABLE, "ask for l-diversity, p-sensitive, alpha-k, k-e or guarding");
         }
     }
     if privacy.presence.is_some() {
-        refuse("privacy.presence", OTHER_TABLE, "remove it, or publish a single release");
+        report("privacy.presence", OTHER_TABLE, "remove it, or publish a single release");
     }
     if privacy.max_loss.is_some() {
         let message = "is measured against the table of one release, which is another one in every release of a series";
-        refuse("privacy.max-loss", message, "set series.max-loss: what would lose more waits");
+        report("privacy.max-loss", message, "set series.max-loss: what would lose more waits");
     }
     if privacy.person.is_some() {
         let message = "a series counts subjects, which have one row each";
-        refuse("privacy.person", message, "name the person as series.subject, with one row for each");
+        report("privacy.person", message, "name the person as series.subject, with one row for each");
     }
     if !job.dependencies.is_empty() || privacy.inference != Inference::default() {
-        refuse("dependencies", "are not followed through the releases of a series", "remove them");
+        report("dependencies", "are not followed through the releases of a series", "remove them");
     }
     if job.method.form() != Form::Generalise {
         let message = format!("`{}` is no form of a series: only classes that generalise", job.method.form().as_str());
-        refuse("method.form", &message, "choose a method and form that generalise, such as method.name = \"auto\"");
+        report("method.form", &message, "choose a method and form that generalise, such as method.name = \"auto\"");
     }
     let measures = MeasureSpec { unprotected: job.measures.unprotected, ..MeasureSpec::default() };
     if job.measures != measures {
-        refuse("measures", "are not taken of the releases of a series", "remove [measures]");
+        report("measures", "are not taken of the releases of a series", "remove [measures]");
     }
 }
 

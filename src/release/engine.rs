@@ -13,7 +13,7 @@ use crate::binding::BoundPolicy;
 use crate::error::Result;
 use crate::policy::Job;
 use crate::storage::StoreOptions;
-use crate::survey::{Survey, survey};
+use crate::survey::{Survey, collect_survey};
 use crate::verify::PlanExecutor;
 pub(crate) use crate::verify::Watch;
 
@@ -25,7 +25,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     fn is_remote(&self) -> bool;
 
     /// Number of attempts at a pass that fails for a transient reason, such as the loss of a process.
-    fn tries(&self) -> usize {
+    fn max_attempts(&self) -> usize {
         1
     }
 
@@ -35,7 +35,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     }
 
     /// Surveys the rows of a plan, whose columns are the quasi-identifiers, then the sensitive ones.
-    async fn survey(
+    async fn run_survey(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: &SessionContext,
@@ -45,7 +45,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     ) -> Result<Survey>;
 
     /// Executes a plan over `rows` rows and returns what it emits. The name is the one that a cluster shows.
-    async fn collect(
+    async fn collect_rows(
         &self,
         name: &str,
         plan: Arc<dyn ExecutionPlan>,
@@ -55,10 +55,10 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     ) -> Result<Vec<RecordBatch>>;
 
     /// Waits until abandoned work has been cancelled.
-    async fn settle(&self) {}
+    async fn wait_for_cancellations(&self) {}
 
     /// How the plans of both passes are cut into stages, as text; `None` if they run unchanged.
-    fn explain(
+    fn explain_stages(
         &self,
         _survey: Arc<dyn ExecutionPlan>,
         _write: Arc<dyn ExecutionPlan>,
@@ -81,13 +81,13 @@ pub(crate) struct Verifier<'a> {
 
 #[async_trait]
 impl PlanExecutor for Verifier<'_> {
-    async fn execute(&self, plan: Arc<dyn ExecutionPlan>, state: SessionState) -> Result<Vec<RecordBatch>> {
+    async fn execute_plan(&self, plan: Arc<dyn ExecutionPlan>, state: SessionState) -> Result<Vec<RecordBatch>> {
         let context = SessionContext::new_with_state(state);
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.engine.collect("verify", Arc::clone(&plan), self.rows, &context, self.watch).await {
-                Err(why) if why.is_retryable() && tries < self.engine.tries() => {
+            match self.engine.collect_rows("verify", Arc::clone(&plan), self.rows, &context, self.watch).await {
+                Err(why) if why.is_retryable() && tries < self.engine.max_attempts() => {
                     tracing::warn!("retrying: {why}")
                 }
                 done => return done,
@@ -107,8 +107,8 @@ pub(crate) struct StoreLocation {
 
 impl StoreLocation {
     /// The places of a job.
-    pub(crate) fn all(job: &Job) -> Vec<Self> {
-        let sources = job.source.located();
+    pub(crate) fn of_job(job: &Job) -> Vec<Self> {
+        let sources = job.source.located_sources();
         let sources = sources.into_iter().map(|(_, spec)| (spec.location().to_owned(), spec.options.clone()));
         let public = job.privacy.presence.as_ref().map(|rule| (rule.public.clone(), job.source.options.clone()));
         let sink = (job.sink.url.clone(), job.sink.options.clone());
@@ -126,7 +126,7 @@ impl Engine for Local {
         false
     }
 
-    async fn survey(
+    async fn run_survey(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: &SessionContext,
@@ -135,10 +135,10 @@ impl Engine for Local {
         watch: &Watch<'_>,
     ) -> Result<Survey> {
         watch(&plan);
-        survey(plan, context.task_ctx(), bound_policy, cell_rows).await
+        collect_survey(plan, context.task_ctx(), bound_policy, cell_rows).await
     }
 
-    async fn collect(
+    async fn collect_rows(
         &self,
         _name: &str,
         plan: Arc<dyn ExecutionPlan>,

@@ -28,7 +28,7 @@ pub(crate) struct Report {
 
 impl Report {
     /// Looks at a column of the source.
-    pub(crate) async fn of(source: DataFrame, bound_policy: &BoundPolicy, column: &str) -> Result<Self> {
+    pub(crate) async fn of_column(source: DataFrame, bound_policy: &BoundPolicy, column: &str) -> Result<Self> {
         let counted = source.aggregate(vec![ident(column)], vec![count(lit(1)).alias("size")])?;
         let mut counts = Vec::new();
         for batch in counted.collect().await? {
@@ -47,7 +47,7 @@ impl Report {
     }
 
     /// Fails if no group can hold as many different values as the policy asks for.
-    pub(crate) fn refuse(&self) -> Result<()> {
+    pub(crate) fn ensure_feasible(&self) -> Result<()> {
         let Feasibility { rows, values, groups, .. } = self.feasible;
         // An empty table is reported elsewhere.
         if rows == 0 || values >= self.l && groups > 0 {

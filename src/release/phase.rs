@@ -79,12 +79,12 @@ pub(crate) struct Begun {
 
 impl Begun {
     /// Counts something for the span.
-    pub(crate) fn count(&self, what: &'static str, number: u64) {
+    pub(crate) fn record_count(&self, what: &'static str, number: u64) {
         self.span.record(what, number);
     }
 
     /// Completes the phase and returns how long it took.
-    pub(crate) fn done(mut self) -> (Phase, Duration) {
+    pub(crate) fn finish_phase(mut self) -> (Phase, Duration) {
         self.done = true;
         (self.phase, self.started.elapsed())
     }

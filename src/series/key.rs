@@ -54,7 +54,7 @@ impl Purpose {
         }
     }
 
-    fn bytes(self) -> i32 {
+    fn digest_bytes(self) -> i32 {
         if self == Self::Subject { SUBJECT_BYTES } else { DIGEST_BYTES }
     }
 }
@@ -69,7 +69,7 @@ impl LedgerKey {
         Self(Arc::new(Zeroizing::new(blake3::derive_key(FROM_SECRET, secret))))
     }
 
-    /// What tells this key from others without telling the key.
+    /// Identifies this key without revealing it.
     pub(crate) fn fingerprint(&self) -> String {
         blake3::keyed_hash(&self.0, b"fingerprint").to_hex()[..32].to_owned()
     }
@@ -94,12 +94,12 @@ impl LedgerKey {
     }
 
     fn digests(&self, purpose: Purpose, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        let columns = columns.iter().map(|column| comparable(purpose, column)).collect::<Result<Vec<_>>>()?;
+        let columns = columns.iter().map(|column| comparable_column(purpose, column)).collect::<Result<Vec<_>>>()?;
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
         let converter = RowConverter::new(fields)?;
         let bytes = if columns.is_empty() { None } else { Some(converter.convert_columns(&columns)?) };
         let start = self.hasher(purpose);
-        let size = purpose.bytes();
+        let size = purpose.digest_bytes();
         let mut digests = FixedSizeBinaryBuilder::with_capacity(rows, size);
         for row in 0..rows {
             if purpose == Purpose::Subject && columns.iter().any(|column| column.is_null(row)) {
@@ -124,7 +124,7 @@ impl fmt::Debug for LedgerKey {
 
 /// A column in the type in which it is digested: as text for subjects, so that a number stays the same subject when its type
 /// is widened; otherwise as files carry it.
-fn comparable(purpose: Purpose, column: &ArrayRef) -> Result<ArrayRef> {
+fn comparable_column(purpose: Purpose, column: &ArrayRef) -> Result<ArrayRef> {
     let wanted = match (purpose, column.data_type()) {
         (Purpose::Subject, data_type) => {
             let text = cast(column, &DataType::Utf8);
@@ -176,7 +176,7 @@ impl ScalarUDFImpl for Digest {
     }
 
     fn return_type(&self, _: &[DataType]) -> DataFusionResult<DataType> {
-        Ok(DataType::FixedSizeBinary(self.purpose.bytes()))
+        Ok(DataType::FixedSizeBinary(self.purpose.digest_bytes()))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {

@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use super::key::{DIGEST_BYTES, LedgerKey, SUBJECT_BYTES};
 use crate::error::{Error, Result};
 use crate::policy::{Job, Series};
-use crate::published::read::{PublishedFile, PublishedFiles, checksum, open};
+use crate::published::read::{PublishedFile, PublishedFiles, file_checksum, open_published};
 use crate::storage::upload::Uploads;
 use crate::storage::{Location, Stores};
 use crate::write::unique_name;
@@ -141,7 +141,7 @@ impl State {
                 "series.state: it and the sink lie inside one another, and readers of the sink must not see the ledger",
             ));
         }
-        let key = LedgerKey::new(&series.secret(base)?);
+        let key = LedgerKey::new(&series.read_secret(base)?);
         Ok(Self { location, key })
     }
 
@@ -151,12 +151,12 @@ impl State {
     }
 
     /// The version in force, brought up to date with the manifests of the sink; none of a new series.
-    pub(crate) async fn recover(&self, published: Option<&Published>) -> Result<Option<Stored>> {
-        let current = self.current().await?;
+    pub(crate) async fn recover_version(&self, published: Option<&Published>) -> Result<Option<Stored>> {
+        let current = self.current_version().await?;
         let Some(published) = published else {
             return match current {
                 None => Ok(None),
-                Some(stored) => Err(self.foreign(&format!(
+                Some(stored) => Err(self.foreign_error(&format!(
                     "the ledger knows {} releases, and the sink holds none of them; they may have been removed, or the \
                      ledger belongs to another sink",
                     stored.version.number
@@ -167,23 +167,23 @@ impl State {
         let found = match current {
             Some(stored) if number == published.number && published.ledgers.contains(&stored.digest) => stored,
             Some(_) if number == published.number => {
-                return Err(self.foreign("the newest release of the sink was made with another ledger"));
+                return Err(self.foreign_error("the newest release of the sink was made with another ledger"));
             }
             _ if number + 1 == published.number => {
-                let Some(staged) = self.staged(published).await? else {
-                    return Err(self.foreign(&format!(
+                let Some(staged) = self.staged_version(published).await? else {
+                    return Err(self.foreign_error(&format!(
                         "it lacks the version that belongs to release {number} of the series, the newest one",
                         number = published.number
                     )));
                 };
                 tracing::info!(number = published.number, "the pointer of the ledger is moved for a run that has died");
-                if !self.advance(&staged).await? {
+                if !self.advance_pointer(&staged).await? {
                     return Err(Error::retry("another run is at work on the same series; run again"));
                 }
                 staged
             }
             _ => {
-                return Err(self.foreign(&format!(
+                return Err(self.foreign_error(&format!(
                     "it ends at release {number} of the series, and the sink at release {}",
                     published.number
                 )));
@@ -196,7 +196,7 @@ impl State {
     /// Refuses a key that is not the one of the ledger.
     fn ensure_key(&self, version: &Version) -> Result<()> {
         if version.format != FORMAT {
-            return Err(self.foreign("it was written by another version of Throng"));
+            return Err(self.foreign_error("it was written by another version of Throng"));
         }
         if version.key == self.key.fingerprint() {
             return Ok(());
@@ -209,7 +209,7 @@ impl State {
     }
 
     /// What to say of a ledger that does not belong to the sink.
-    fn foreign(&self, why: &str) -> Error {
+    fn foreign_error(&self, why: &str) -> Error {
         Error::conflict(format!(
             "the ledger in `{}` does not fit the sink: {why}; restore series.state from its backup, or begin a new series \
              in an empty sink and an empty state",
@@ -218,7 +218,7 @@ impl State {
     }
 
     /// The version in force.
-    async fn current(&self) -> Result<Option<Stored>> {
+    async fn current_version(&self) -> Result<Option<Stored>> {
         let listed: Vec<ObjectMeta> =
             self.location.store.list(Some(&self.location.at("pointer"))).try_collect().await?;
         let Some(newest) =
@@ -227,11 +227,11 @@ impl State {
             return Ok(None);
         };
         let bytes = self.location.store.get(&newest.1.location).await?.bytes().await?;
-        let pointer: Pointer = self.parse(&bytes, "a pointer")?;
+        let pointer: Pointer = self.parse_json(&bytes, "a pointer")?;
         match self.read_version(&pointer.folder).await? {
             Some(stored) if stored.digest == pointer.digest && stored.version.number == newest.0 => Ok(Some(stored)),
-            Some(_) => Err(self.foreign("a version of it has been changed")),
-            None => Err(self.foreign("the version that its pointer names is gone")),
+            Some(_) => Err(self.foreign_error("a version of it has been changed")),
+            None => Err(self.foreign_error("the version that its pointer names is gone")),
         }
     }
 
@@ -241,18 +241,18 @@ impl State {
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let version = self.parse(&bytes, "a version")?;
+        let version = self.parse_json(&bytes, "a version")?;
         let digest = blake3::hash(&bytes).to_hex().to_string();
         Ok(Some(Stored { version, folder: folder.to_owned(), digest }))
     }
 
-    fn parse<T: DeserializeOwned>(&self, bytes: &[u8], what: &str) -> Result<T> {
-        serde_json::from_slice(bytes).map_err(|_| self.foreign(&format!("{what} of it cannot be read")))
+    fn parse_json<T: DeserializeOwned>(&self, bytes: &[u8], what: &str) -> Result<T> {
+        serde_json::from_slice(bytes).map_err(|_| self.foreign_error(&format!("{what} of it cannot be read")))
     }
 
     /// The version that a run has staged which died before it could move the pointer.
-    async fn staged(&self, published: &Published) -> Result<Option<Stored>> {
-        for folder in self.folders().await?.into_iter().filter(|(number, _)| *number == published.number) {
+    async fn staged_version(&self, published: &Published) -> Result<Option<Stored>> {
+        for folder in self.version_folders().await?.into_iter().filter(|(number, _)| *number == published.number) {
             if let Some(stored) = self.read_version(&folder.1).await?
                 && published.ledgers.contains(&stored.digest)
             {
@@ -263,22 +263,22 @@ impl State {
     }
 
     /// The folders of all versions, with their numbers.
-    async fn folders(&self) -> Result<Vec<(u64, String)>> {
+    async fn version_folders(&self) -> Result<Vec<(u64, String)>> {
         let listed = self.location.store.list_with_delimiter(Some(&self.location.at("version"))).await?;
         let name = |path: &Path| Some((number_of(path)?, format!("version/{}", path.filename()?)));
         Ok(listed.common_prefixes.iter().filter_map(name).collect())
     }
 
     /// The rows of a version.
-    pub(crate) async fn rows(&self, context: &SessionContext, stored: &Stored) -> Result<DataFrame> {
+    pub(crate) async fn read_rows(&self, context: &SessionContext, stored: &Stored) -> Result<DataFrame> {
         if stored.version.files.is_empty() {
             let nothing = datafusion::arrow::array::RecordBatch::new_empty(ledger_schema());
             return Ok(context.read_batch(nothing)?);
         }
         for file in &stored.version.files {
             let path = self.location.at(&format!("{}/{}", stored.folder, file.name));
-            if checksum(self.location.store.as_ref(), &path).await?.as_deref() != Some(&file.blake3) {
-                return Err(self.foreign(&format!("`{}` of it is missing or has been changed", file.name)));
+            if file_checksum(self.location.store.as_ref(), &path).await?.as_deref() != Some(&file.blake3) {
+                return Err(self.foreign_error(&format!("`{}` of it is missing or has been changed", file.name)));
             }
         }
         let file = |file: &LedgerFile| {
@@ -290,11 +290,16 @@ impl State {
             root: self.location.root.clone(),
             files: stored.version.files.iter().map(file).collect(),
         };
-        open(context, &files, None).await
+        open_published(context, &files, None).await
     }
 
-    /// Writes the next version, which nobody uses before [`advance`](Self::advance).
-    pub(crate) async fn stage(&self, mut version: Version, rows: DataFrame, uploads: &Uploads) -> Result<Stored> {
+    /// Writes the next version, which nobody uses before [`advance_pointer`](Self::advance_pointer).
+    pub(crate) async fn stage_version(
+        &self,
+        mut version: Version,
+        rows: DataFrame,
+        uploads: &Uploads,
+    ) -> Result<Stored> {
         let folder = format!("version/{:08}.{}", version.number, unique_name());
         let schema = ledger_schema();
         let name = "part-00000.parquet".to_owned();
@@ -304,7 +309,7 @@ impl State {
             .set_dictionary_enabled(false)
             .set_max_row_group_row_count(Some(1 << 17))
             .build();
-        let object = uploads.begin(&self.location.store, &path);
+        let object = uploads.begin_upload(&self.location.store, &path);
         let mut writer = AsyncArrowWriter::try_new(object, Arc::clone(&schema), Some(properties))?;
         let mut stream = rows.execute_stream().await?;
         let mut count = 0;
@@ -314,7 +319,7 @@ impl State {
             writer.write(&batch).await?;
         }
         writer.finish().await?;
-        let blake3 = checksum(self.location.store.as_ref(), &path).await?;
+        let blake3 = file_checksum(self.location.store.as_ref(), &path).await?;
         let blake3 = blake3.ok_or_else(|| Error::retry("a file of the ledger was written but is not there"))?;
         version.files = vec![LedgerFile { name, rows: count, blake3 }];
         version.format = FORMAT;
@@ -326,7 +331,7 @@ impl State {
     }
 
     /// Moves the pointer to a version; false when another version of the same number is in force already.
-    pub(crate) async fn advance(&self, stored: &Stored) -> Result<bool> {
+    pub(crate) async fn advance_pointer(&self, stored: &Stored) -> Result<bool> {
         let path = self.location.at(&format!("pointer/{:08}.json", stored.version.number));
         let pointer = Pointer { folder: stored.folder.clone(), digest: stored.digest.clone() };
         let bytes = serde_json::to_vec_pretty(&pointer).map_err(|error| Error::internal(error.to_string()))?;
@@ -336,7 +341,7 @@ impl State {
         };
         // A put that failed may have been done all the same. What stands there now tells.
         match self.location.store.get(&path).await {
-            Ok(found) => Ok(self.parse::<Pointer>(&found.bytes().await?, "a pointer")? == pointer),
+            Ok(found) => Ok(self.parse_json::<Pointer>(&found.bytes().await?, "a pointer")? == pointer),
             Err(object_store::Error::NotFound { .. }) => Err(error.into()),
             Err(other) => Err(other.into()),
         }
@@ -344,12 +349,12 @@ impl State {
 
     /// Whether another version of the same number, or a later one, is in force.
     pub(crate) async fn is_past(&self, stored: &Stored) -> bool {
-        let current = self.current().await.ok().flatten();
+        let current = self.current_version().await.ok().flatten();
         current.is_some_and(|current| current.version.number >= stored.version.number && current != *stored)
     }
 
     /// Removes a version that will not come into force. Best effort: what stays is removed by a later run.
-    pub(crate) async fn discard(&self, folder: &str) {
+    pub(crate) async fn discard_version(&self, folder: &str) {
         let listed: Vec<ObjectMeta> =
             self.location.store.list(Some(&self.location.at(folder))).try_collect().await.unwrap_or_default();
         // What says that it is a version goes first.
@@ -367,22 +372,22 @@ impl State {
     }
 
     /// Removes versions that are no longer needed: those before the last one, and those of runs that lost or died.
-    pub(crate) async fn tidy(&self, current: &Stored) -> Result<()> {
-        for (number, folder) in self.folders().await? {
+    pub(crate) async fn remove_old_versions(&self, current: &Stored) -> Result<()> {
+        for (number, folder) in self.version_folders().await? {
             let is_old = number + 1 < current.version.number;
             let has_lost = number == current.version.number && folder != current.folder;
             if is_old || has_lost {
-                self.discard(&folder).await;
+                self.discard_version(&folder).await;
             }
         }
         Ok(())
     }
 
     /// Adds subjects that must not be published again.
-    pub(crate) async fn forget(&self, subjects: DataFrame, uploads: &Uploads) -> Result<()> {
+    pub(crate) async fn forget_subjects(&self, subjects: DataFrame, uploads: &Uploads) -> Result<()> {
         let path = self.location.at(&format!("forgotten/{}.parquet", unique_name()));
         let schema = Arc::new(subjects.schema().as_arrow().clone());
-        let object = uploads.begin(&self.location.store, &path);
+        let object = uploads.begin_upload(&self.location.store, &path);
         let mut writer = AsyncArrowWriter::try_new(object, schema, None)?;
         let mut stream = subjects.execute_stream().await?;
         while let Some(batch) = stream.try_next().await? {
@@ -393,7 +398,7 @@ impl State {
     }
 
     /// The subjects that must not be published again; none when nobody was ever forgotten.
-    pub(crate) async fn forgotten(&self, context: &SessionContext) -> Result<Option<DataFrame>> {
+    pub(crate) async fn forgotten_subjects(&self, context: &SessionContext) -> Result<Option<DataFrame>> {
         let listed: Vec<ObjectMeta> =
             self.location.store.list(Some(&self.location.at("forgotten"))).try_collect().await?;
         if listed.is_empty() {
@@ -406,7 +411,7 @@ impl State {
             root: self.location.root.clone(),
             files: files.collect(),
         };
-        Ok(Some(open(context, &files, None).await?))
+        Ok(Some(open_published(context, &files, None).await?))
     }
 }
 

@@ -11,24 +11,24 @@ use datafusion::logical_expr::{Expr, ident, lit};
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
-use super::fold::{Fold, FoldExec, states};
-use super::plans::{PlanExecutor, collect};
+use super::fold::{Fold, FoldExec, read_states};
+use super::plans::{PlanExecutor, collect_rows};
 use super::questions::{Counted, Questions};
 use crate::error::{Error, Result};
 use crate::measure::Classes;
-use crate::published::exact::{Floats, alike, key_name};
-use crate::published::tally::{Histogram, read_tally, tally};
+use crate::published::exact::{Floats, alike_keys, key_name};
+use crate::published::key_counts::{Histogram, count_keys, read_key_counts};
 
 /// Sizes of the classes of equal values in some columns.
 pub(crate) async fn class_sizes(plans: &dyn PlanExecutor, rows: &DataFrame, columns: &[String]) -> Result<Classes> {
     let sizes = rows
         .clone()
-        .aggregate(alike(rows, columns, Floats::Read)?, vec![count(lit(1)).alias("size")])?
+        .aggregate(alike_keys(rows, columns, Floats::Read)?, vec![count(lit(1)).alias("size")])?
         .aggregate(vec![ident("size")], vec![count(lit(1)).alias("classes")])?;
     let mut classes = Classes::default();
-    for batch in collect(plans, sizes).await? {
+    for batch in collect_rows(plans, sizes).await? {
         let (size, number) = (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
-        (0..batch.num_rows()).for_each(|row| classes.add(size.value(row) as u64, number.value(row) as u64));
+        (0..batch.num_rows()).for_each(|row| classes.add_classes(size.value(row) as u64, number.value(row) as u64));
     }
     Ok(classes)
 }
@@ -48,7 +48,7 @@ pub(crate) async fn judge_classes(
     let questions = Arc::new(questions(width)?);
     let mut whole = questions.counted();
     let folded = Arc::new(FoldExec::new(plan, Fold::Classes(Arc::clone(&questions))));
-    states(&plans.execute(folded, state).await?)?.into_iter().for_each(|part| whole.merge(part));
+    read_states(&plans.execute_plan(folded, state).await?)?.into_iter().for_each(|part| whole.merge(part));
     Ok((questions, whole))
 }
 
@@ -60,11 +60,11 @@ fn tally_classes(
     tallied: Vec<Expr>,
     counted: bool,
 ) -> Result<(DataFrame, usize)> {
-    let keys = alike(rows, columns, Floats::Read)?;
+    let keys = alike_keys(rows, columns, Floats::Read)?;
     let (width, named) = (keys.len(), (0..keys.len()).map(|at| ident(key_name(at))).collect());
     let value = |at: usize| format!("value_{at}");
     let values: Vec<Expr> = tallied.into_iter().enumerate().map(|(at, key)| key.alias(value(at))).collect();
-    let tallies = (0..values.len()).map(|at| tally(ident(value(at))).alias(format!("tally_{at}")));
+    let tallies = (0..values.len()).map(|at| count_keys(ident(value(at))).alias(format!("tally_{at}")));
     let tallies = tallies.chain(counted.then(|| count(lit(1)).alias("rows"))).collect();
     let classes = rows.clone().select(keys.into_iter().chain(values).collect::<Vec<_>>())?.aggregate(named, tallies)?;
     Ok((classes, width))
@@ -111,7 +111,7 @@ pub(super) async fn fold_tallies<T: Clone + Send + 'static>(
     let add = move |part: &mut T, batch: &RecordBatch, width: usize| {
         let mut histogram = Histogram::new();
         for row in 0..batch.num_rows() {
-            read_tally(batch.column(width), row, &mut histogram);
+            read_key_counts(batch.column(width), row, &mut histogram);
             add(part, &histogram);
         }
         Ok(())

@@ -20,12 +20,12 @@ impl Finding {
     }
 
     /// The finding about a number of things, if there are any.
-    pub(crate) fn some(rule: &str, count: u64, message: impl FnOnce(u64) -> String) -> Option<Self> {
+    pub(crate) fn if_any(rule: &str, count: u64, message: impl FnOnce(u64) -> String) -> Option<Self> {
         (count > 0).then(|| Self::new(rule, count, message(count)))
     }
 
     /// All findings as one error.
-    pub fn refuse(findings: &[Self]) -> Result<()> {
+    pub fn ensure_none(findings: &[Self]) -> Result<()> {
         if findings.is_empty() {
             return Ok(());
         }

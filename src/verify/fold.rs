@@ -61,14 +61,14 @@ fn schema() -> SchemaRef {
 }
 
 /// A state as a row.
-fn emitted(state: &impl Serialize) -> Result<RecordBatch> {
+fn state_batch(state: &impl Serialize) -> Result<RecordBatch> {
     let bytes = serde_json::to_vec(state).map_err(|error| Error::internal(error.to_string()))?;
     let column: ArrayRef = Arc::new(BinaryArray::from_vec(vec![bytes.as_slice()]));
     Ok(RecordBatch::try_new(schema(), vec![column])?)
 }
 
 /// The states of all partitions.
-pub(crate) fn states<T: DeserializeOwned>(rows: &[RecordBatch]) -> Result<Vec<T>> {
+pub(crate) fn read_states<T: DeserializeOwned>(rows: &[RecordBatch]) -> Result<Vec<T>> {
     let broken =
         |error: serde_json::Error| Error::internal(format!("a part of the verification cannot be read: {error}"));
     let all = rows.iter().flat_map(|batch| batch.column(0).as_binary::<i32>().iter().flatten());
@@ -95,16 +95,16 @@ impl ExecutionPlan for FoldExec {
                 Fold::Classes(questions) => {
                     let mut counted = questions.counted();
                     while let Some(batch) = rows.try_next().await? {
-                        questions.add(&batch, &mut counted);
+                        questions.ask_classes(&batch, &mut counted);
                     }
-                    emitted(&counted)
+                    state_batch(&counted)
                 }
                 Fold::People => {
                     let mut found = Digest::default();
                     while let Some(batch) = rows.try_next().await? {
                         add_to_digest(&batch, &mut found)?;
                     }
-                    emitted(&found)
+                    state_batch(&found)
                 }
             };
             row.map_err(Error::into_datafusion)

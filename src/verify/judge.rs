@@ -13,16 +13,16 @@ use datafusion::scalar::ScalarValue;
 use super::classes::{class_sizes, fold_tallies, judge_classes};
 use super::finding::Finding;
 use super::links::check_numbers;
-use super::plans::{InProcess, PlanExecutor, collect, count_rows};
+use super::plans::{InProcess, PlanExecutor, collect_rows, count_rows};
 use super::questions::{AskedOf, Counted, Measured, Questions};
-use super::rules::{Asked, asked, range_diversity};
+use super::rules::{Asked, asked_rules, range_diversity};
 use crate::binding::{BoundPolicy, SensitiveColumn};
 use crate::error::{Error, Result};
 use crate::measure::Classes;
 use crate::permutation::Slices;
 use crate::policy::{GROUP, Ranges, Role};
 use crate::privacy::Figures;
-use crate::published::exact::{Keys, NULL, Ranks, is_wide, ordered, wide_digits};
+use crate::published::exact::{Keys, NULL, Ranks, is_wide, order_float, wide_digits};
 use crate::published::values::{Unit, Values};
 
 /// Maximum number of distinct values of a column that classes are compared with.
@@ -65,14 +65,14 @@ pub(crate) async fn verify_rows(
     let own = bound_policy.class_columns();
     // Columns that are looked at by the same classes are looked at together.
     let mut together: BTreeMap<Vec<String>, Vec<Measured>> = BTreeMap::new();
-    let rules = asked(bound_policy)?;
+    let rules = asked_rules(bound_policy)?;
     for column in &bound_policy.sensitive {
         let rules: Vec<&Asked> = rules.iter().filter(|rule| rule.column == column.name).collect();
         // Lists, structs and the like cannot be guarded, nor looked at.
         if rules.is_empty() && (look == Look::Guarded || column.data_type.is_nested()) {
             continue;
         }
-        let measured = measure(plans, rows, column, &rules, look).await?;
+        let measured = measure_column(plans, rows, column, &rules, look).await?;
         together.entry(classes_beside(bound_policy, slices, column)).or_default().push(measured);
     }
     let person = bound_policy.person.filter(|&person| bound_policy.roles[person] != Role::Identifier);
@@ -87,12 +87,12 @@ pub(crate) async fn verify_rows(
     let mut people = None;
     for (columns, measured) in together {
         let person = person.filter(|_| columns == own);
-        let (questions, counted) = ask(plans, rows, bound_policy, &columns, measured, person).await?;
+        let (questions, counted) = ask_rules(plans, rows, bound_policy, &columns, measured, person).await?;
         for (looked, (broken, weakest)) in questions.looked().iter().zip(counted.broken.iter().zip(&counted.weakest)) {
             for (rule, &count) in looked.rules.iter().zip(broken) {
                 found
                     .findings
-                    .extend(Finding::some(rule.name, count, |count| format!("{count} classes {}", rule.breach)));
+                    .extend(Finding::if_any(rule.name, count, |count| format!("{count} classes {}", rule.breach)));
             }
             found.figures.extend(weakest.figures().map(|figures| (looked.name.clone(), figures)));
         }
@@ -122,19 +122,19 @@ pub(crate) async fn broken_rules(
     bound_policy: &Arc<BoundPolicy>,
     class_columns: &[String],
 ) -> Result<BTreeMap<String, u64>> {
-    let rules = asked(bound_policy)?;
+    let rules = asked_rules(bound_policy)?;
     let mut measured = Vec::new();
     for column in &bound_policy.sensitive {
         let rules: Vec<&Asked> = rules.iter().filter(|rule| rule.column == column.name).collect();
         if !rules.is_empty() {
-            measured.push(measure(plans, published, column, &rules, Look::Guarded).await?);
+            measured.push(measure_column(plans, published, column, &rules, Look::Guarded).await?);
         }
     }
     let mut broken = BTreeMap::new();
     if measured.is_empty() {
         return Ok(broken);
     }
-    let (questions, counted) = ask(plans, rows, bound_policy, class_columns, measured, None).await?;
+    let (questions, counted) = ask_rules(plans, rows, bound_policy, class_columns, measured, None).await?;
     for (looked, counts) in questions.looked().iter().zip(&counted.broken) {
         for (rule, &classes) in looked.rules.iter().zip(counts).filter(|(_, classes)| **classes > 0) {
             *broken.entry(rule.name.to_owned()).or_default() += classes;
@@ -160,7 +160,7 @@ pub(crate) async fn fold_histograms<T: Clone + Send + 'static>(
         let range = is_ranged.then(|| range_diversity(histogram, &values));
         add(part, &mut histogram.iter().map(|(_, rows)| *rows), range);
     };
-    fold_tallies(rows, class_columns, keys.call(&column.name), first, add, merge).await
+    fold_tallies(rows, class_columns, keys.key_expr(&column.name), first, add, merge).await
 }
 
 /// The published values of a sensitive column, measured by their own domain where that is asked for, and how they become keys.
@@ -171,7 +171,7 @@ pub(super) async fn values_of(
     measured: bool,
 ) -> Result<(Values, Keys)> {
     let ranks = ranks_of(plans, rows, column).await?;
-    let keys = Keys::of(column, ranks.as_ref());
+    let keys = Keys::of_column(column, ranks.as_ref());
     let (width, distinct) = if measured { domain_of(plans, rows, column, &keys).await? } else { (0.0, 0) };
     Ok((Values::new(column, width, distinct, None, ranks.as_ref()), keys))
 }
@@ -179,25 +179,27 @@ pub(super) async fn values_of(
 /// Rows too many or too few.
 pub(crate) fn row_count(found: u64, expected: u64) -> Option<Finding> {
     let off = found.abs_diff(expected);
-    Finding::some("rows", off, |_| format!("{found} rows are published, {expected} should be"))
+    Finding::if_any("rows", off, |_| format!("{found} rows are published, {expected} should be"))
 }
 
 /// Classes that are too small.
 pub(crate) fn small_classes(classes: &Classes, k: u32, what: &str) -> Option<Finding> {
     let small: u64 = classes.histogram().filter(|(size, _)| *size < u64::from(k)).map(|(_, count)| count).sum();
-    Finding::some("k", small, |small| format!("{small} classes hold fewer than k = {k} {what}"))
+    Finding::if_any("k", small, |small| format!("{small} classes hold fewer than k = {k} {what}"))
 }
 
 /// The published columns that narrow down whose values of a sensitive column they may be: those of the class,
 /// and those that stay with the column in its slice.
 pub(crate) fn classes_beside(bound_policy: &BoundPolicy, slices: &Slices, column: &SensitiveColumn) -> Vec<String> {
-    let beside =
-        bound_policy.beside(column.index, slices).into_iter().map(|place| bound_policy.quasi[place].name.clone());
+    let beside = bound_policy
+        .columns_beside(column.index, slices)
+        .into_iter()
+        .map(|place| bound_policy.quasi[place].name.clone());
     bound_policy.class_columns().into_iter().chain(beside).collect()
 }
 
 /// Asks the rules of some columns of every class.
-async fn ask(
+async fn ask_rules(
     plans: &dyn PlanExecutor,
     rows: &DataFrame,
     bound_policy: &Arc<BoundPolicy>,
@@ -206,16 +208,17 @@ async fn ask(
     person: Option<&Field>,
 ) -> Result<(Arc<Questions>, Counted)> {
     let column = |name: &str| bound_policy.sensitive.iter().find(|column| column.name == name);
-    let keys = |measured: &Measured| column(&measured.name).map(|column| measured.keys(column).call(&measured.name));
+    let keys =
+        |measured: &Measured| column(&measured.name).map(|column| measured.keys(column).key_expr(&measured.name));
     let mut tallied: Vec<Expr> = measured.iter().filter_map(keys).collect();
-    tallied.extend(person.map(|person| Keys::of_type(person.data_type()).call(person.name())));
+    tallied.extend(person.map(|person| Keys::of_type(person.data_type()).key_expr(person.name())));
     let people = person.is_some();
     let questions = |width| Questions::new(Arc::clone(bound_policy), AskedOf { width, people, columns: measured });
     judge_classes(plans, rows, columns, tallied, questions).await
 }
 
 /// What the published rows show of a column's values as a whole, as far as it is needed.
-async fn measure(
+async fn measure_column(
     plans: &dyn PlanExecutor,
     rows: &DataFrame,
     column: &SensitiveColumn,
@@ -223,7 +226,7 @@ async fn measure(
     look: Look,
 ) -> Result<Measured> {
     let ranks = ranks_of(plans, rows, column).await?;
-    let keys = Keys::of(column, ranks.as_ref());
+    let keys = Keys::of_column(column, ranks.as_ref());
     let compared = rules.iter().any(|rule| rule.compares());
     let wanted = compared || look == Look::All;
     let table = if wanted { table_of(plans, rows, column, &keys, compared).await? } else { None };
@@ -241,10 +244,12 @@ async fn domain_of(
     column: &SensitiveColumn,
     keys: &Keys,
 ) -> Result<(f64, u64)> {
-    let key = rows.clone().select(vec![keys.call(&column.name).alias("key")])?;
-    let unit = Unit::of(&column.data_type);
+    let key = rows.clone().select(vec![keys.key_expr(&column.name).alias("key")])?;
+    let unit = Unit::of_type(&column.data_type);
     Ok(match keys {
-        Keys::Line => (ends_of(plans, key, &unit).await?.map_or(0.0, |(low, high)| unit.between(low, high)), 0),
+        Keys::Line => {
+            (ends_of(plans, key, &unit).await?.map_or(0.0, |(low, high)| unit.distance_between(low, high)), 0)
+        }
         Keys::Ranks(ranks) => {
             let ends = ranks.values().first().zip(ranks.values().last());
             (ends.map_or(0.0, |(low, high)| unit.between_wide(*low, *high)), 0)
@@ -260,7 +265,7 @@ async fn ranks_of(plans: &dyn PlanExecutor, rows: &DataFrame, column: &Sensitive
     }
     let distinct = rows.clone().aggregate(vec![ident(&column.name)], vec![])?.limit(0, Some(MAX_RANKS + 1))?;
     let mut digits = Vec::new();
-    for batch in collect(plans, distinct).await? {
+    for batch in collect_rows(plans, distinct).await? {
         digits.extend(wide_digits(batch.column(0))?.into_iter().flatten());
     }
     if digits.len() > MAX_RANKS {
@@ -281,12 +286,12 @@ async fn table_of(
     keys: &Keys,
     needed: bool,
 ) -> Result<Option<BTreeMap<i128, u64>>> {
-    let keys = vec![keys.call(&column.name).alias("key")];
+    let keys = vec![keys.key_expr(&column.name).alias("key")];
     let counted = rows.clone().aggregate(keys, vec![count(lit(1)).alias("size")])?;
     // One more than the limit shows that there are too many.
     let counted = counted.limit(0, Some(MAX_VALUES + 1))?;
     let mut counts = BTreeMap::new();
-    for batch in collect(plans, counted).await? {
+    for batch in collect_rows(plans, counted).await? {
         let (keys, sizes) =
             (batch.column(0).as_primitive::<Decimal128Type>(), batch.column(1).as_primitive::<Int64Type>());
         counts.extend((0..batch.num_rows()).map(|row| (keys.value(row), sizes.value(row) as u64)));
@@ -310,10 +315,10 @@ pub(crate) async fn ends_of(plans: &dyn PlanExecutor, keys: DataFrame, unit: &Un
     let literal = |key: i128| lit(ScalarValue::Decimal128(Some(key), 38, 0));
     let mut numbers = keys.filter(ident("key").not_eq(literal(NULL)))?;
     if *unit == Unit::Float {
-        numbers = numbers.filter(ident("key").not_eq(literal(i128::from(ordered(f64::NAN)))))?;
+        numbers = numbers.filter(ident("key").not_eq(literal(i128::from(order_float(f64::NAN)))))?;
     }
     let ends = numbers.aggregate(vec![], vec![min(ident("key")), max(ident("key"))])?;
-    let ends = collect(plans, ends).await?;
+    let ends = collect_rows(plans, ends).await?;
     let end = |index: usize| {
         let row = ends.iter().find(|batch| batch.num_rows() > 0)?;
         row.column(index).as_primitive::<Decimal128Type>().iter().next().flatten()

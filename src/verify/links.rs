@@ -9,12 +9,12 @@ use datafusion::prelude::DataFrame;
 
 use super::finding::Finding;
 use super::plans::{PlanExecutor, collect_numbers, count_rows};
-use super::source::compare;
+use super::source::compare_values;
 use crate::binding::BoundPolicy;
 use crate::error::Result;
 use crate::policy::{COUNT, GROUP, Role};
-use crate::published::content;
-use crate::published::exact::{Floats, alike};
+use crate::published::content_key;
+use crate::published::exact::{Floats, alike_keys};
 
 /// A number that random ones of 64 bits are below once in four billion times.
 const SMALL_NUMBER: u64 = 1 << 32;
@@ -42,14 +42,15 @@ pub(crate) async fn check_links(plans: &dyn PlanExecutor, qit: &DataFrame, st: &
     let empty = count_rows(plans, st.clone().filter(counted.is_not_true())?).await?;
     let columns: Vec<String> = st.schema().fields().iter().map(|field| field.name().clone()).collect();
     let values: Vec<String> = columns.into_iter().filter(|name| name != COUNT).collect();
-    let times = st.clone().aggregate(alike(st, &values, Floats::Read)?, vec![count(lit(1)).alias("times")])?;
+    let times = st.clone().aggregate(alike_keys(st, &values, Floats::Read)?, vec![count(lit(1)).alias("times")])?;
     let twice = count_rows(plans, times.filter(ident("times").gt(lit(1)))?).await?;
     let mut findings = Vec::new();
-    findings.extend(Finding::some("groups", off, |off| {
+    findings.extend(Finding::if_any("groups", off, |off| {
         format!("{off} groups do not hold as many sensitive values as rows")
     }));
-    findings.extend(Finding::some("groups", empty, |empty| format!("{empty} sensitive values have no positive count")));
-    findings.extend(Finding::some("groups", twice, |twice| {
+    findings
+        .extend(Finding::if_any("groups", empty, |empty| format!("{empty} sensitive values have no positive count")));
+    findings.extend(Finding::if_any("groups", twice, |twice| {
         format!("{twice} sensitive values are listed more than once for a group")
     }));
     Ok(findings)
@@ -70,14 +71,14 @@ pub(crate) async fn check_tables(
         fields.filter(|(_, role)| roles.contains(role)).map(|(field, _)| field.name().clone()).collect()
     };
     let (left, right) = (names(&[Role::Quasi, Role::Kept]), names(&[Role::Sensitive]));
-    let mut findings = compare(plans, source, qit, &left, suppressed).await?;
-    findings.extend(compare(plans, source, rows, &right, suppressed).await?);
-    findings.extend(strangers(plans, qit, rows, source, (&left, &right)).await?);
+    let mut findings = compare_values(plans, source, qit, &left, suppressed).await?;
+    findings.extend(compare_values(plans, source, rows, &right, suppressed).await?);
+    findings.extend(find_unmatched(plans, qit, rows, source, (&left, &right)).await?);
     Ok(findings)
 }
 
 /// Sensitive values of a group that fewer source rows have which are in the group: those whose other columns are.
-async fn strangers(
+async fn find_unmatched(
     plans: &dyn PlanExecutor,
     qit: &DataFrame,
     rows: &DataFrame,
@@ -85,27 +86,30 @@ async fn strangers(
     (left, right): (&[String], &[String]),
 ) -> Result<Option<Finding>> {
     let size = || vec![count(lit(1)).alias("size")];
-    let keyed = |rows: &DataFrame, keys: Vec<Expr>| -> Result<DataFrame> { Ok(spilling(rows).select(keys)?) };
-    let people = keyed(source, vec![content(left).alias("left"), content(right).alias("right")])?
+    let keyed =
+        |rows: &DataFrame, keys: Vec<Expr>| -> Result<DataFrame> { Ok(with_spilling_joins(rows).select(keys)?) };
+    let people = keyed(source, vec![content_key(left).alias("left"), content_key(right).alias("right")])?
         .aggregate(vec![ident("left"), ident("right")], size())?;
-    let members = keyed(qit, vec![ident(GROUP).alias("member_group"), content(left).alias("member")])?.distinct()?;
+    let members =
+        keyed(qit, vec![ident(GROUP).alias("member_group"), content_key(left).alias("member")])?.distinct()?;
     let possible = members
         .join(people, JoinType::Inner, &["member"], &["left"], None)?
         .aggregate(vec![ident("member_group"), ident("right")], vec![sum(ident("size")).alias("possible")])?;
-    let told = keyed(rows, vec![ident(GROUP).alias("told_group"), content(right).alias("told")])?
-        .aggregate(vec![ident("told_group"), ident("told")], size())?;
-    let pairs = told.join(possible, JoinType::Left, &["told_group", "told"], &["member_group", "right"], None)?;
+    let counted = keyed(rows, vec![ident(GROUP).alias("published_group"), content_key(right).alias("published")])?
+        .aggregate(vec![ident("published_group"), ident("published")], size())?;
+    let pairs =
+        counted.join(possible, JoinType::Left, &["published_group", "published"], &["member_group", "right"], None)?;
     let beyond = when(ident("possible").is_null(), ident("size")).otherwise(ident("size") - ident("possible"))?;
     let beyond = pairs.select(vec![beyond.alias("beyond")])?.filter(ident("beyond").gt(lit(0)))?;
     let beyond = beyond.aggregate(vec![], vec![sum(ident("beyond"))])?;
     let strange = collect_numbers(plans, beyond).await?.first().copied().unwrap_or(0);
-    Ok(Finding::some("truthful", strange, |count| {
+    Ok(Finding::if_any("truthful", strange, |count| {
         format!("{count} sensitive values are listed for groups whose rows do not have them")
     }))
 }
 
 /// The rows with joins that spill.
-pub(super) fn spilling(rows: &DataFrame) -> DataFrame {
+pub(super) fn with_spilling_joins(rows: &DataFrame) -> DataFrame {
     let (mut state, plan) = rows.clone().into_parts();
     state.config_mut().options_mut().optimizer.prefer_hash_join = false;
     DataFrame::new(state, plan)

@@ -35,8 +35,8 @@ use crate::hierarchy::{Hierarchy, SetLabel, TOP};
 use crate::measure::Groups;
 use crate::policy::Publish;
 use crate::published::cover::{Published, Span};
-use crate::published::exact::number;
-use crate::published::tally::{Histogram, read_tally};
+use crate::published::exact::float_of;
+use crate::published::key_counts::{Histogram, read_key_counts};
 use crate::published::values::{Unit, Values};
 
 /// Different values of a category beyond which they are not counted.
@@ -57,10 +57,10 @@ pub(crate) async fn measure_classes(
     for column in bound_policy.sensitive.iter().filter(|column| !column.data_type.is_nested()) {
         let (values, keys) = values_of(plans, rows, column, true).await?;
         sensitive.push(values);
-        tallied.push(keys.call(&column.name));
+        tallied.push(keys.key_expr(&column.name));
     }
     let mut first = Groups::new(columns.len(), sensitive.len());
-    first.protection = first.protection.bounded(bound);
+    first.protection = first.protection.with_bound(bound);
     // Without quasi-identifiers nothing is lost, and all rows are one class.
     if columns.is_empty() {
         return Ok(first);
@@ -92,7 +92,7 @@ impl MeasuredClasses {
             spreads.clear();
             disclosures.clear();
             for (index, values) in self.sensitive.iter().enumerate() {
-                read_tally(batch.column(width + index), row, &mut histogram);
+                read_key_counts(batch.column(width + index), row, &mut histogram);
                 spreads.push(values.spread(&histogram));
                 disclosures.push(range_diversity(&histogram, values));
             }
@@ -127,7 +127,7 @@ impl Column {
         let mut distinct = rows.clone().aggregate(names, vec![])?.execute_stream().await?;
         let (mut listed, mut unlisted) = (BTreeSet::new(), false);
         while let Some(batch) = distinct.try_next().await? {
-            match Published::read(quasi, batch.columns())? {
+            match Published::read_columns(quasi, batch.columns())? {
                 Published::Representative => {}
                 Published::Line(spans, unit) => spans.iter().for_each(|span| found.add_span(span, &unit)),
                 Published::Text(labels, None) => {
@@ -172,7 +172,7 @@ impl Column {
         if self.quasi.withheld {
             return Ok(vec![1.0; rows]);
         }
-        let published = Published::read(&self.quasi, &columns)?;
+        let published = Published::read_columns(&self.quasi, &columns)?;
         Ok((0..rows).map(|row| self.value_loss(&published, row)).collect())
     }
 
@@ -206,7 +206,7 @@ impl Column {
         match span {
             Span::Missing | Span::Nothing => 0.0,
             Span::Anything => 1.0,
-            Span::Between(low, high) => share_of(unit.between(*low, *high), last - first),
+            Span::Between(low, high) => share_of(unit.distance_between(*low, *high), last - first),
             Span::Wide(low, high) => share_of(unit.between_wide(*low, *high), last - first),
             Span::HalfOpen(low, high) => {
                 let low = low.as_ref().map_or(first, |bound| bound.number.max(first));
@@ -254,7 +254,7 @@ fn published_column(field: &Field, keys: &mut &[ArrayRef]) -> Result<ArrayRef> {
 /// A key as the value that it stands for.
 fn as_published(key: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if data_type.is_floating() && *key.data_type() == DataType::Int64 {
-        let numbers = key.as_primitive::<Int64Type>().iter().map(|key| key.map(number));
+        let numbers = key.as_primitive::<Int64Type>().iter().map(|key| key.map(float_of));
         let numbers: ArrayRef = Arc::new(numbers.collect::<Float64Array>());
         return Ok(cast(&numbers, data_type)?);
     }

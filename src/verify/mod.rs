@@ -40,7 +40,9 @@ mod source;
 #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only clusters send plans"))]
 mod wire;
 
-pub(crate) use crate::published::read::{Footer, PublishedFile, PublishedFiles, checksum, file_schemas, footers, open};
+pub(crate) use crate::published::read::{
+    Footer, PublishedFile, PublishedFiles, file_checksum, file_schemas, open_published, read_footers,
+};
 pub(crate) use classes::class_sizes;
 pub(crate) use columns::{ColumnCheck, PromisedType, check_columns};
 pub use finding::Finding;
@@ -56,6 +58,6 @@ pub(crate) use permuted::check_permuted;
 pub(crate) use plans::Watch;
 pub(crate) use plans::{InProcess, PlanExecutor};
 pub(crate) use replaced::{check_dropped, check_replaced};
-pub(crate) use source::{compare, verify_against_source};
+pub(crate) use source::{compare_values, verify_against_source};
 #[cfg(feature = "cluster")]
 pub(crate) use wire::{Sent, is_function, receive_aggregate, receive_function, receive_node, send_function, send_node};

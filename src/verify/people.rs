@@ -11,7 +11,7 @@ use datafusion::logical_expr::ident;
 use datafusion::prelude::DataFrame;
 
 use super::finding::Finding;
-use super::fold::{Fold, FoldExec, states};
+use super::fold::{Fold, FoldExec, read_states};
 use super::judge::small_classes;
 use super::plans::PlanExecutor;
 use crate::error::Result;
@@ -30,16 +30,16 @@ pub(crate) async fn verify_people(
     let columns = class_columns.iter().map(ident).collect::<Vec<_>>();
     let (state, plan) = rows.clone().select(columns)?.into_parts();
     let plan = state.create_physical_plan(&plan).await?;
-    let parts = plans.execute(Arc::new(FoldExec::new(plan, Fold::People)), state).await?;
+    let parts = plans.execute_plan(Arc::new(FoldExec::new(plan, Fold::People)), state).await?;
     let mut found = Digest::default();
-    states(&parts)?.into_iter().for_each(|part| found.merge(part));
+    read_states(&parts)?.into_iter().for_each(|part| found.merge(part));
     let mut findings = Vec::new();
     if found.to_string() != digest {
         let message = "the published classes are not those in which people were counted";
         findings.push(Finding::new("person", 1, message));
     }
     let mut classes = Classes::default();
-    classes_by_size.iter().for_each(|(&size, &number)| classes.add(size, number));
+    classes_by_size.iter().for_each(|(&size, &number)| classes.add_classes(size, number));
     findings.extend(small_classes(&classes, k, "people"));
     Ok(findings)
 }

@@ -24,7 +24,7 @@ pub(crate) type Watch<'a> = dyn Fn(&Arc<dyn ExecutionPlan>) + Send + Sync + 'a;
 #[async_trait]
 pub(crate) trait PlanExecutor: Send + Sync {
     /// Executes a plan that was made with the settings of a session, and returns its rows, which are few.
-    async fn execute(&self, plan: Arc<dyn ExecutionPlan>, state: SessionState) -> Result<Vec<RecordBatch>>;
+    async fn execute_plan(&self, plan: Arc<dyn ExecutionPlan>, state: SessionState) -> Result<Vec<RecordBatch>>;
 }
 
 /// Executes plans in this process.
@@ -33,22 +33,22 @@ pub(crate) struct InProcess;
 
 #[async_trait]
 impl PlanExecutor for InProcess {
-    async fn execute(&self, plan: Arc<dyn ExecutionPlan>, state: SessionState) -> Result<Vec<RecordBatch>> {
+    async fn execute_plan(&self, plan: Arc<dyn ExecutionPlan>, state: SessionState) -> Result<Vec<RecordBatch>> {
         Ok(datafusion::physical_plan::collect(plan, state.task_ctx()).await?)
     }
 }
 
 /// Executes a query that yields a few rows.
-pub(crate) async fn collect(plans: &dyn PlanExecutor, query: DataFrame) -> Result<Vec<RecordBatch>> {
+pub(crate) async fn collect_rows(plans: &dyn PlanExecutor, query: DataFrame) -> Result<Vec<RecordBatch>> {
     let (state, plan) = query.into_parts();
     let plan = state.create_physical_plan(&plan).await?;
-    plans.execute(plan, state).await
+    plans.execute_plan(plan, state).await
 }
 
 /// Executes a query that yields one row of whole numbers; null counts as 0.
 pub(crate) async fn collect_numbers(plans: &dyn PlanExecutor, query: DataFrame) -> Result<Vec<u64>> {
     let width = query.schema().fields().len();
-    let found = collect(plans, query).await?;
+    let found = collect_rows(plans, query).await?;
     let row = found.iter().find(|batch| batch.num_rows() > 0);
     let number = |column: usize| {
         let number = row.and_then(|row| row.column(column).as_primitive_opt::<Int64Type>()?.iter().next().flatten());

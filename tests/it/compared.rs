@@ -56,8 +56,8 @@ fn rows(release: &RecordBatch) -> Vec<Row> {
         numbers(range.column(0)).into_iter().zip(numbers(range.column(1))).collect()
     };
     let (ages, households) = (ends("age"), ends("household_size"));
-    let told = texts(release, "diagnosis");
-    ages.into_iter().zip(households).zip(told).map(|((age, household), ill)| ([age, household], ill)).collect()
+    let reported = texts(release, "diagnosis");
+    ages.into_iter().zip(households).zip(reported).map(|((age, household), ill)| ([age, household], ill)).collect()
 }
 
 /// The people of a night: their number and quasi-identifiers.
@@ -125,21 +125,21 @@ fn independent_releases_leak_and_the_attack_shows_how_much() {
         released(&desk.path("out"))
     };
     let releases: Vec<Vec<Row>> = (0..NIGHTS).map(|night| rows(&folder(night))).collect();
-    let told = found["sensitive"]["diagnosis"]["releases"].as_array().unwrap();
-    assert_eq!((told.len(), &found["sensitive"]["diagnosis"]["least_values"]), (NIGHTS, &3.into()));
+    let reported = found["sensitive"]["diagnosis"]["releases"].as_array().unwrap();
+    assert_eq!((reported.len(), &found["sensitive"]["diagnosis"]["least_values"]), (NIGHTS, &3.into()));
     for (night, [by_values, by_candidates]) in recount(&releases).into_iter().enumerate() {
-        let told = &told[night];
-        assert_eq!(told["exposure"]["subtracted"], 0, "18 come and 18 go: some cancel out");
-        assert_eq!(told["exposure"]["people"], (ROWS + night * CHURN) as u64);
-        assert_eq!(histogram(&told["exposure"]["by_values"]), by_values, "night {night}");
-        assert_eq!(histogram(&told["exposure"]["by_candidates"]), by_candidates, "night {night}");
+        let reported = &reported[night];
+        assert_eq!(reported["exposure"]["subtracted"], 0, "18 come and 18 go: some cancel out");
+        assert_eq!(reported["exposure"]["people"], (ROWS + night * CHURN) as u64);
+        assert_eq!(histogram(&reported["exposure"]["by_values"]), by_values, "night {night}");
+        assert_eq!(histogram(&reported["exposure"]["by_candidates"]), by_candidates, "night {night}");
     }
     // One release keeps its promise; together they do not.
-    let share = |night: usize, name: &str| told[night][name].as_f64().unwrap();
+    let share = |night: usize, name: &str| reported[night][name].as_f64().unwrap();
     assert_eq!((share(0, "below_least"), share(0, "below_k")), (0.0, 0.0));
     println!("below l: {:?}", (0..NIGHTS).map(|night| share(night, "below_least")).collect::<Vec<_>>());
     println!("below k: {:?}", (0..NIGHTS).map(|night| share(night, "below_k")).collect::<Vec<_>>());
-    assert!(share(NIGHTS - 1, "below_least") > 0.02 && share(NIGHTS - 1, "below_k") > 0.05, "{told:?}");
+    assert!(share(NIGHTS - 1, "below_least") > 0.02 && share(NIGHTS - 1, "below_k") > 0.05, "{reported:?}");
     let page = desk.throng("attack", &[&["--series", "--subject", "person_id"], &tables[..]].concat()).ok().out;
     for word in ["night-4", "fewer than 3", "fewer than 5 rows", "values left at the end"] {
         assert!(page.contains(word), "{page}");

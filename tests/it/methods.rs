@@ -129,9 +129,12 @@ fn tuned_parameters_are_told_only_where_every_row_is_published() {
 
     let part = ["--set", "columns.age.nulls=drop", "--set", "sink.url=part"];
     let run = desk.run(&[&part[..], &["-vvv"]].concat()).ok();
-    let told = manifest(&desk.path("part"));
-    assert!(told["rows"].as_u64() < told["rows_read"].as_u64(), "the test wants rows that are not published");
-    assert!(told.get("tuned").is_none_or(|tuned| tuned.as_object().is_some_and(serde_json::Map::is_empty)), "{told}");
+    let reported = manifest(&desk.path("part"));
+    assert!(reported["rows"].as_u64() < reported["rows_read"].as_u64(), "the test wants rows that are not published");
+    assert!(
+        reported.get("tuned").is_none_or(|tuned| tuned.as_object().is_some_and(serde_json::Map::is_empty)),
+        "{reported}"
+    );
     throng(&["report", &desk.name("part"), "-o", &desk.name("page.html")]).ok();
     let page = fs::read_to_string(desk.path("page.html")).unwrap();
     let explained = desk.throng("plan", &part).ok();
@@ -219,8 +222,8 @@ fn anatomy_publishes_two_tables_linked_by_group() {
     for (group, id) in groups(qit).into_iter().zip(texts(qit, "id")) {
         *true_ills.entry((group, ill_of[&id].clone())).or_default() += 1;
     }
-    let told: BTreeMap<(u64, String), u64> = groups(st).into_iter().zip(texts(st, "ill")).zip(counted).collect();
-    assert_eq!(told, true_ills);
+    let reported: BTreeMap<(u64, String), u64> = groups(st).into_iter().zip(texts(st, "ill")).zip(counted).collect();
+    assert_eq!(reported, true_ills);
 
     let manifest = manifest(&desk.path("out"));
     assert_eq!((manifest["form"].as_str(), manifest["rows"].as_u64()), (Some("anatomy"), Some(240)));
@@ -292,16 +295,16 @@ fn what_the_values_allow_is_told_before_the_run() {
             format!("privacy.k = 5\nprivacy.l-diversity = {{ column = \"ill\", l = {l} }}\nmethod.name = \"{method}\"");
         Desk::with(people(240), &JOB.replace("privacy.k = 5", &rules))
     };
-    let told = l(3, "kl-redinfo").throng("check", &["--data"]).ok().out;
+    let reported = l(3, "kl-redinfo").throng("check", &["--data"]).ok().out;
     for line in [
         "`ill`: 3 different values in 240 rows",
         "largest l: 3; 3 if no value may exceed 1/l",
         "at most 80 groups, 0 rows left over",
         "discernibility at least 720",
     ] {
-        assert!(told.contains(line), "{told}");
+        assert!(reported.contains(line), "{reported}");
     }
-    assert_no_values(&told);
+    assert_no_values(&reported);
     let desk = l(4, "kl-redinfo");
     let words = ["column `ill` holds 3 different values", "lower l to at most 3"];
     desk.throng("check", &["--data"]).refused(5, &words);

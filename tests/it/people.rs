@@ -140,8 +140,8 @@ fn class_sizes_are_those_in_people() {
     }
     let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
     people.values().for_each(|people| *sizes.entry(people.len() as u64).or_default() += 1);
-    let told = &manifest(&desk.path("out"))["verification"]["people"]["classes"]["by_size"];
-    assert_eq!(serde_json::from_value::<BTreeMap<u64, u64>>(told.clone()).unwrap(), sizes);
+    let reported = &manifest(&desk.path("out"))["verification"]["people"]["classes"]["by_size"];
+    assert_eq!(serde_json::from_value::<BTreeMap<u64, u64>>(reported.clone()).unwrap(), sizes);
 
     let all: u64 = sizes.iter().map(|(size, number)| size * number).sum();
     let of_table: u64 = summary

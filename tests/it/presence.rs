@@ -282,9 +282,9 @@ fn attack_counts_people_by_confidence() {
     assert!(found["linkage"]["k_map"].as_u64().unwrap() >= 10);
     assert!(found["sensitive"]["ill"]["rows"].as_u64().unwrap() > 0);
     assert_eq!(found["population"]["release"]["chosen"], 0.0, "no published class is of one person");
-    let told = desk.throng("attack", &[]).ok();
-    assert!(told.out.contains("certainly not") && told.out.contains("journalist"));
-    assert_no_values(&told.out);
+    let reported = desk.throng("attack", &[]).ok();
+    assert!(reported.out.contains("certainly not") && reported.out.contains("journalist"));
+    assert_no_values(&reported.out);
 }
 
 /// Public rows have no sensitive values, no pseudonyms and no rows in the measures: all that is the source's alone.
@@ -533,8 +533,8 @@ fn population_risks_are_told_everywhere() {
     assert!(fs::read_to_string(page).unwrap().contains("Risk in the population"));
     write_parquet(&desk.path("everybody.parquet"), &batch(people(PUBLIC)));
     let (source, public) = (desk.name("in.parquet"), desk.name("everybody.parquet"));
-    let told = throng(&["profile", &source, "--population", "100000", "--public", &public, "--json"]).ok();
-    let profile: Value = serde_json::from_str(&told.out).unwrap();
+    let reported = throng(&["profile", &source, "--population", "100000", "--public", &public, "--json"]).ok();
+    let profile: Value = serde_json::from_str(&reported.out).unwrap();
     let of_source = &profile["exposure"]["population"];
     assert!(of_source["k_map"].as_u64().unwrap() >= 1 && of_source["source"]["pitman"].is_number(), "{of_source}");
 }

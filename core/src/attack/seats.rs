@@ -3,7 +3,7 @@
 //! The reader knows everybody's quasi-identifiers and which classes cover them. A world puts a different person on every
 //! published row, and in it no two rows contradict a dependency. Three people of one x are on three rows of one s where
 //! `x -> s`, and if a class has three such rows only once, everybody knows whose they are: no single row says so, their
-//! number does. [`seats`] computes for every person and every kind of row whether some world has them there.
+//! number does. [`possible_places`] computes for every person and every kind of row whether some world has them there.
 //!
 //! 1. *Answers.* A dependency asks a question for every left side: what is its right side? Somebody in some seat uses one
 //!    answer. A world is a way to fill all seats that uses no two answers of one question.
@@ -20,7 +20,7 @@
 
 use std::collections::HashMap;
 
-use super::chase::{BitSet, Crowds, Member, Numbered, View, crowds};
+use super::chase::{BitSet, Crowds, Member, Numbered, View, count_crowds};
 
 /// Most steps that the search of one component may take.
 pub const MAX_STEPS: u64 = 1 << 26;
@@ -64,12 +64,12 @@ pub enum Place {
 
 /// For every seat, whether each of its candidates can be there. Profiles, plains and dependencies are those of the view;
 /// dependencies that may fail in some rows rule nobody out by counting.
-pub fn seats(view: &View, people: &[People], seats: &[Seat], max_steps: u64) -> Vec<Vec<Place>> {
+pub fn possible_places(view: &View, people: &[People], seats: &[Seat], max_steps: u64) -> Vec<Vec<Place>> {
     let certain = view.dependencies.iter().filter(|(_, tolerance)| *tolerance == 0.0);
     let dependencies: Vec<Numbered> = certain.map(|given| Numbered::new(view, given)).collect();
     let mut graph = Graph::new(&dependencies, people, seats);
-    for component in graph.components() {
-        graph.decide(&component, max_steps);
+    for component in graph.component_places() {
+        graph.decide_component(&component, max_steps);
     }
     let mut found: Vec<Vec<Place>> = seats.iter().map(|seat| vec![Place::Unknown; seat.candidates.len()]).collect();
     for (edge, place) in graph.edges.iter().zip(&graph.places) {
@@ -88,7 +88,7 @@ pub struct Counted {
 }
 
 /// Counts the rows of a class among which people can hide.
-pub fn count(seats: &[Seat], places: &[Vec<Place>], k: u64) -> Counted {
+pub fn count_hiding_rows(seats: &[Seat], places: &[Vec<Place>], k: u64) -> Counted {
     let mut numbers: HashMap<u32, usize> = HashMap::new();
     for (person, _) in seats.iter().flat_map(|seat| &seat.candidates) {
         let next = numbers.len();
@@ -107,7 +107,7 @@ pub fn count(seats: &[Seat], places: &[Vec<Place>], k: u64) -> Counted {
             }
             Member { rows: u64::from(seat.rows), fitting, people }
         };
-        crowds(&seats.iter().zip(places).map(member).collect::<Vec<_>>())
+        count_crowds(&seats.iter().zip(places).map(member).collect::<Vec<_>>())
     };
     let crowds = hide(&|place| place != Place::Impossible);
     let is_decided = places.iter().flatten().all(|place| *place != Place::Unknown);
@@ -200,9 +200,11 @@ impl Graph {
                 let profile = people[person as usize].profile;
                 for (number, dependency) in dependencies.iter().enumerate() {
                     let next = questions.len() as u32;
-                    let question = *questions.entry((number, dependency.left(profile, given.plain))).or_insert(next);
+                    let question =
+                        *questions.entry((number, dependency.left_side(profile, given.plain))).or_insert(next);
                     let next = numbers.len() as u32;
-                    let answer = *numbers.entry((question, dependency.right(profile, given.plain))).or_insert(next);
+                    let answer =
+                        *numbers.entry((question, dependency.right_side(profile, given.plain))).or_insert(next);
                     if question as usize == graph.of_question.len() {
                         graph.of_question.push(Vec::new());
                     }
@@ -237,9 +239,9 @@ impl Graph {
     }
 
     /// Step 2: the places of every component.
-    fn components(&self) -> Vec<Vec<u32>> {
+    fn component_places(&self) -> Vec<Vec<u32>> {
         let mut parent: Vec<u32> = (0..(self.rows.len() + self.number.len()) as u32).collect();
-        fn root(parent: &mut [u32], mut at: u32) -> u32 {
+        fn find_root(parent: &mut [u32], mut at: u32) -> u32 {
             while parent[at as usize] != at {
                 parent[at as usize] = parent[parent[at as usize] as usize];
                 at = parent[at as usize];
@@ -247,7 +249,7 @@ impl Graph {
             at
         }
         let mut join = |a: u32, b: u32| {
-            let (a, b) = (root(&mut parent, a), root(&mut parent, b));
+            let (a, b) = (find_root(&mut parent, a), find_root(&mut parent, b));
             parent[a.max(b) as usize] = a.min(b);
         };
         self.edges.iter().for_each(|edge| join(edge.seat, self.rows.len() as u32 + edge.person));
@@ -261,7 +263,7 @@ impl Graph {
         let mut places: HashMap<u32, usize> = HashMap::new();
         let mut found: Vec<Vec<u32>> = Vec::new();
         for (edge, given) in self.edges.iter().enumerate() {
-            let at = *places.entry(root(&mut parent, given.seat)).or_insert_with(|| {
+            let at = *places.entry(find_root(&mut parent, given.seat)).or_insert_with(|| {
                 found.push(Vec::new());
                 found.len() - 1
             });
@@ -281,12 +283,12 @@ impl Graph {
             })
     }
 
-    fn add(&mut self, edge: u32, by: i64) {
-        self.apply(edge, by);
+    fn log_flow(&mut self, edge: u32, by: i64) {
+        self.apply_flow(edge, by);
         self.log.push(Change::Flow { edge, by });
     }
 
-    fn apply(&mut self, edge: u32, by: i64) {
+    fn apply_flow(&mut self, edge: u32, by: i64) {
         let Edge { seat, person, .. } = self.edges[edge as usize];
         self.flow[edge as usize] += by;
         self.empty[seat as usize] -= by;
@@ -307,10 +309,10 @@ impl Graph {
         }
     }
 
-    fn undo(&mut self, mark: usize) {
+    fn undo_changes(&mut self, mark: usize) {
         while self.log.len() > mark {
             match self.log.pop() {
-                Some(Change::Flow { edge, by }) => self.apply(edge, -by),
+                Some(Change::Flow { edge, by }) => self.apply_flow(edge, -by),
                 Some(Change::Chosen { question }) => self.chosen[question as usize] = OPEN,
                 None => {}
             }
@@ -318,7 +320,7 @@ impl Graph {
     }
 
     /// Takes an answer for granted, and empties the seats of whoever gives another.
-    fn choose(&mut self, answer: u32) {
+    fn choose_answer(&mut self, answer: u32) {
         let question = self.question[answer as usize];
         if self.chosen[question as usize] != OPEN {
             return;
@@ -334,17 +336,17 @@ impl Graph {
                 self.steps += 1;
                 let edge = self.users[other as usize][at];
                 if self.flow[edge as usize] > 0 {
-                    self.add(edge, -self.flow[edge as usize]);
+                    self.log_flow(edge, -self.flow[edge as usize]);
                 }
             }
         }
     }
 
     /// Fills the seats that are empty; whether all could be.
-    fn fill(&mut self, seats: &[u32]) -> bool {
+    fn fill_seats(&mut self, seats: &[u32]) -> bool {
         seats.iter().all(|&seat| {
             while self.empty[seat as usize] > 0 {
-                if !self.augment(seat) {
+                if !self.augment_path(seat) {
                     return false;
                 }
             }
@@ -353,7 +355,7 @@ impl Graph {
     }
 
     /// Finds somebody for a seat, who may leave another seat to somebody else, and so on.
-    fn augment(&mut self, from: u32) -> bool {
+    fn augment_path(&mut self, from: u32) -> bool {
         self.turn += 1;
         self.seen[from as usize] = self.turn;
         let mut queue = vec![from];
@@ -370,7 +372,7 @@ impl Graph {
                 let person = self.edges[edge as usize].person;
                 let free = self.number[person as usize] - self.seated[person as usize];
                 if free > 0 {
-                    self.shift(from, edge, free);
+                    self.shift_path(from, edge, free);
                     return true;
                 }
                 for at in 0..self.of_person[person as usize].len() {
@@ -393,7 +395,7 @@ impl Graph {
     }
 
     /// Seats people along a path that ends with a free person.
-    fn shift(&mut self, from: u32, last: u32, free: i64) {
+    fn shift_path(&mut self, from: u32, last: u32, free: i64) {
         let mut by = free.min(self.empty[from as usize]);
         let mut seat = self.edges[last as usize].seat;
         while seat != from {
@@ -405,24 +407,24 @@ impl Graph {
         loop {
             let seat = self.edges[edge as usize].seat;
             if seat == from {
-                self.add(edge, by);
+                self.log_flow(edge, by);
                 return;
             }
             let (before, back) = self.came[seat as usize];
-            self.add(back, -by);
-            self.add(edge, by);
+            self.log_flow(back, -by);
+            self.log_flow(edge, by);
             edge = before;
         }
     }
 
     /// Step 4: fills all seats with at most one answer per question; `None` if the steps are used up.
-    fn search(&mut self, seats: &[u32], until: u64) -> Option<bool> {
+    fn search_seating(&mut self, seats: &[u32], until: u64) -> Option<bool> {
         // Seats that were emptied stand in the log, so nothing else has to be looked at.
         if self.steps > until {
             return None;
         }
         let emptied: Vec<u32> = seats.iter().copied().filter(|&seat| self.empty[seat as usize] > 0).collect();
-        if !self.fill(&emptied) {
+        if !self.fill_seats(&emptied) {
             return Some(false);
         }
         let question = loop {
@@ -437,14 +439,14 @@ impl Graph {
         let mut decided = true;
         for answer in answers {
             let mark = self.log.len();
-            self.choose(answer);
+            self.choose_answer(answer);
             let emptied = self.emptied_since(mark);
-            match self.search(&emptied, until) {
+            match self.search_seating(&emptied, until) {
                 Some(true) => return Some(true),
                 Some(false) => {}
                 None => decided = false,
             }
-            self.undo(mark);
+            self.undo_changes(mark);
             if self.steps > until {
                 return None;
             }
@@ -465,7 +467,7 @@ impl Graph {
     }
 
     /// Decides the places of a component.
-    fn decide(&mut self, component: &[u32], max_steps: u64) {
+    fn decide_component(&mut self, component: &[u32], max_steps: u64) {
         let mut seats: Vec<u32> = component.iter().map(|&edge| self.edges[edge as usize].seat).collect();
         seats.sort_unstable();
         seats.dedup();
@@ -474,24 +476,24 @@ impl Graph {
         self.torn.clear();
         // The source is a world, but for dependencies that do not hold in it.
         self.only_occurring = true;
-        let mut first = self.search(&seats, max_steps / 4) == Some(true);
+        let mut first = self.search_seating(&seats, max_steps / 4) == Some(true);
         self.only_occurring = false;
         if !first {
-            self.undo(0);
+            self.undo_changes(0);
             self.torn.clear();
-            first = self.search(&seats, max_steps) == Some(true);
+            first = self.search_seating(&seats, max_steps) == Some(true);
         }
         if !first {
             // No world, or none was found: nothing is certain.
-            self.undo(0);
+            self.undo_changes(0);
             return;
         }
         // The answers of this world are taken back: they were tried, not proved.
         let flows: Vec<(u32, i64)> = component.iter().map(|&edge| (edge, self.flow[edge as usize])).collect();
-        self.undo(0);
-        flows.iter().filter(|(_, flow)| *flow > 0).for_each(|&(edge, flow)| self.apply(edge, flow));
+        self.undo_changes(0);
+        flows.iter().filter(|(_, flow)| *flow > 0).for_each(|&(edge, flow)| self.apply_flow(edge, flow));
         self.torn.clear();
-        self.harvest(component);
+        self.mark_component(component);
         for &edge in component {
             if self.places[edge as usize] != Place::Unknown || self.steps > max_steps {
                 continue;
@@ -499,7 +501,7 @@ impl Graph {
             let until = max_steps.min(self.steps + MAX_TRIAL);
             let found = self.seat_somebody(edge).then(|| {
                 let emptied = self.emptied_since(0);
-                self.search(&emptied, until)
+                self.search_seating(&emptied, until)
             });
             match found {
                 Some(Some(true)) => {
@@ -512,13 +514,13 @@ impl Graph {
                     }
                     self.places[edge as usize] = Place::Possible;
                     if component.len() <= SMALL {
-                        self.harvest(component);
+                        self.mark_component(component);
                     }
                 }
                 Some(Some(false)) | None => self.places[edge as usize] = Place::Impossible,
                 Some(None) => {}
             }
-            self.undo(0);
+            self.undo_changes(0);
             self.pinned = None;
             self.torn.clear();
         }
@@ -529,28 +531,28 @@ impl Graph {
     fn seat_somebody(&mut self, edge: u32) -> bool {
         let Edge { seat, person, .. } = self.edges[edge as usize];
         for at in self.answers_of(edge) {
-            self.choose(self.answers[at]);
+            self.choose_answer(self.answers[at]);
         }
         if self.empty[seat as usize] == 0 {
             let Some(&other) = self.of_seat[seat as usize].iter().find(|&&other| self.flow[other as usize] > 0) else {
                 return false;
             };
-            self.add(other, -1);
+            self.log_flow(other, -1);
         }
         if self.seated[person as usize] == self.number[person as usize] {
             let Some(&other) = self.of_person[person as usize].iter().find(|&&other| self.flow[other as usize] > 0)
             else {
                 return false;
             };
-            self.add(other, -1);
+            self.log_flow(other, -1);
         }
-        self.add(edge, 1);
+        self.log_flow(edge, 1);
         self.pinned = Some(edge);
         true
     }
 
     /// Step 3: marks what the flow uses, and what it could use instead without another answer.
-    fn harvest(&mut self, component: &[u32]) {
+    fn mark_component(&mut self, component: &[u32]) {
         // One answer for every question, that in use where there is one.
         let mut taken: HashMap<u32, u32> = HashMap::new();
         for &edge in component {
@@ -839,7 +841,7 @@ mod tests {
             let small = Small::random(&mut rng);
             let forced = small.by_force();
             let (people, of_person, seated, _, of_row) = small.together();
-            let places = seats(&small.view(), &people, &seated, MAX_STEPS);
+            let places = possible_places(&small.view(), &people, &seated, MAX_STEPS);
             for row in small.published() {
                 for (person, &among) in of_person.iter().enumerate() {
                     let seat = of_row[row];
@@ -869,18 +871,18 @@ mod tests {
             let (people, _, seated, kinds, _) = small.together();
             // With hardly any steps, what is not decided is counted instead.
             let max_steps = if number % 2 == 0 { MAX_STEPS } else { rng.u64(..40) };
-            let places = seats(&small.view(), &people, &seated, max_steps);
-            let (mut told, mut undecided) = (0, 0);
+            let places = possible_places(&small.view(), &people, &seated, max_steps);
+            let (mut decided, mut undecided) = (0, 0);
             for class in 0..3 {
                 let mine = (0..kinds.len()).filter(|&at| kinds[at].0 == class);
                 let (of_class, places): (Vec<Seat>, Vec<Vec<Place>>) =
                     mine.map(|at| (seated[at].clone(), places[at].clone())).unzip();
-                let counted = count(&of_class, &places, k as u64);
+                let counted = count_hiding_rows(&of_class, &places, k as u64);
                 let small = of_class.iter().zip(&counted.crowds.smallest).filter(|(_, rows)| **rows < k as u64);
-                told += small.map(|(seat, _)| u64::from(seat.rows)).sum::<u64>();
+                decided += small.map(|(seat, _)| u64::from(seat.rows)).sum::<u64>();
                 undecided += counted.undecided;
             }
-            assert!(told + undecided >= exposed, "{told} and {undecided} of {exposed}: {small:?}");
+            assert!(decided + undecided >= exposed, "{decided} and {undecided} of {exposed}: {small:?}");
             if number % 2 == 0 {
                 assert_eq!(undecided, 0);
                 found += exposed;
@@ -902,11 +904,11 @@ mod tests {
             dependencies: vec![Dependency { from: vec![Attribute::Quasi(0)], to: vec![Attribute::Plain(0)] }],
         };
         let (people, _, seated, ..) = small.together();
-        let places = seats(&small.view(), &people, &seated, MAX_STEPS);
+        let places = possible_places(&small.view(), &people, &seated, MAX_STEPS);
         assert_eq!(places, [[Place::Possible, Place::Impossible], [Place::Impossible, Place::Possible]]);
-        assert_eq!(count(&seated, &places, 5).crowds.smallest, [3, 2]);
-        let unknown = seats(&small.view(), &people, &seated, 0);
-        let counted = count(&seated, &unknown, 5);
+        assert_eq!(count_hiding_rows(&seated, &places, 5).crowds.smallest, [3, 2]);
+        let unknown = possible_places(&small.view(), &people, &seated, 0);
+        let counted = count_hiding_rows(&seated, &unknown, 5);
         assert_eq!((counted.crowds.smallest, counted.undecided), (vec![5, 5], 5), "what was not looked at is said");
     }
 

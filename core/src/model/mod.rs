@@ -21,7 +21,7 @@ pub(crate) mod wire;
 pub use axis::{Axis, Code, LINE_STEPS, MAX_SET_VALUES, NULL_ON_LINE, Shape};
 pub use cover::Cover;
 pub use dependency::{Attribute, Dependency};
-pub use levels::{Levels, lattice};
+pub use levels::{Levels, lattice_nodes};
 pub use region::Region;
 pub use sensitive::{Sensitive, SensitiveShape};
 pub use shares::Shares;

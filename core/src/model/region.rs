@@ -19,7 +19,7 @@ pub struct Region(Vec<Extent>);
 
 impl Region {
     /// The region of a group with this cover.
-    pub fn of(axes: &[Axis], cover: &Cover) -> Self {
+    pub fn from_cover(axes: &[Axis], cover: &Cover) -> Self {
         let extent = |(a, axis): (usize, &Axis)| {
             let (lo, hi) = (cover.lo[a], cover.hi[a]);
             // Several values may share a code of an inexact axis. On a tree the node above is published then, or a higher
@@ -30,13 +30,13 @@ impl Region {
             }
             match &axis.shape {
                 Shape::Line { .. } => Extent::Span(lo, hi),
-                Shape::Tree(tree) => match tree.ancestor(lo, hi) {
+                Shape::Tree(tree) => match tree.common_ancestor(lo, hi) {
                     Some(node) if axis.is_top(tree, node) => Extent::Span(0, Code::MAX),
                     Some(node) => Extent::Span(tree.nodes()[node as usize].lo, tree.nodes()[node as usize].hi),
                     None if tree.loss(lo, hi) > 0.0 => Extent::Span(0, Code::MAX),
                     None => Extent::Span(lo, hi),
                 },
-                Shape::Set { .. } if cover.distinct(a) > MAX_SET_VALUES => Extent::Span(0, Code::MAX),
+                Shape::Set { .. } if cover.count_distinct(a) > MAX_SET_VALUES => Extent::Span(0, Code::MAX),
                 Shape::Set { .. } => Extent::Codes(cover.codes(a).to_vec()),
             }
         };
@@ -49,7 +49,7 @@ impl Region {
     }
 
     /// Whether a code lies in the region on an axis.
-    pub fn holds(&self, axis: usize, code: Code) -> bool {
+    pub fn holds_code(&self, axis: usize, code: Code) -> bool {
         match &self.0[axis] {
             Extent::Span(lo, hi) => (*lo..=*hi).contains(&code),
             Extent::Codes(codes) => codes.binary_search(&code).is_ok(),
@@ -57,7 +57,7 @@ impl Region {
     }
 
     /// Smallest and largest code on an axis.
-    pub fn ends(&self, axis: usize) -> (Code, Code) {
+    pub fn axis_ends(&self, axis: usize) -> (Code, Code) {
         match &self.0[axis] {
             Extent::Span(lo, hi) => (*lo, *hi),
             Extent::Codes(codes) => (codes.first().copied().unwrap_or(Code::MAX), codes.last().copied().unwrap_or(0)),
@@ -87,7 +87,7 @@ mod tests {
         let mut axis = Axis::new("tree", Shape::Tree(Tree::new(5, [(0, 3, 1.0), (0, 1, 0.3), (2, 3, 0.3)])));
         let region = |axis: &Axis, rows: &[Code]| {
             let axes = std::slice::from_ref(axis);
-            Region::of(axes, &Cover::of(axes, rows.iter().map(std::slice::from_ref)))
+            Region::from_cover(axes, &Cover::from_rows(axes, rows.iter().map(std::slice::from_ref)))
         };
         assert!(!region(&axis, &[0, 3]).meets(&region(&axis, &[4])), "4 is a value like others");
         axis.null = Some(4);
@@ -104,7 +104,9 @@ mod tests {
         let mut line = Axis::new("line", Shape::Line { span: 9 });
         line.null = Some(NULL_ON_LINE);
         let axes = [line, Axis::new("tree", Shape::Tree(tree)), Axis::new("set", Shape::Set { values: 9 })];
-        let region = |rows: &[[Code; 3]]| Region::of(&axes, &Cover::of(&axes, rows.iter().map(<[_; 3]>::as_slice)));
+        let region = |rows: &[[Code; 3]]| {
+            Region::from_cover(&axes, &Cover::from_rows(&axes, rows.iter().map(<[_; 3]>::as_slice)))
+        };
         let left = region(&[[1, 0, 3], [4, 2, 5]]);
         assert!(left.meets(&region(&[[4, 1, 5]])), "leaf 1 lies below the node of 0 and 2");
         assert!(!left.meets(&region(&[[5, 1, 5]])) && !left.meets(&region(&[[4, 3, 5]])));
@@ -119,7 +121,7 @@ mod tests {
         let mut line = Axis::new("line", Shape::Line { span: 9 });
         (line.null, line.shared_null) = (Some(NULL_ON_LINE), true);
         let axes = [line];
-        let region = |code: Code| Region::of(&axes, &Cover::of(&axes, [[code].as_slice()]));
+        let region = |code: Code| Region::from_cover(&axes, &Cover::from_rows(&axes, [[code].as_slice()]));
         assert!(region(NULL_ON_LINE).meets(&region(3)) && !region(2).meets(&region(3)));
     }
 }

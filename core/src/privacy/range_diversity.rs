@@ -8,12 +8,12 @@
 //! - rd(G) = sum of dc(u) over the values u of the group, / `|G|`: [`range_diversity`] (def. 5.1.4), in `[1/|G|, 1]`.
 //!
 //! The same as a mean over ordered pairs of rows: rd = N / `|G|`^2, where N counts each pair (t, t') with t' in SR(t)
-//! by its closeness. N grows by one [`affinity`] per member when a row joins, which is what [`Tally`] (any group) and
+//! by its closeness. N grows by one [`affinity`] per member when a row joins, which is what [`GroupDiversity`] (any group) and
 //! [`Forecast`] (every candidate of a growing group at once) keep.
 
 use std::sync::Arc;
 
-use super::{RuleRecord, SensitiveRule, Setting, within};
+use super::{RuleRecord, SensitiveRule, Setting, is_within_bound};
 use crate::model::Sensitive;
 
 /// Bounds the range diversity of every group on one sensitive column. Without ranges it bounds value disclosure.
@@ -46,8 +46,8 @@ impl SensitiveRule for RangeDiversity {
         format!("disclose a range of `{}` more surely than p = {}", self.column, self.bound)
     }
 
-    fn allows(&self, histogram: &[(u32, u32)], column: &Sensitive) -> bool {
-        within(range_diversity(histogram, column), self.bound)
+    fn allows_histogram(&self, histogram: &[(u32, u32)], column: &Sensitive) -> bool {
+        is_within_bound(range_diversity(histogram, column), self.bound)
     }
 
     fn excess(&self, histogram: &[(u32, u32)], column: &Sensitive) -> Option<f64> {
@@ -62,13 +62,13 @@ impl SensitiveRule for RangeDiversity {
 /// dc: how surely the range of value `u` is disclosed in a group with this histogram of `(code, count)`, ascending by
 /// code; 0 when the group does not hold the value.
 pub fn disclosure_confidence(u: u32, histogram: &[(u32, u32)], sensitive: &Sensitive) -> f64 {
-    weight_in_range(u, histogram, sensitive) / rows(histogram)
+    weight_in_range(u, histogram, sensitive) / count_rows(histogram)
 }
 
 /// rd: range diversity of a group with this histogram of `(code, count)`, ascending by code; 0 of no rows.
 pub fn range_diversity(histogram: &[(u32, u32)], sensitive: &Sensitive) -> f64 {
     let pairs: f64 = histogram.iter().map(|&(u, _)| weight_in_range(u, histogram, sensitive)).sum();
-    if histogram.is_empty() { 0.0 } else { pairs / (rows(histogram) * rows(histogram)) }
+    if histogram.is_empty() { 0.0 } else { pairs / (count_rows(histogram) * count_rows(histogram)) }
 }
 
 /// f(u) * sum of f(x) * pc(u, x) over the values x in the range of u.
@@ -81,7 +81,7 @@ fn weight_in_range(u: u32, histogram: &[(u32, u32)], sensitive: &Sensitive) -> f
     f64::from(histogram[own].1) * near
 }
 
-fn rows(histogram: &[(u32, u32)]) -> f64 {
+fn count_rows(histogram: &[(u32, u32)]) -> f64 {
     histogram.iter().map(|&(_, count)| f64::from(count)).sum()
 }
 
@@ -93,20 +93,20 @@ pub fn affinity(u: u32, v: u32, sensitive: &Sensitive) -> f64 {
 
 /// Range diversity of a group that grows row by row.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Tally {
+pub struct GroupDiversity {
     rows: u64,
     pairs: f64,
     counts: Vec<(u32, u32)>,
 }
 
-impl Tally {
-    /// The tally of some codes.
-    pub fn of(codes: impl IntoIterator<Item = u32>, sensitive: &Sensitive) -> Self {
-        let mut tally = Self::default();
+impl GroupDiversity {
+    /// The diversity of some codes.
+    pub fn from_codes(codes: impl IntoIterator<Item = u32>, sensitive: &Sensitive) -> Self {
+        let mut diversity = Self::default();
         for code in codes {
-            tally.add(code, sensitive);
+            diversity.add_code(code, sensitive);
         }
-        tally
+        diversity
     }
 
     /// Range diversity now; 0 of no rows.
@@ -127,7 +127,7 @@ impl Tally {
     }
 
     /// A row joins.
-    pub fn add(&mut self, code: u32, sensitive: &Sensitive) {
+    pub fn add_code(&mut self, code: u32, sensitive: &Sensitive) {
         self.pairs += self.gain(code, sensitive);
         self.rows += 1;
         match self.counts.binary_search_by_key(&code, |&(code, _)| code) {
@@ -182,7 +182,7 @@ impl<'a> Forecast<'a> {
     }
 
     /// A candidate joins.
-    pub fn add(&mut self, candidate: usize) {
+    pub fn add_candidate(&mut self, candidate: usize) {
         let joined = self.local[candidate] as usize;
         self.pairs += self.gain[joined];
         self.rows += 1;
@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn rd(income: &Sensitive, values: &[f64]) -> f64 {
-        Tally::of(values.iter().map(|&value| code(income, value)), income).score()
+        GroupDiversity::from_codes(values.iter().map(|&value| code(income, value)), income).score()
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
             let mut group = || (0..rng.usize(2..7)).map(|_| rng.u32(0..20)).collect::<Vec<_>>();
             let (one, two) = (group(), group());
             for (income, worse) in [&parted, &one_sided].into_iter().zip(&mut worse) {
-                let rd = |codes: &[u32]| Tally::of(codes.iter().copied(), income).score();
+                let rd = |codes: &[u32]| GroupDiversity::from_codes(codes.iter().copied(), income).score();
                 assert!(rd(&one) >= 1.0 / one.len() as f64 - 1e-12);
                 *worse += usize::from(rd(&[one.clone(), two.clone()].concat()) > rd(&one).max(rd(&two)) + 1e-12);
             }
@@ -289,21 +289,21 @@ mod tests {
         income.codes = (0..200).map(|_| rng.u32(0..20)).collect();
         let candidates: Vec<u32> = (0..200).collect();
         let mut forecast = Forecast::new(&income, &candidates);
-        forecast.add(3);
+        forecast.add_candidate(3);
         forecast.clear();
-        let mut tally = Tally::default();
+        let mut diversity = GroupDiversity::default();
         let mut counts = [0_u32; 20];
         for row in 0..200 {
             let code = income.codes[row];
             counts[code as usize] += 1;
             let histogram: Vec<(u32, u32)> = (0..20).zip(counts).filter(|&(_, count)| count > 0).collect();
             let expected = range_diversity(&histogram, &income);
-            assert!((tally.score_with(code, &income) - expected).abs() < 1e-12);
-            assert!(tally.least_with_any() <= tally.score_with(code, &income));
+            assert!((diversity.score_with(code, &income) - expected).abs() < 1e-12);
+            assert!(diversity.least_with_any() <= diversity.score_with(code, &income));
             assert!((forecast.score_with(row) - expected).abs() < 1e-12);
-            tally.add(code, &income);
-            forecast.add(row);
-            assert!((tally.score() - expected).abs() < 1e-12);
+            diversity.add_code(code, &income);
+            forecast.add_candidate(row);
+            assert!((diversity.score() - expected).abs() < 1e-12);
         }
     }
 
@@ -311,9 +311,9 @@ mod tests {
     fn a_missing_column_fails_and_small_bounds_need_large_groups() {
         let table = fixtures::table_5_1();
         let rule = |column: &str, bound| RangeDiversity { column: column.into(), bound };
-        assert!(rule("income", 0.5).holds(&GroupView::new(&table, &[0, 2])));
-        assert!(!rule("income", 0.5).holds(&GroupView::new(&table, &[0, 1])));
-        assert!(!rule("wage", 1.0).holds(&GroupView::new(&table, &[0, 2])));
+        assert!(rule("income", 0.5).is_met_by(&GroupView::new(&table, &[0, 2])));
+        assert!(!rule("income", 0.5).is_met_by(&GroupView::new(&table, &[0, 1])));
+        assert!(!rule("wage", 1.0).is_met_by(&GroupView::new(&table, &[0, 2])));
         assert_eq!(rule("income", 0.5).fewest_rows(), Some(2));
         assert_eq!(rule("income", 0.3).fewest_rows(), Some(4));
         assert_eq!(rule("income", 0.0).fewest_rows(), None);

@@ -19,7 +19,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::prepared::Work;
-use super::shown::{open_files, shown};
+use super::shown::{open_files, read_shown};
 use super::staged::Folder;
 use super::{Outcome, Run};
 use crate::audit::histories::{Histories, check_histories};
@@ -29,18 +29,18 @@ use crate::ledger::commit::{self, Commit};
 use crate::ledger::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
 use crate::measure::Groups;
 use crate::policy::{Policy, Series, SeriesMode};
-use crate::release::agreement::{REENACTABLE, check_coherence, check_files, roles, rule_records};
+use crate::release::agreement::{REENACTABLE, check_coherence, check_files, column_roles, rule_records};
 use crate::release::engine::Verifier;
 use crate::release::phase::{Begun, Phase};
 use crate::release::verify;
 use crate::series::counts::{SeriesCounts, SeriesRelease};
-use crate::series::night::{Night, Setting, remember};
+use crate::series::night::{Night, Setting, reset_history};
 use crate::series::retirement::{Leaving, OldFile};
 use crate::series::state::{Published, State, Stored, Version, ledger_schema};
 use crate::storage::Location;
 use crate::survey;
-use crate::verify::{Finding, Look, check_order, footers, measure_classes, shown_losses, verify_rows};
-use crate::write::{WriteExec, WrittenFile, gather, stored_schema};
+use crate::verify::{Finding, Look, check_order, measure_classes, read_footers, shown_losses, verify_rows};
+use crate::write::{WriteExec, WrittenFile, decode_write_results, stored_schema};
 
 /// The series that a run goes on with.
 pub(super) struct Continued {
@@ -55,14 +55,14 @@ pub(super) struct Continued {
 
 impl Continued {
     /// Opens the state of a series, and finishes what a run that died has left undone.
-    pub(super) async fn open(run: &Run, series: &Series, sink: &Location) -> Result<Self> {
+    pub(super) async fn open_series(run: &Run, series: &Series, sink: &Location) -> Result<Self> {
         if run.engine.is_remote() {
             return Err(Error::job("series: a series runs on one machine for now; run the job without a cluster"));
         }
         let state = State::open(&run.job, series, &run.base, &run.options.stores)?;
-        let releases = commit::releases(sink).await?;
-        let published = published(sink, &releases)?;
-        let ledger = state.recover(published.as_ref()).await?;
+        let releases = commit::list_releases(sink).await?;
+        let published = published_series(sink, &releases)?;
+        let ledger = state.recover_version(published.as_ref()).await?;
         let mut newest = None;
         for manifest in &releases {
             let Some(of_series) = &manifest.series else { continue };
@@ -73,11 +73,11 @@ impl Continued {
                 newest = Some(manifest.clone());
             } else {
                 // Another run has lost the race for this number, and died before it could take its manifest back.
-                commit::withdraw(sink, manifest).await?;
+                commit::withdraw_manifest(sink, manifest).await?;
             }
         }
         if let Some(manifest) = &newest {
-            commit::settle(sink, manifest).await?;
+            commit::repair_latest_pointer(sink, manifest).await?;
         }
         // What `throng gc` has removed as older than the horizon is forgotten.
         let oldest = releases.iter().filter_map(|manifest| manifest.series.as_ref()).map(|series| series.number).min();
@@ -88,19 +88,19 @@ impl Continued {
     /// The ledger of the release before, without what is forgotten.
     async fn ledger_rows(&self, context: &SessionContext) -> Result<DataFrame> {
         match &self.ledger {
-            Some(stored) => remember(self.state.rows(context, stored).await?, self.remembered),
+            Some(stored) => reset_history(self.state.read_rows(context, stored).await?, self.remembered),
             None => Ok(context.read_batch(RecordBatch::new_empty(ledger_schema()))?),
         }
     }
 
     /// Number of the release that comes next.
-    fn next(&self) -> u64 {
+    fn next_number(&self) -> u64 {
         self.ledger.as_ref().map_or(0, |ledger| ledger.version.number) + 1
     }
 }
 
 /// What the manifests of a sink say of the series; refuses releases that are of none.
-fn published(sink: &Location, releases: &[Manifest]) -> Result<Option<Published>> {
+fn published_series(sink: &Location, releases: &[Manifest]) -> Result<Option<Published>> {
     if releases.iter().any(|manifest| manifest.series.is_none()) {
         return Err(Error::conflict(format!(
             "the sink `{}` holds a release that is not of a series, and nobody knows who is in it; choose an empty sink for \
@@ -125,27 +125,27 @@ impl Run {
     ) -> Result<Outcome> {
         work.ledger.ensure_own_sink(&work.sink).await?;
         let version = self.next_version(&work, series, &continued)?;
-        let floor = self.floor(&version, &work.opened.bound_policy)?;
-        phase.count("files", work.source.file_count() as u64);
-        let times = vec![phase.done()];
+        let floor = self.floor_policy(&version, &work.opened.bound_policy)?;
+        phase.record_count("files", work.source.file_count() as u64);
+        let times = vec![phase.finish_phase()];
         let folder = Folder::open(&work).await?;
         let dawn = Dawn { run: self, work: &work, series, continued: &continued, folder: &folder, floor };
-        let committed = dawn.publish(version, times).await;
+        let committed = dawn.publish_release(version, times).await;
         match committed {
             Ok((Commit::Won, manifest, times)) => {
                 folder.keep().await;
                 Ok(Outcome::Released(Box::new(manifest), times))
             }
-            Ok((Commit::Unsettled(error), ..)) => {
+            Ok((Commit::Unknown(error), ..)) => {
                 folder.leave_unsettled();
                 Err(error)
             }
             Ok((Commit::Lost(other), ..)) => {
                 folder.discard().await;
-                self.already(*other, work.source, None)
+                self.already_done(*other, work.source, None)
             }
             Err(error) => {
-                self.uploads.settle().await;
+                self.uploads.join_all().await;
                 folder.discard().await;
                 Err(error)
             }
@@ -154,7 +154,7 @@ impl Run {
 
     /// The next version of the ledger, yet without its files. Refuses a policy that the series cannot go on with.
     fn next_version(&self, work: &Work<'_>, series: &Series, continued: &Continued) -> Result<Version> {
-        let shape = shape(&self.policy, &work.opened.bound_policy)?;
+        let shape = describe_shape(&self.policy, &work.opened.bound_policy)?;
         let rules = serde_json::to_value(&self.policy.privacy).map_err(|error| Error::internal(error.to_string()))?;
         let mut floor = rules.clone();
         if let Some(Stored { version, .. }) = &continued.ledger {
@@ -177,7 +177,7 @@ impl Run {
         }
         Ok(Version {
             format: 0,
-            number: continued.next(),
+            number: continued.next_number(),
             run: work.id.clone(),
             key: String::new(),
             subject: series.subject.clone(),
@@ -189,7 +189,7 @@ impl Run {
     }
 
     /// The policy that all cohorts of the series meet: the rules of its first release.
-    pub(super) fn floor(&self, version: &Version, bound_policy: &Arc<BoundPolicy>) -> Result<Arc<BoundPolicy>> {
+    pub(super) fn floor_policy(&self, version: &Version, bound_policy: &Arc<BoundPolicy>) -> Result<Arc<BoundPolicy>> {
         let privacy = serde_json::from_value(version.floor.clone());
         let privacy = privacy.map_err(|error| Error::internal(format!("the first rules of the series: {error}")))?;
         if privacy == self.policy.privacy {
@@ -198,13 +198,13 @@ impl Run {
         let job = crate::policy::Job { privacy, ..self.job.clone() };
         let policy = Arc::new(Policy::of_checked(&job, &self.base)?);
         let (input, key) = (Arc::clone(&bound_policy.input), bound_policy.key.clone());
-        Ok(Arc::new(BoundPolicy::resolve(policy, input, key)?))
+        Ok(Arc::new(BoundPolicy::bind_schema(policy, input, key)?))
     }
 }
 
 impl Run {
     /// What a night of the series works with.
-    pub(super) fn setting<'a>(
+    pub(super) fn night_setting<'a>(
         &'a self,
         series: &'a Series,
         continued: &Continued,
@@ -227,7 +227,7 @@ impl Run {
 }
 
 /// What must stay the same through a series: what is published of every column, and how.
-fn shape(policy: &Policy, bound_policy: &BoundPolicy) -> Result<String> {
+fn describe_shape(policy: &Policy, bound_policy: &BoundPolicy) -> Result<String> {
     let columns = serde_json::to_string(&(&policy.columns, &policy.defaults, &policy.files));
     let columns = columns.map_err(|error| Error::internal(error.to_string()))?;
     let stored = stored_schema(&bound_policy.output);
@@ -251,42 +251,42 @@ type Times = Vec<(Phase, Duration)>;
 
 impl Dawn<'_> {
     /// From the ledger of yesterday to a release.
-    async fn publish(&self, version: Version, mut times: Times) -> Result<(Commit, Manifest, Times)> {
-        let night = self.begin().await?;
+    async fn publish_release(&self, version: Version, mut times: Times) -> Result<(Commit, Manifest, Times)> {
+        let night = self.begin_night().await?;
         let phase = Phase::Group.begin();
         (self.work.observer)(Phase::Group, None, 0);
         let old = self.old_files(&night).await?;
-        let leaving = night.retire(&old).await?;
-        let staged = night.group().await?;
+        let leaving = night.retire_cohorts(&old).await?;
+        let staged = night.group_rows().await?;
         let mut files = Files::default();
         self.keep_files(&leaving, &mut files);
-        self.write(night.rows_to_publish().await?, version.number, "", &mut files).await?;
-        self.rewrite(&night, &old, &leaving, &mut files).await?;
-        night.conclude().await?;
-        let counts = night.counts(&leaving).await?;
-        phase.count("rows", staged.rows);
-        times.push(phase.done());
-        let ledger = self.continued.state.stage(version, night.ledger().await?, &self.run.uploads).await?;
-        let done = self.verify(&night, files, &ledger, counts).await;
+        self.write_rows(night.rows_to_publish().await?, version.number, "", &mut files).await?;
+        self.rewrite_files(&night, &old, &leaving, &mut files).await?;
+        night.build_tomorrow().await?;
+        let counts = night.count_rows(&leaving).await?;
+        phase.record_count("rows", staged.rows);
+        times.push(phase.finish_phase());
+        let ledger = self.continued.state.stage_version(version, night.next_ledger().await?, &self.run.uploads).await?;
+        let done = self.verify_files(&night, files, &ledger, counts).await;
         match done {
             Ok((manifest, phase)) => {
-                times.push(phase.done());
-                self.commit(manifest, &ledger, times).await
+                times.push(phase.finish_phase());
+                self.commit_release(manifest, &ledger, times).await
             }
             Err(error) => {
-                self.continued.state.discard(&ledger.folder).await;
+                self.continued.state.discard_version(&ledger.folder).await;
                 // The winner of a race removes what the others have staged, also while they read it.
-                Err(if self.continued.state.is_past(&ledger).await { overtaken(&self.work.sink) } else { error })
+                Err(if self.continued.state.is_past(&ledger).await { overtaken_error(&self.work.sink) } else { error })
             }
         }
     }
 
-    async fn begin(&self) -> Result<Night<'_>> {
+    async fn begin_night(&self) -> Result<Night<'_>> {
         let Self { run, work, continued, .. } = self;
         (work.observer)(Phase::Survey, None, 0);
         let ledger = continued.ledger_rows(&run.context).await?;
-        let forgotten = continued.state.forgotten(&run.context).await?;
-        let setting = run.setting(self.series, continued, &work.opened.bound_policy, continued.next());
+        let forgotten = continued.state.forgotten_subjects(&run.context).await?;
+        let setting = run.night_setting(self.series, continued, &work.opened.bound_policy, continued.next_number());
         Night::begin(setting, &work.opened.scanned, ledger, forgotten).await
     }
 
@@ -296,7 +296,7 @@ impl Dawn<'_> {
         commit::ensure_files(&self.work.sink, manifest).await?;
         let mut old = Vec::new();
         for file in &manifest.files {
-            let rows = self.open(night, std::slice::from_ref(file)).await?;
+            let rows = self.open_files(night, std::slice::from_ref(file)).await?;
             let born = manifest.series.as_ref().and_then(|series| series.born.get(&file.path)).copied();
             let born =
                 born.ok_or_else(|| Error::conflict("the newest manifest does not say when its files were made"))?;
@@ -305,7 +305,7 @@ impl Dawn<'_> {
         Ok(old)
     }
 
-    async fn open(&self, night: &Night<'_>, files: &[OutputFile]) -> Result<DataFrame> {
+    async fn open_files(&self, night: &Night<'_>, files: &[OutputFile]) -> Result<DataFrame> {
         open_files(night, &self.work.sink, files).await
     }
 
@@ -321,44 +321,51 @@ impl Dawn<'_> {
     }
 
     /// Writes what stays of the files that rows have left, those of one night together.
-    async fn rewrite(&self, night: &Night<'_>, old: &[OldFile], leaving: &Leaving, files: &mut Files) -> Result<()> {
+    async fn rewrite_files(
+        &self,
+        night: &Night<'_>,
+        old: &[OldFile],
+        leaving: &Leaving,
+        files: &mut Files,
+    ) -> Result<()> {
         let touched = || old.iter().filter(|file| leaving.files.contains(&file.path));
         let nights: BTreeSet<u64> = touched().map(|file| file.born).collect();
         for born in nights {
             let mut all: Option<DataFrame> = None;
             for file in touched().filter(|file| file.born == born) {
-                let rows = night.staying(file).await?;
+                let rows = night.staying_rows(file).await?;
                 all = Some(match all {
                     None => rows,
                     Some(others) => others.union(rows)?,
                 });
             }
             if let Some(rows) = all {
-                self.write(rows, born, &format!("night-{born:05}"), files).await?;
+                self.write_rows(rows, born, &format!("night-{born:05}"), files).await?;
             }
         }
         Ok(())
     }
 
     /// Writes rows in their published order, into a folder below that of the run.
-    async fn write(&self, rows: DataFrame, born: u64, below: &str, files: &mut Files) -> Result<()> {
+    async fn write_rows(&self, rows: DataFrame, born: u64, below: &str, files: &mut Files) -> Result<()> {
         let Self { run, work, folder, floor, .. } = self;
         let path = work.sink.at(folder.name());
         let path = if below.is_empty() { path } else { path.join(below) };
-        let target = run.target(&work.sink, &path, &work.id, floor);
+        let target = run.write_target(&work.sink, &path, &work.id, floor);
         let count = rows.clone().count().await? as u64;
         let parts = target.order.part_count(count, run.context.copied_config().target_partitions());
-        let ordered = target.order.arrange(rows.create_physical_plan().await?, parts)?;
+        let ordered = target.order.arrange_rows(rows.create_physical_plan().await?, parts)?;
         let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(ordered, target, run.uploads.clone()));
         let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Group, Some(plan), 0);
-        let (written, _) = gather(&run.engine.collect("group", plan, 0, &run.context, &watch).await?)?;
+        let (written, _) =
+            decode_write_results(&run.engine.collect_rows("group", plan, 0, &run.context, &watch).await?)?;
         let written = written.into_iter().filter(|file| file.rows > 0);
         files.written.extend(written.map(|file| (file, born)));
         Ok(())
     }
 
     /// Reads back what would stand, and checks every promise.
-    async fn verify(
+    async fn verify_files(
         &self,
         night: &Night<'_>,
         mut files: Files,
@@ -370,7 +377,7 @@ impl Dawn<'_> {
         let mut listed = std::mem::take(&mut files.kept);
         for (file, born) in &files.written {
             let path = verify::released_path(&work.sink, self.folder.name(), file);
-            let blake3 = verify::checksum(&work.sink, &path).await?;
+            let blake3 = verify::file_checksum(&work.sink, &path).await?;
             let blake3 = blake3.ok_or_else(|| Error::retry(format!("`{path}` was written but is not there")))?;
             files.born.insert(path.clone(), *born);
             listed.push(OutputFile { path, rows: file.rows, size: file.size, blake3 });
@@ -383,25 +390,25 @@ impl Dawn<'_> {
         let mut found = crate::verify::Found::default();
         if !listed.is_empty() {
             let columns = verify::check_types(&run.context, &work.sink, &listed, &work.opened.bound_policy).await?;
-            Finding::refuse(&columns.findings)?;
-            let table = self.open(night, &listed).await?;
-            let slices = floor.slices(&[]);
+            Finding::ensure_none(&columns.findings)?;
+            let table = self.open_files(night, &listed).await?;
+            let slices = floor.resolve_slices(&[]);
             found = verify_rows(&plans, &table, floor, &slices, rows, Look::Guarded).await?;
             findings.append(&mut found.findings);
             let published = verify::published_files(&work.sink, &listed);
             let class_columns = floor.class_columns();
             findings.extend(check_order(&plans, &run.context, &published, &class_columns).await?);
-            let input = work.frame(&work.opened.input);
+            let input = work.data_frame(&work.opened.input);
             findings.extend(verify::check_raw(&plans, &table, &input, floor, 0).await?);
         }
         findings.extend(self.check_promise(&plans, night, &listed, &files.born, ledger).await?);
-        Finding::refuse(&findings)?;
+        Finding::ensure_none(&findings)?;
         let number = ledger.version.number;
         let tonight: Vec<OutputFile> =
             listed.iter().filter(|file| files.born.get(&file.path) == Some(&number)).cloned().collect();
         if !tonight.is_empty() {
             // By the values of tonight's files, and not by those that they were made from.
-            let table = self.open(night, &tonight).await?;
+            let table = self.open_files(night, &tonight).await?;
             let classes = measure_classes(&plans, &table, floor, None).await?;
             let shown = shown_losses(floor).into_iter().all(|shown| shown);
             files.losses.extend(classes.loss.gcp().filter(|_| shown).map(|loss| (number, loss)));
@@ -412,18 +419,21 @@ impl Dawn<'_> {
             ledger: ledger.digest.clone(),
             k: run.policy.privacy.k,
             counts,
-            horizon: self.series.horizon().map_err(|message| Error::job(format!("series.horizon {message}")))?,
+            horizon: self
+                .series
+                .horizon_seconds()
+                .map_err(|message| Error::job(format!("series.horizon {message}")))?,
             born: files.born,
             losses: files.losses,
         };
-        let manifest = self.manifest(listed, rows, series, &found)?.released(false)?;
+        let manifest = self.build_manifest(listed, rows, series, &found)?.into_released(false)?;
         let mut disagreements = check_coherence(&manifest);
-        let footers = footers(&verify::published_files(&work.sink, &manifest.files)).await?;
+        let footers = read_footers(&verify::published_files(&work.sink, &manifest.files)).await?;
         disagreements.extend(check_files(&manifest, &manifest.files, &footers));
-        Finding::refuse(&disagreements)?;
-        phase.count("rows", manifest.rows);
-        phase.count("classes", manifest.verification.classes.count);
-        phase.count("smallest_class", manifest.verification.classes.smallest);
+        Finding::ensure_none(&disagreements)?;
+        phase.record_count("rows", manifest.rows);
+        phase.record_count("classes", manifest.verification.classes.count);
+        phase.record_count("smallest_class", manifest.verification.classes.smallest);
         Ok((manifest, phase))
     }
 
@@ -444,14 +454,14 @@ impl Dawn<'_> {
         };
         let histories = Histories {
             before: continued.ledger_rows(context).await?,
-            after: continued.state.rows(context, ledger).await?,
-            shown_before: shown(night, &self.work.sink, &old, born_before.unwrap_or(&BTreeMap::new())).await?,
-            shown_after: shown(night, &self.work.sink, listed, born).await?,
+            after: continued.state.read_rows(context, ledger).await?,
+            shown_before: read_shown(night, &self.work.sink, &old, born_before.unwrap_or(&BTreeMap::new())).await?,
+            shown_after: read_shown(night, &self.work.sink, listed, born).await?,
         };
         check_histories(plans, context, histories, floor).await
     }
 
-    fn manifest(
+    fn build_manifest(
         &self,
         files: Vec<OutputFile>,
         rows: u64,
@@ -471,7 +481,7 @@ impl Dawn<'_> {
             SeriesMode::Append => Some(rows + suppressed),
         };
         let read = read.ok_or_else(|| Error::internal("more rows are gone than were published"))?;
-        let rules = survey::rules(floor, &floor.slices(&[]));
+        let rules = survey::build_rules(floor, &floor.resolve_slices(&[]));
         Ok(Manifest {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -488,14 +498,14 @@ impl Dawn<'_> {
             slices: Vec::new(),
             tuned: BTreeMap::new(),
             input: work.source.input().to_vec(),
-            snapshot: run.identity(work.source),
+            snapshot: run.source_identity(work.source),
             public: Vec::new(),
             public_snapshot: String::new(),
             data: self.folder.name().to_owned(),
             files,
             schema: schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect(),
             class_columns: floor.class_columns(),
-            roles: roles(floor),
+            roles: column_roles(floor),
             rows_read: read,
             rows,
             suppressed,
@@ -518,47 +528,52 @@ impl Dawn<'_> {
 
     /// Makes the release visible: its manifest, then the pointer of the ledger, which one of two runs that race moves, then
     /// `_latest`.
-    async fn commit(&self, manifest: Manifest, ledger: &Stored, mut times: Times) -> Result<(Commit, Manifest, Times)> {
+    async fn commit_release(
+        &self,
+        manifest: Manifest,
+        ledger: &Stored,
+        mut times: Times,
+    ) -> Result<(Commit, Manifest, Times)> {
         let Self { run, work, continued, .. } = self;
         let phase = Phase::Commit.begin();
-        let confirmed = work.source.confirm().await;
+        let confirmed = work.source.ensure_unchanged().await;
         if let Err(error) = confirmed {
-            continued.state.discard(&ledger.folder).await;
+            continued.state.discard_version(&ledger.folder).await;
             return Err(error);
         }
         (work.observer)(Phase::Commit, None, 0);
-        run.stage(None);
+        run.note_folder(None);
         let (sink, state) = (&work.sink, &continued.state);
         match commit::put_manifest(sink, &manifest).await {
             Ok(None) => {}
             Ok(Some(other)) => return Ok((other, manifest, times)),
             Err(error) => {
-                state.discard(&ledger.folder).await;
+                state.discard_version(&ledger.folder).await;
                 return Err(error);
             }
         }
-        match state.advance(ledger).await {
+        match state.advance_pointer(ledger).await {
             Ok(true) => {}
             Ok(false) => {
-                commit::withdraw(sink, &manifest).await?;
-                state.discard(&ledger.folder).await;
-                return Err(overtaken(sink));
+                commit::withdraw_manifest(sink, &manifest).await?;
+                state.discard_version(&ledger.folder).await;
+                return Err(overtaken_error(sink));
             }
-            Err(error) => return Ok((Commit::Unsettled(error), manifest, times)),
+            Err(error) => return Ok((Commit::Unknown(error), manifest, times)),
         }
-        if let Err(error) = commit::show(sink, &manifest).await {
-            return Ok((Commit::Unsettled(error), manifest, times));
+        if let Err(error) = commit::show_release(sink, &manifest).await {
+            return Ok((Commit::Unknown(error), manifest, times));
         }
-        if let Err(error) = state.tidy(ledger).await {
+        if let Err(error) = state.remove_old_versions(ledger).await {
             tracing::warn!(%error, "old versions of the ledger could not be removed");
         }
-        times.push(phase.done());
+        times.push(phase.finish_phase());
         Ok((Commit::Won, manifest, times))
     }
 }
 
 /// What to say when of two runs the other was first.
-fn overtaken(sink: &Location) -> Error {
+fn overtaken_error(sink: &Location) -> Error {
     Error::retry(format!(
         "another run has published the next release of the series into `{}` at the same moment; nothing of this one stays, \
          run again",

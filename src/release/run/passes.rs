@@ -19,7 +19,7 @@ use crate::source::Source;
 use crate::storage::Location;
 use crate::storage::upload::Uploads;
 use crate::write::order::PublishedOrder;
-use crate::write::{Target, WriteExec, WrittenFile, gather};
+use crate::write::{Target, WriteExec, WrittenFile, decode_write_results};
 
 impl Run {
     /// Before methods that fill groups with different values begin: whether there are enough.
@@ -28,14 +28,14 @@ impl Run {
             return Ok(());
         }
         // Their figures count all rows of the source, so they are not logged; `throng check --data` prints them.
-        self.reports(input, bound_policy).await?.iter().try_for_each(Report::refuse)
+        self.feasibility_reports(input, bound_policy).await?.iter().try_for_each(Report::ensure_feasible)
     }
 
-    async fn reports(&self, input: &LogicalPlan, bound_policy: &BoundPolicy) -> Result<Vec<Report>> {
+    async fn feasibility_reports(&self, input: &LogicalPlan, bound_policy: &BoundPolicy) -> Result<Vec<Report>> {
         let mut reports = Vec::new();
         for column in &bound_policy.sensitive {
             let source = DataFrame::new(self.context.state(), input.clone());
-            reports.push(Report::of(source, bound_policy, &column.name).await?);
+            reports.push(Report::of_column(source, bound_policy, &column.name).await?);
         }
         Ok(reports)
     }
@@ -43,11 +43,11 @@ impl Run {
     /// What the sensitive columns of the source allow. Reads them.
     pub(crate) async fn feasibility(&self) -> Result<Vec<Report>> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { rows, bound_policy, .. } = self.open(&source).await?;
-        self.reports(&rows, &bound_policy).await
+        let Opened { rows, bound_policy, .. } = self.open_source(&source).await?;
+        self.feasibility_reports(&rows, &bound_policy).await
     }
 
-    pub(crate) async fn survey(
+    pub(crate) async fn survey_input(
         &self,
         input: &LogicalPlan,
         bound_policy: Arc<BoundPolicy>,
@@ -58,18 +58,18 @@ impl Run {
         let (rows, cell_rows) = (known_rows(&plan), self.cell_rows(&bound_policy));
         let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Survey, Some(plan), rows);
         let survey =
-            || self.engine.survey(Arc::clone(&plan), &self.context, Arc::clone(&bound_policy), cell_rows, &watch);
-        let found = self.tried(survey).await?;
+            || self.engine.run_survey(Arc::clone(&plan), &self.context, Arc::clone(&bound_policy), cell_rows, &watch);
+        let found = self.with_retries(survey).await?;
         AnonymizeParams::new(bound_policy, found).map(Arc::new)
     }
 
     /// Executes a pass, and repeats it if it runs in other processes and one of them was lost.
-    async fn tried<T, F: Future<Output = Result<T>>>(&self, pass: impl Fn() -> F) -> Result<T> {
+    async fn with_retries<T, F: Future<Output = Result<T>>>(&self, pass: impl Fn() -> F) -> Result<T> {
         let mut tried = 0;
         loop {
             tried += 1;
             match pass().await {
-                Err(why) if why.is_retryable() && tried < self.engine.tries() => {
+                Err(why) if why.is_retryable() && tried < self.engine.max_attempts() => {
                     tracing::warn!("retrying: {why}")
                 }
                 done => return done,
@@ -77,7 +77,7 @@ impl Run {
         }
     }
 
-    pub(crate) async fn group(
+    pub(crate) async fn group_rows(
         &self,
         input: LogicalPlan,
         params: &Arc<AnonymizeParams>,
@@ -89,22 +89,23 @@ impl Run {
         let rows = params.survey.rows;
         let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Group, Some(plan), params.rows_told());
         let execute_plan = || async {
-            let (files, told) =
-                gather(&self.engine.collect("group", Arc::clone(&plan), rows, &self.context, &watch).await?)?;
-            let measures = told.or_else(|| measures(&grouped)).unwrap_or_else(|| params.measures());
+            let (files, reported) = decode_write_results(
+                &self.engine.collect_rows("group", Arc::clone(&plan), rows, &self.context, &watch).await?,
+            )?;
+            let measures = reported.or_else(|| plan_measures(&grouped)).unwrap_or_else(|| params.empty_measures());
             if self.engine.is_remote() {
                 ensure_all_rows_reported(&measures, params.survey.source_rows())?;
             }
             Ok((files, measures))
         };
-        let (files, measures) = self.tried(execute_plan).await?;
-        phase.count("spilled_bytes", spilled_bytes(&plan));
+        let (files, measures) = self.with_retries(execute_plan).await?;
+        phase.record_count("spilled_bytes", spilled_bytes(&plan));
         if self.engine.is_remote() {
-            params.refuse(&measures)?;
+            params.ensure_within_limits(&measures)?;
         }
-        phase.count("rows", measures.loss.rows());
+        phase.record_count("rows", measures.loss.rows());
         if let Some(suppressed) = measures.suppressed_told() {
-            phase.count("suppressed", suppressed);
+            phase.record_count("suppressed", suppressed);
         }
         Ok((files, measures))
     }
@@ -131,14 +132,14 @@ impl Run {
         };
         let mut grouped = DataFrame::new(state, logical).create_physical_plan().await?;
         if self.engine.is_remote() {
-            grouped = in_part(grouped)?;
+            grouped = to_partial(grouped)?;
         }
-        let ordered = target.order.arrange(Arc::clone(&grouped), parts)?;
+        let ordered = target.order.arrange_rows(Arc::clone(&grouped), parts)?;
         let plan = Arc::new(WriteExec::new(ordered, target, self.uploads.clone()));
         Ok((grouped, plan))
     }
 
-    pub(crate) fn target(&self, sink: &Location, folder: &Path, run: &str, bound_policy: &BoundPolicy) -> Target {
+    pub(crate) fn write_target(&self, sink: &Location, folder: &Path, run: &str, bound_policy: &BoundPolicy) -> Target {
         let metadata = [
             ("throng.version", env!("CARGO_PKG_VERSION")),
             ("throng.run", run),
@@ -164,53 +165,53 @@ impl Run {
 }
 
 /// The plan of a job as text; reads the schema of the source and nothing else.
-pub(crate) async fn plan(run: &Run) -> Result<String> {
+pub(crate) async fn explain_plan(run: &Run) -> Result<String> {
     let source = Source::find(&run.options.stores, &run.base, &run.job).await?;
-    let Opened { input, bound_policy, public, .. } = run.open(&source).await?;
+    let Opened { input, bound_policy, public, .. } = run.open_source(&source).await?;
     let sink = run.sink()?;
-    let logical = Anonymize::treated(input.clone(), bound_policy.as_ref().clone())?.into_plan();
+    let logical = Anonymize::from_replaced(input.clone(), bound_policy.as_ref().clone())?.into_plan();
     let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
     let survey =
         DataFrame::new(run.context.state(), survey_plan(&input, &bound_policy)?).create_physical_plan().await?;
-    let target = run.target(&sink, &sink.at("data"), "", &bound_policy);
+    let target = run.write_target(&sink, &sink.at("data"), "", &bound_policy);
     // How many rows there are is not known yet.
     let parts = run.context.copied_config().target_partitions();
-    let ordered = target.order.arrange(in_part(Arc::clone(&plan))?, parts)?;
+    let ordered = target.order.arrange_rows(to_partial(Arc::clone(&plan))?, parts)?;
     let write = WriteExec::new(ordered, target, Uploads::default());
-    let stages = run.engine.explain(survey, Arc::new(write), &bound_policy, &run.context)?;
+    let stages = run.engine.explain_stages(survey, Arc::new(write), &bound_policy, &run.context)?;
     let shown = stages.unwrap_or_else(|| displayable(plan.as_ref()).indent(false).to_string());
     let described = |what: &str, place: &Location| format!("{what}: {} ({})\n", place.name, place.service);
     let mut places: String = source.locations().map(|place| described("source", place)).collect();
     let public_places = public.iter().flat_map(|public| public.source.locations());
     places.extend(public_places.map(|place| described("public", place)));
-    Ok(source.mask(places + &described("sink", &sink) + &shown))
+    Ok(source.mask_text(places + &described("sink", &sink) + &shown))
 }
 
 /// A cluster that has lost an executor may have lost the results of a task: then the pass is repeated.
 fn ensure_all_rows_reported(measures: &Groups, read: u64) -> Result<()> {
-    let told = measures.loss.rows() + measures.loss.suppressed();
-    if told == read {
+    let reported = measures.loss.rows() + measures.loss.suppressed();
+    if reported == read {
         return Ok(());
     }
     Err(Error::retry(format!(
-        "the cluster has returned {told} of {read} rows, which can happen if an executor is lost; nothing was published, run \
+        "the cluster has returned {reported} of {read} rows, which can happen if an executor is lost; nothing was published, run \
          again"
     )))
 }
 
 /// Measures of the anonymising node of a plan.
-pub(crate) fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
+pub(crate) fn plan_measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
     match plan.downcast_ref::<AnonymizeExec>() {
         Some(node) => node.measures(),
-        None => plan.children().into_iter().find_map(measures),
+        None => plan.children().into_iter().find_map(plan_measures),
     }
 }
 
 /// The plan with its anonymising node marked as seeing only a part of the cells.
-fn in_part(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+fn to_partial(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let changed = plan.transform_up(|node| {
         Ok(match node.downcast_ref::<AnonymizeExec>() {
-            Some(whole) => Transformed::yes(Arc::new(whole.in_part()) as Arc<dyn ExecutionPlan>),
+            Some(whole) => Transformed::yes(Arc::new(whole.to_partial()) as Arc<dyn ExecutionPlan>),
             None => Transformed::no(node),
         })
     })?;

@@ -33,7 +33,7 @@ impl Run {
     /// Computes what an adversary learns who compares several releases and knows who was there for each.
     pub(crate) async fn attack_series(&self, knows: &SeriesKnowledge) -> Result<SeriesAttack> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { bound_policy, .. } = self.open(&source).await?;
+        let Opened { bound_policy, .. } = self.open_source(&source).await?;
         ensure_attackable(&bound_policy)?;
         let releases = self.series_releases(knows, &bound_policy).await?;
         ensure_one_for_each("--public", knows.public.len(), releases.len(), &[1])?;
@@ -41,11 +41,11 @@ impl Run {
         let mut nights = Vec::new();
         for (at, (name, published)) in releases.into_iter().enumerate() {
             let url = knows.public.get(at).or(knows.public.first()).map_or("", String::as_str);
-            let public = self.public(LocalPath::new("."), url).await?;
-            let people = self.people(&public, knows, knows.present.get(at), &bound_policy)?;
+            let public = self.open_public(LocalPath::new("."), url).await?;
+            let people = self.people_present(&public, knows, knows.present.get(at), &bound_policy)?;
             nights.push(Night { name, published, people });
         }
-        series::attack(&nights, &bound_policy).await
+        series::attack_releases(&nights, &bound_policy).await
     }
 
     /// The releases to compare, each with its name.
@@ -56,7 +56,7 @@ impl Run {
     ) -> Result<Vec<(String, DataFrame)>> {
         let mut found = Vec::new();
         for url in &knows.releases {
-            let folder = Source::at(&self.options.stores, LocalPath::new("."), url).await?;
+            let folder = Source::at_url(&self.options.stores, LocalPath::new("."), url).await?;
             let (plan, _) = folder.scan(&self.context).await?;
             let rows = DataFrame::new(self.context.state(), plan);
             found.push((url.clone(), published_columns(rows, url, bound_policy)?));
@@ -67,9 +67,9 @@ impl Run {
         let sink = self.sink()?;
         for manifest in ledger::releases(&sink).await? {
             if manifest.form() != Form::Generalise {
-                return Err(unattackable(manifest.form()));
+                return Err(unattackable_form(manifest.form()));
             }
-            let rows = verify::open(&self.context, &sink, &manifest.files, None).await?;
+            let rows = verify::open_published(&self.context, &sink, &manifest.files, None).await?;
             let rows = published_columns(rows, &manifest.run, bound_policy)?;
             found.push((manifest.run, rows));
         }
@@ -80,7 +80,7 @@ impl Run {
     }
 
     /// Everybody who was there for a release: quasi-identifiers, then subjects.
-    fn people(
+    fn people_present(
         &self,
         public: &Public,
         knows: &SeriesKnowledge,
@@ -89,7 +89,7 @@ impl Run {
     ) -> Result<DataFrame> {
         let mut people = public.frame(&self.context);
         let quasi = bound_policy.quasi.iter().map(|column| (column.name.clone(), column.data_type.clone()));
-        let mut columns = public.quasi(&quasi.collect::<Vec<_>>())?;
+        let mut columns = public.quasi_exprs(&quasi.collect::<Vec<_>>())?;
         for name in knows.subject.iter().chain(present) {
             if people.schema().field_with_unqualified_name(name).is_err() {
                 return Err(Error::input(format!("the public table has no column `{name}`")));
@@ -126,7 +126,7 @@ fn published_columns(rows: DataFrame, name: &str, bound_policy: &BoundPolicy) ->
 /// Refuses a policy that the attack cannot read the releases of.
 fn ensure_attackable(bound_policy: &BoundPolicy) -> Result<()> {
     if bound_policy.form() != Form::Generalise {
-        return Err(unattackable(bound_policy.form()));
+        return Err(unattackable_form(bound_policy.form()));
     }
     if bound_policy.sensitive.is_empty() {
         return Err(Error::job(
@@ -136,7 +136,7 @@ fn ensure_attackable(bound_policy: &BoundPolicy) -> Result<()> {
     Ok(())
 }
 
-fn unattackable(form: Form) -> Error {
+fn unattackable_form(form: Form) -> Error {
     Error::job(format!(
         "method.form: only releases of the form `generalise` can be attacked together, and these have the form `{}`",
         form.as_str()

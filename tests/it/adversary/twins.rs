@@ -172,8 +172,8 @@ impl Left {
         let files = names.filter(|name| self.files.get(*name) != twin.files.get(*name));
         let paths = self.figures.keys().chain(twin.figures.keys());
         let figures = paths.filter(|path| self.figures.get(*path) != twin.figures.get(*path));
-        let told = files.map(|name| format!("file {}", name.display())).chain(figures.cloned());
-        told.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+        let reported = files.map(|name| format!("file {}", name.display())).chain(figures.cloned());
+        reported.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
     }
 }
 

@@ -72,10 +72,10 @@ fn forgotten_subjects_are_not_published_again() {
     desk.run(&["--run-id", "monday"]).ok();
     let erased = people(80).into_iter().filter(|(name, _)| *name == "id").map(|(name, ids)| (name, ids.slice(55, 25)));
     write_parquet(&desk.path("erased.parquet"), &batch(erased.collect()));
-    let told = desk.throng("forget", &["--subjects", &desk.name("erased.parquet"), "--json"]).ok().out;
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!((&told["subjects"], &told["published"]), (&Value::from(25), &Value::from(5)), "{told}");
-    assert_eq!(told["releases"], serde_json::json!([["monday", 5]]));
+    let reported = desk.throng("forget", &["--subjects", &desk.name("erased.parquet"), "--json"]).ok().out;
+    let reported: Value = serde_json::from_str(&reported).unwrap();
+    assert_eq!((&reported["subjects"], &reported["published"]), (&Value::from(25), &Value::from(5)), "{reported}");
+    assert_eq!(reported["releases"], serde_json::json!([["monday", 5]]));
     let tuesday = night(&desk, "tuesday", 80).ok();
     assert!(tuesday.out.contains("0 new") && tuesday.out.contains("25 forgotten"), "{}", tuesday.out);
     assert!(tuesday.out.contains("5 gone"), "{}", tuesday.out);
