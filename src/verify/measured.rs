@@ -24,6 +24,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::logical_expr::ident;
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
+use futures::future::BoxFuture;
 
 use super::classes::fold_classes;
 use super::judge::values_of;
@@ -42,8 +43,18 @@ use crate::published::values::{Unit, Values};
 /// Different values of a category beyond which they are not counted.
 const MAX_VALUES: usize = 1 << 16;
 
-/// Measures all classes of a release that generalises. Rows that were suppressed are not among them.
-pub(crate) async fn measure_classes(
+/// Measures all classes of a release that generalises. Rows that were suppressed are not among them. The future is kept on the
+/// heap, as are those inside: planning takes much of the stack of whoever waits.
+pub(crate) fn measure_classes<'a>(
+    plans: &'a dyn PlanExecutor,
+    rows: &'a DataFrame,
+    bound_policy: &'a Arc<BoundPolicy>,
+    bound: Option<f64>,
+) -> BoxFuture<'a, Result<Groups>> {
+    Box::pin(measure_all(plans, rows, bound_policy, bound))
+}
+
+async fn measure_all(
     plans: &dyn PlanExecutor,
     rows: &DataFrame,
     bound_policy: &Arc<BoundPolicy>,
@@ -51,11 +62,11 @@ pub(crate) async fn measure_classes(
 ) -> Result<Groups> {
     let mut columns = Vec::new();
     for quasi in &bound_policy.quasi {
-        columns.push(Column::find_domain(rows, quasi).await?);
+        columns.push(Box::pin(Column::find_domain(rows, quasi)).await?);
     }
     let (mut sensitive, mut tallied) = (Vec::new(), Vec::new());
     for column in bound_policy.sensitive.iter().filter(|column| !column.data_type.is_nested()) {
-        let (values, keys) = values_of(plans, rows, column, true).await?;
+        let (values, keys) = Box::pin(values_of(plans, rows, column, true)).await?;
         sensitive.push(values);
         tallied.push(keys.key_expr(&column.name));
     }
@@ -67,7 +78,8 @@ pub(crate) async fn measure_classes(
     }
     let classes = Arc::new(MeasuredClasses { columns, sensitive });
     let add = move |part: &mut Groups, batch: &RecordBatch, width: usize| classes.add_classes(part, batch, width);
-    fold_classes(rows, &bound_policy.class_columns(), tallied, first, add, |whole, part| whole.merge(&part)).await
+    let names = bound_policy.class_columns();
+    Box::pin(fold_classes(rows, &names, tallied, first, add, |whole, part| whole.merge(&part))).await
 }
 
 /// What classes are measured by.
