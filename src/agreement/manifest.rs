@@ -117,6 +117,9 @@ pub(crate) fn check_coherence(manifest: &Manifest) -> Vec<Finding> {
     let warned = manifest.warnings.iter().any(|warning| warning == REENACTABLE);
     ensure(manifest.seed.is_some() == warned, "its seed and its warnings contradict each other");
     let sums_up = |counts: &ClassCounts| {
+        if counts.by_size.is_empty() && counts.count > 0 {
+            return counts.smallest == u64::from(manifest.k);
+        }
         let smallest = counts.by_size.keys().next().copied().unwrap_or(0);
         counts.by_size.values().sum::<u64>() == counts.count && counts.smallest == smallest
     };

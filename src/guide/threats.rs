@@ -76,6 +76,7 @@
 //! | right row by the growth of its class (`auto`, fast and balanced, k = 10) | 24.8 % and 17.5 % | 7.9 % and 8.0 % | 8.1 % and 8.5 % |
 //! | sensitive value by the group's number (`anatomy`, l = 6) | 98 % | 16.2 % | 16.7 % |
 //! | one value inside its class by query errors (40 pairs of sources) | 17 told apart | 0 | 0 |
+//! | one value below its mask, or at the end of a ladder, by losses and steps (18 pairs of sources) | 17 told apart | 0 | 0 |
 //! | files of the source by the parts of the release (20 pairs of sources) | 8 told apart | parts follow from the number of rows | 0 |
 //!
 //! # Known seeds
@@ -108,18 +109,22 @@
 //! figures are shares of a domain. If the domain were that of the source, one suppressed centenarian could be solved
 //! for from the published ranges and their printed loss. So:
 //!
-//! - figures describe published rows and are shares of the domain that these rows show, or of one that the job or a
-//!   hierarchy declares;
-//! - what can only be measured against original values (query errors, entropy and divergence, estimates for a population,
-//!   dependencies) is measured where the job asks for it, and nowhere else. Somebody who knows all original values but one
-//!   can try those that the class allows, and keep the ones that give your figure: ask for it in trials (`throng sweep`), or
-//!   leave the manifest of such a release with those who may read the source;
-//! - what compares with all rows of the source is left out when a row was suppressed or dropped, whichever row it was;
-//! - what rules attain (l, t, alpha, ...) is computed from the published files, so a reader finds the same;
-//! - what was tuned on a sample of the source, and how large its cells are, is left out likewise;
+//! - losses and protection are measured in the published files, class by class, after they have been written: a loss is a share
+//!   of the domain that published values show, or of one that the job or a hierarchy declares, and a mask loses the
+//!   characters that it hides. Whoever has the files finds the same, and so learns nothing from the manifest. Of values that
+//!   stand for others (`publish = "centroid"`) nobody can tell what they cover, so such a column has no loss, and
+//!   its release no mean;
+//! - what rules attain (l, t, alpha, ...) is computed from the published files likewise;
+//! - what follows from original values is left out unless the job asks for it. `[measures] source = true` gives the parameters
+//!   that were tuned on a sample, the number of cells and their sizes, how dependencies hold and are preserved, steps in
+//!   hierarchies (precision, GENC, distortion, ILoss), and how many people classes hold (else: at least k); `information`, `queries`
+//!   and `population` give what their names say. Somebody who knows all original values but one can try those that the
+//!   class allows, and keep the ones that give your figure: ask for them in trials (`throng sweep`), or leave the manifest of such
+//!   a release with those who may read the source. `throng check`, the manifest, the summary and the report have a warning;
+//! - even then, what compares with all rows of the source is left out when a row was suppressed or dropped, whichever row it
+//!   was;
 //! - every figure is rounded to four significant digits. Counts of rows are exact; with a `presence` rule, where who is in
-//!   the source is the secret, the number of rows that were left out is given as a bound only, and the number of cells not
-//!   at all.
+//!   the source is the secret, the number of rows that were left out is given as a bound only.
 //!
 //! The table in the documentation of the manifest says for each figure what it is a function of. The summary, `--json`,
 //! metrics and the report hold the same figures. The report shows histograms of published rows; nothing of the source is
@@ -186,7 +191,7 @@
 //!
 //! Everything else takes a signature. A forger who writes their own files, with matching footers, checksums and manifest,
 //! has a consistent release: `verify <sink>` shows that a release is complete and does what it says,
-//! not who made it. And only the run itself knows measures (`scores`, `tuned`, `cells`), the counts of people behind
+//! not who made it. And only the run itself knows measures of the source (`tuned`, `cells`), the counts of people behind
 //! rows whose person is not published, when it was committed, and where its input was. So sign the manifest when you hand
 //! a release on; it holds the checksum of every file:
 //!

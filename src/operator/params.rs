@@ -152,9 +152,7 @@ impl AnonymizeParams {
     pub(crate) fn empty_measures(&self) -> Measures {
         let policy = &self.bound_policy.policy;
         let mut measures = Measures::new(self.axes.len(), self.bound_policy.sensitive.len());
-        let bounds = policy.privacy.range_diversity.iter().map(|rule| rule.p);
-        let bound = policy.measures.unprotected.or(bounds.min_by(f64::total_cmp));
-        measures.protection = measures.protection.with_bound(bound);
+        measures.protection = measures.protection.with_bound(self.range_diversity_bound());
         measures.published.hides_counts = self.hides_counts();
         measures.information = policy.measures.information.then(|| Information::new(self.axes.len()));
         measures.workload = (!self.queries.is_empty()).then(|| Workload::new(self.queries.len()));
@@ -163,6 +161,13 @@ impl AnonymizeParams {
 }
 
 impl AnonymizeParams {
+    /// The range diversity above which a row counts as unprotected.
+    pub(crate) fn range_diversity_bound(&self) -> Option<f64> {
+        let policy = &self.bound_policy.policy;
+        let bounds = policy.privacy.range_diversity.iter().map(|rule| rule.p);
+        policy.measures.unprotected.or(bounds.min_by(f64::total_cmp))
+    }
+
     /// Whether even the number of rows of the source is a secret: among public rows, who is in the source is one.
     pub(crate) fn hides_counts(&self) -> bool {
         self.bound_policy.member.is_some()

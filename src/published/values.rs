@@ -170,6 +170,15 @@ impl Values {
         1.0 - apart
     }
 
+    /// The share of the domain that the values of a class span: 1 minus its S-diversity.
+    pub(crate) fn spread(&self, histogram: &[(i128, u64)]) -> f64 {
+        let (Some(&(low, _)), Some(&(high, _))) = (histogram.first(), histogram.last()) else { return 0.0 };
+        match &self.shape {
+            Shape::Set(values) => (histogram.len() as f64 - 1.0) / values.saturating_sub(1).max(1) as f64,
+            _ => 1.0 - self.closeness(low, high),
+        }
+    }
+
     /// Whether `x` lies in the range that the disclosure of `u` would reveal.
     fn is_near(&self, u: i128, x: i128) -> bool {
         if u == x {

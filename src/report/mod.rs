@@ -30,6 +30,7 @@ use crate::binding::published_fields;
 use crate::engine::SessionOptions;
 use crate::error::{Error, Result};
 use crate::explore::Trial;
+use crate::ledger::manifest::PeopleCounts;
 use crate::measure::{Classes, risk};
 use crate::policy::{Job, Role};
 use crate::release::{Manifest, ReleaseCheck, Run, RunOptions, find_release};
@@ -187,7 +188,8 @@ impl Report {
             }
         }
         // Whoever looks for a person chooses among people, not rows.
-        let people = manifest.verification.people.as_ref().map(|people| {
+        let counted = |people: &&PeopleCounts| !people.classes.by_size.is_empty();
+        let people = manifest.verification.people.as_ref().filter(counted).map(|people| {
             let mut classes = Classes::default();
             people.classes.by_size.iter().for_each(|(&size, &number)| classes.add_classes(size, number));
             classes

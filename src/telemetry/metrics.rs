@@ -80,7 +80,7 @@ fn release_metrics(page: &mut Page, manifest: &Manifest) {
     page.write_metric("throng_rows_suppressed", "Rows that were suppressed", manifest.suppressed);
     let classes = &manifest.verification.classes;
     page.write_metric("throng_classes", "Groups of equal published quasi-identifiers", classes.count);
-    let smallest = manifest.verification.sizes().0.smallest;
+    let smallest = manifest.verification.smallest();
     page.write_metric("throng_smallest_class", "Rows of the smallest group, or people where k counts them", smallest);
     page.write_metric("throng_k", "Smallest group that the policy allows", manifest.k);
     if let Some(series) = &manifest.series {

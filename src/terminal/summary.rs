@@ -46,6 +46,7 @@ pub(crate) fn format_release(manifest: &Manifest, sink: &str, times: &[(Phase, D
         let tuned: Vec<String> = manifest.tuned.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         text += &format!("found from a sample: {}\n", tuned.join(", "));
     }
+    manifest.warnings.iter().for_each(|warning| text += &format!("WARNING: {warning}\n"));
     text += &earlier_releases(manifest);
     text += &format_series(manifest);
     text += &format!("verified: {}\n", manifest.verification.rule_names().join(", "));
@@ -180,7 +181,6 @@ fn format_dependencies(manifest: &Manifest) -> String {
         scores.add_row([vec![score.name.clone()], cells.to_vec()].concat());
     }
     let mut text = format!("{scores}\n\n");
-    manifest.warnings.iter().for_each(|warning| text += &format!("WARNING: {warning}\n"));
     if let Some(inferred) = &manifest.verification.inference {
         text += &format!(
             "to a reader who knows the dependencies: {} sets of {} rows or more fit somebody, {} rows fit people with fewer \

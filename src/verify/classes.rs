@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::AsArray;
+use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, ident, lit};
@@ -42,7 +42,7 @@ pub(crate) async fn judge_classes(
     tallied: Vec<Expr>,
     questions: impl FnOnce(usize) -> Result<Questions>,
 ) -> Result<(Arc<Questions>, Counted)> {
-    let (classes, width) = tally_classes(rows, columns, tallied)?;
+    let (classes, width) = tally_classes(rows, columns, tallied, false)?;
     let (state, plan) = classes.into_parts();
     let plan = state.create_physical_plan(&plan).await?;
     let questions = Arc::new(questions(width)?);
@@ -52,15 +52,51 @@ pub(crate) async fn judge_classes(
     Ok((questions, whole))
 }
 
-/// Every class by its keys, then how often each key of every tallied expression occurs in it; and how many keys there are.
-fn tally_classes(rows: &DataFrame, columns: &[String], tallied: Vec<Expr>) -> Result<(DataFrame, usize)> {
+/// Every class by its keys, then how often each key of every tallied expression occurs in it, then its rows where they are
+/// asked for; and how many keys there are.
+fn tally_classes(
+    rows: &DataFrame,
+    columns: &[String],
+    tallied: Vec<Expr>,
+    counted: bool,
+) -> Result<(DataFrame, usize)> {
     let keys = alike_keys(rows, columns, Floats::Read)?;
     let (width, named) = (keys.len(), (0..keys.len()).map(|at| ident(key_name(at))).collect());
     let value = |at: usize| format!("value_{at}");
     let values: Vec<Expr> = tallied.into_iter().enumerate().map(|(at, key)| key.alias(value(at))).collect();
-    let tallies = (0..values.len()).map(|at| count_keys(ident(value(at))).alias(format!("tally_{at}"))).collect();
+    let tallies = (0..values.len()).map(|at| count_keys(ident(value(at))).alias(format!("tally_{at}")));
+    let tallies = tallies.chain(counted.then(|| count(lit(1)).alias("rows"))).collect();
     let classes = rows.clone().select(keys.into_iter().chain(values).collect::<Vec<_>>())?.aggregate(named, tallies)?;
     Ok((classes, width))
+}
+
+/// Gives batches of classes to a function: the keys of every class, how many of these there are, the tallies, and last its
+/// rows. Parts of the result are merged in no order.
+pub(super) async fn fold_classes<T: Clone + Send + 'static>(
+    rows: &DataFrame,
+    columns: &[String],
+    tallied: Vec<Expr>,
+    first: T,
+    add: impl Fn(&mut T, &RecordBatch, usize) -> Result<()> + Clone + Send + 'static,
+    merge: impl Fn(&mut T, T),
+) -> Result<T> {
+    let (classes, width) = tally_classes(rows, columns, tallied, true)?;
+    let parts = classes.execute_stream_partitioned().await?.into_iter().map(|mut stream| {
+        let (mut part, add) = (first.clone(), add.clone());
+        async move {
+            while let Some(batch) = stream.try_next().await? {
+                add(&mut part, &batch, width)?;
+            }
+            Ok::<T, Error>(part)
+        }
+    });
+    let mut whole = first.clone();
+    join_parts("reading classes", parts.collect::<Vec<_>>(), |part| {
+        merge(&mut whole, part);
+        Ok(())
+    })
+    .await?;
+    Ok(whole)
 }
 
 /// Gives every class to a function by its histogram of a tallied expression. Classes come in no order, and parts of the
@@ -73,27 +109,15 @@ pub(super) async fn fold_tallies<T: Clone + Send + 'static>(
     add: impl Fn(&mut T, &[(i128, u64)]) + Clone + Send + 'static,
     merge: impl Fn(&mut T, T),
 ) -> Result<T> {
-    let (classes, width) = tally_classes(rows, columns, vec![tallied])?;
-    let parts = classes.execute_stream_partitioned().await?.into_iter().map(|mut stream| {
-        let (mut part, add) = (first.clone(), add.clone());
-        async move {
-            let mut histogram = Histogram::new();
-            while let Some(batch) = stream.try_next().await? {
-                for row in 0..batch.num_rows() {
-                    read_key_counts(batch.column(width), row, &mut histogram);
-                    add(&mut part, &histogram);
-                }
-            }
-            Ok::<T, Error>(part)
+    let add = move |part: &mut T, batch: &RecordBatch, width: usize| {
+        let mut histogram = Histogram::new();
+        for row in 0..batch.num_rows() {
+            read_key_counts(batch.column(width), row, &mut histogram);
+            add(part, &histogram);
         }
-    });
-    let mut whole = first.clone();
-    join_parts("reading classes", parts.collect::<Vec<_>>(), |part| {
-        merge(&mut whole, part);
         Ok(())
-    })
-    .await?;
-    Ok(whole)
+    };
+    fold_classes(rows, columns, vec![tallied], first, add, merge).await
 }
 
 #[cfg(test)]

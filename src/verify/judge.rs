@@ -153,16 +153,27 @@ pub(crate) async fn fold_histograms<T: Clone + Send + 'static>(
     add: impl Fn(&mut T, &mut dyn Iterator<Item = u64>, Option<f64>) + Clone + Send + 'static,
     merge: impl Fn(&mut T, T),
 ) -> Result<T> {
-    let ranks = ranks_of(&InProcess, rows, column).await?;
-    let keys = Keys::of_column(column, ranks.as_ref());
     let is_ranged = column.ranges != Ranges::Identity;
-    let (width, distinct) = if is_ranged { domain_of(&InProcess, rows, column, &keys).await? } else { (0.0, 0) };
-    let values = Arc::new(Values::new(column, width, distinct, None, ranks.as_ref()));
+    let (values, keys) = values_of(&InProcess, rows, column, is_ranged).await?;
+    let values = Arc::new(values);
     let add = move |part: &mut T, histogram: &[(i128, u64)]| {
         let range = is_ranged.then(|| range_diversity(histogram, &values));
         add(part, &mut histogram.iter().map(|(_, rows)| *rows), range);
     };
     fold_tallies(rows, class_columns, keys.key_expr(&column.name), first, add, merge).await
+}
+
+/// The published values of a sensitive column, measured by their own domain where that is asked for, and how they become keys.
+pub(super) async fn values_of(
+    plans: &dyn PlanExecutor,
+    rows: &DataFrame,
+    column: &SensitiveColumn,
+    measured: bool,
+) -> Result<(Values, Keys)> {
+    let ranks = ranks_of(plans, rows, column).await?;
+    let keys = Keys::of_column(column, ranks.as_ref());
+    let (width, distinct) = if measured { domain_of(plans, rows, column, &keys).await? } else { (0.0, 0) };
+    Ok((Values::new(column, width, distinct, None, ranks.as_ref()), keys))
 }
 
 /// Rows too many or too few.

@@ -7,6 +7,7 @@
 //!    that one `GROUP BY` over the published columns gives every class with the histogram of each sensitive column.
 //! 3. `judge` asks the `rules` of every class (`questions`, on the spot by `fold`); their arithmetic is in whole numbers up
 //!    to the last comparison. `loss` asks every row what its values lose.
+//!    `measured` says what the release loses and how well it protects, by the same classes.
 //! 4. `order` checks that rows stand in the order of what is published (`order_exec`).
 //! 5. `links` compares the two tables of a release, `people` the classes in which people were counted (`digest`), and
 //!    `replaced` looks for identifiers and nulls that should not be there.
@@ -26,6 +27,7 @@ mod judge;
 mod left_over;
 mod links;
 mod loss;
+mod measured;
 mod order;
 mod order_exec;
 mod people;
@@ -49,6 +51,7 @@ pub(crate) use judge::{
 };
 pub(crate) use links::{check_links, check_tables};
 pub(crate) use loss::check_max_loss;
+pub(crate) use measured::{measure_classes, shown_losses};
 pub(crate) use order::check_order;
 pub(crate) use people::verify_people;
 pub(crate) use permuted::check_permuted;

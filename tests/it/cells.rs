@@ -13,7 +13,7 @@ const ROWS: usize = 240_000;
 fn sizes(skew: Skew, rows: usize, wanted: usize) -> (Desk, u64, u64) {
     let desk = Desk::new();
     write(skew, rows, 3, &desk.path("in.parquet"));
-    desk.job(&format!("{JOB}\n[method]\nauto.effort = \"fast\""));
+    desk.job(&format!("measures.source = true\n{JOB}\n[method]\nauto.effort = \"fast\""));
     let ran = desk.run(&["--json", "--cell-rows", &wanted.to_string()]).ok();
     let reported: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(reported["cell_rows"], manifest(&desk.path("out"))["cell_rows"]);
@@ -59,7 +59,7 @@ fn many_cells_lose_hardly_more_than_one() {
     let desk = Desk::new();
     throng(&["generate", &desk.name("in.parquet"), "--rows", "60000", "--quiet"]).ok();
     desk.job(
-        "privacy.k = 10\ndefaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\nsex.role = \"quasi\"\n\
+        "measures.source = true\nprivacy.k = 10\ndefaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\nsex.role = \"quasi\"\n\
          postcode = { role = \"quasi\", hierarchy.mask = \"right\" }\n\
          arrival = { role = \"quasi\", hierarchy.calendar = [\"month\", \"year\", \"decade\"] }\nincome.role = \"sensitive\"",
     );

@@ -38,7 +38,7 @@ fn assert_no_values(text: &str) {
 
 #[test]
 fn gorla_r2_is_released_with_a_warning() {
-    let desk = gorla("");
+    let desk = gorla("measures.source = true\n");
     let ran = desk.run(&[]).ok();
     let finding = "4 rows fit people whom fewer than k = 2 rows of their class fit";
     assert!(ran.err.contains(finding), "{}", ran.err);
@@ -166,6 +166,10 @@ fn a_dependency_that_does_not_hold_stops_the_run() {
 #[test]
 fn a_tolerated_dependency_is_reported() {
     let desk = wards(BOTH);
+    desk.run(&["--quiet"]).ok();
+    let unasked = manifest(&desk.path("out"))["dependencies"].clone();
+    assert!(unasked[0]["name"] == "zip -> state" && unasked[0].get("violations").is_none(), "{unasked}");
+    let desk = wards(&format!("measures.source = true\n{BOTH}"));
     desk.run(&[]).ok();
     let manifest = manifest(&desk.path("out"));
     assert_eq!(manifest["dependencies"][0]["violations"], 0.01);

@@ -35,7 +35,7 @@ impl Verified<'_> {
         observer(Phase::Commit, None, 0);
         guard::record_earlier(&ledger, &sink, &run.job.sink, &mut manifest).await?;
         run.note_folder(None);
-        let manifest = manifest.into_released()?;
+        let manifest = manifest.into_released(run.policy.measures.source)?;
         let commit = ledger.commit_release(&sink, &manifest).await?;
         times.push(phase.finish_phase());
         Ok(Committed { commit, manifest, times })

@@ -39,7 +39,7 @@ use crate::series::retirement::{Leaving, OldFile};
 use crate::series::state::{Published, State, Stored, Version, ledger_schema};
 use crate::storage::Location;
 use crate::survey;
-use crate::verify::{Finding, Look, check_order, read_footers, verify_rows};
+use crate::verify::{Finding, Look, check_order, measure_classes, read_footers, shown_losses, verify_rows};
 use crate::write::{WriteExec, WrittenFile, decode_write_results, stored_schema};
 
 /// The series that a run goes on with.
@@ -267,7 +267,7 @@ impl Dawn<'_> {
         phase.record_count("rows", staged.rows);
         times.push(phase.finish_phase());
         let ledger = self.continued.state.stage_version(version, night.next_ledger().await?, &self.run.uploads).await?;
-        let done = self.verify_files(&night, files, &ledger, counts, staged.mean_loss()).await;
+        let done = self.verify_files(&night, files, &ledger, counts).await;
         match done {
             Ok((manifest, phase)) => {
                 times.push(phase.finish_phase());
@@ -371,7 +371,6 @@ impl Dawn<'_> {
         mut files: Files,
         ledger: &Stored,
         counts: SeriesCounts,
-        loss: Option<f64>,
     ) -> Result<(Manifest, Begun)> {
         let Self { run, work, floor, .. } = self;
         let phase = Phase::Verify.begin();
@@ -404,8 +403,15 @@ impl Dawn<'_> {
         }
         findings.extend(self.check_promise(&plans, night, &listed, &files.born, ledger).await?);
         Finding::ensure_none(&findings)?;
-        if let Some(loss) = loss {
-            files.losses.insert(ledger.version.number, loss);
+        let number = ledger.version.number;
+        let tonight: Vec<OutputFile> =
+            listed.iter().filter(|file| files.born.get(&file.path) == Some(&number)).cloned().collect();
+        if !tonight.is_empty() {
+            // By the values of tonight's files, and not by those that they were made from.
+            let table = self.open_files(night, &tonight).await?;
+            let classes = measure_classes(&plans, &table, floor, None).await?;
+            let shown = shown_losses(floor).into_iter().all(|shown| shown);
+            files.losses.extend(classes.loss.gcp().filter(|_| shown).map(|loss| (number, loss)));
         }
         let series = SeriesRelease {
             number: ledger.version.number,
@@ -420,7 +426,7 @@ impl Dawn<'_> {
             born: files.born,
             losses: files.losses,
         };
-        let manifest = self.build_manifest(listed, rows, series, &found)?.into_released()?;
+        let manifest = self.build_manifest(listed, rows, series, &found)?.into_released(false)?;
         let mut disagreements = check_coherence(&manifest);
         let footers = read_footers(&files::published_files(&work.sink, &manifest.files)).await?;
         disagreements.extend(check_files(&manifest, &manifest.files, &footers));

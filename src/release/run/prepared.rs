@@ -106,7 +106,7 @@ impl<'a> Prepared<'a> {
         let held = dependencies::check_dependencies(&work.data_frame(input), bound_policy).await?;
         let params = work.run.survey_input(input, Arc::clone(bound_policy), work.observer).await?;
         phase.record_count("rows", params.rows_told());
-        if !params.hides_counts() {
+        if !params.hides_counts() && work.run.policy.measures.source {
             phase.record_count("cells", params.survey.tree.cell_count() as u64);
         }
         work.times.push(phase.finish_phase());

@@ -20,9 +20,14 @@ use crate::error::{Error, Result};
 use crate::ledger::manifest::{
     CellRows, FORMAT, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, Verification,
 };
+use crate::measure::Groups;
 use crate::operator::AnonymizeParams;
+use crate::policy::Form;
 use crate::release::queries;
-use crate::verify::{Finding, Found, Look, check_max_loss, check_order, read_footers, verify_people, verify_rows};
+use crate::verify::{
+    Finding, Found, Look, check_max_loss, check_order, measure_classes, read_footers, shown_losses, verify_people,
+    verify_rows,
+};
 use crate::write::stored_schema;
 
 impl<'a> Staged<'a> {
@@ -40,7 +45,8 @@ impl<'a> Staged<'a> {
             None => None,
         };
         let population = self.estimate_population(population, &found).await?;
-        let mut manifest = self.build_manifest(files, found);
+        let classes = self.measure_classes(&table).await?;
+        let mut manifest = self.build_manifest(files, found, classes.as_ref());
         manifest.record_attained();
         self.check_manifest(&manifest).await?;
         manifest.scores.cm = cm;
@@ -107,6 +113,21 @@ impl<'a> Staged<'a> {
         Ok(Checked { found, table, population })
     }
 
+    /// What the classes of a release that generalises lose and how well they protect, by its published rows alone. Groups in
+    /// forms with numbers are published as they are, and were measured while they were made.
+    async fn measure_classes(&self, table: &DataFrame) -> Result<Option<Groups>> {
+        let Self { work, params, measures, .. } = self;
+        if params.bound_policy.form() != Form::Generalise {
+            return Ok(None);
+        }
+        let rows = measures.loss.rows();
+        let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Verify, Some(plan), rows);
+        let plans = Verifier { engine: work.run.engine.as_ref(), rows, watch: &watch };
+        let mut classes = measure_classes(&plans, table, &params.bound_policy, params.range_diversity_bound()).await?;
+        classes.loss.add_suppressed(measures.suppressed_told().unwrap_or(0));
+        Ok(Some(classes))
+    }
+
     /// Checks that the manifest agrees with itself and with the files.
     async fn check_manifest(&self, manifest: &Manifest) -> Result<()> {
         let mut disagreements = check_coherence(manifest);
@@ -159,7 +180,7 @@ impl<'a> Staged<'a> {
         Ok(error.map(QueryScores::from))
     }
 
-    fn build_manifest(&self, files: Vec<OutputFile>, found: Found) -> Manifest {
+    fn build_manifest(&self, files: Vec<OutputFile>, found: Found, measured: Option<&Groups>) -> Manifest {
         let Work { run, source, opened, .. } = &self.work;
         let (params, measures, policy): (&AnonymizeParams, _, _) = (&self.params, &self.measures, &run.policy);
         let bound_policy = &params.bound_policy;
@@ -171,6 +192,10 @@ impl<'a> Staged<'a> {
         let k = policy.privacy.k;
         let classes = &found.classes;
         let schema = stored_schema(&bound_policy.output);
+        let mut scores = Scores::new(measures, classes, k, &columns);
+        if let Some(measured) = measured {
+            scores = scores.of_classes(measured, &columns, &shown_losses(bound_policy), policy.measures.source);
+        }
         Manifest {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -206,7 +231,7 @@ impl<'a> Staged<'a> {
             rounded: false,
             cells: params.survey.tree.cell_count(),
             cell_rows: CellRows::from_cells(measures.cells),
-            scores: Scores::new(measures, classes, k, &columns),
+            scores,
             dependencies: Vec::new(),
             population: None,
             verification: Verification {
