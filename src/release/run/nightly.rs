@@ -274,12 +274,12 @@ type Times = Vec<(Phase, Duration)>;
 impl Dawn<'_> {
     /// From the ledger of yesterday to a release.
     async fn publish(&self, mut version: Version, mut times: Times) -> Result<(Commit, Manifest, Times)> {
-        let night = self.begin().await?;
+        let night = Box::pin(self.begin()).await?;
         let phase = Phase::Group.begin();
         (self.work.observer)(Phase::Group, None, 0);
         let old = self.old_files(&night).await?;
         let leaving = night.retire(&old).await?;
-        let staged = night.group().await?;
+        let staged = Box::pin(night.group()).await?;
         let mut files = Files::default();
         self.keep_files(&leaving, &mut files);
         self.write(night.rows_to_publish().await?, version.number, "", &mut files).await?;
@@ -296,7 +296,7 @@ impl Dawn<'_> {
             tables.arrivals = Some((arrivals.consumed_files(night.scratch.context())?, night.waiting_rows().await?));
         }
         let ledger = self.continued.state.stage(version, tables, &self.run.uploads).await?;
-        let done = self.verify(&night, files, &ledger, counts, staged.mean_loss()).await;
+        let done = Box::pin(self.verify(&night, files, &ledger, counts, staged.mean_loss())).await;
         match done {
             Ok((manifest, phase)) => {
                 times.push(phase.done());

