@@ -251,7 +251,7 @@ fn old_versions_of_the_ledger_go_on_a_local_disk() {
     let listed = throng(&["releases", &desk.name("out"), "--json"]).ok().out;
     let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
     let numbers: BTreeSet<u64> = listed.iter().map(|release| release["series"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, [2, 3].into());
+    assert_eq!(numbers, BTreeSet::from([2, 3]));
     desk.throng("verify", &[]).ok();
     desk.throng("verify", &["--series"]).ok();
     write_parquet(&desk.path("in.parquet"), &batch(tables::people(150)));
