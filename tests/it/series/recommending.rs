@@ -76,7 +76,8 @@ fn rows_that_are_appended_need_fewer_keys() {
 fn what_cannot_be_simulated_is_refused() {
     let desk = desk(SERIES);
     desk.throng("recommend", &["--nights", "4", "--churn", "2"]).refused(3, &["--churn must be from 0 to 1"]);
-    desk.throng("recommend", &["--nights", "4", "--sample", "10"]).refused(4, &["too few to simulate", "--sample"]);
+    desk.throng("recommend", &["--nights", "4", "--set", "privacy.k=300"])
+        .refused(4, &["too few to simulate", "--sample"]);
     assert_eq!(desk.throng("recommend", &["--nights", "4", "--min-k", "5"]).code, Some(2));
     assert_eq!(desk.throng("recommend", &["--churn", "0.1", "--min-k", "5"]).code, Some(2));
     let job = fs::read_to_string(desk.path("job.toml")).unwrap().replace(SERIES, "");
