@@ -133,13 +133,15 @@ impl SeriesTrials {
         let drawn = rows.num_rows() as u64;
         let churn = Churn::within(simulation.seed, drawn, simulation.churn, simulation.nights);
         let k = u64::from(trials.job.privacy.k);
-        if churn.subjects() < 2 * k {
+        let nobody_comes = simulation.churn > 0.0 && churn.newcomers() == 0;
+        if churn.subjects() < 2 * k || nobody_comes {
             return Err(Error::input(format!(
                 "{drawn} rows are too few to simulate {} nights at a churn of {}: {} people would be there on the first one, \
-                 and k is {k}; take a larger --sample, fewer --nights or less --churn",
+                 {} come on each other one, and k is {k}; take a larger --sample, fewer --nights or another --churn",
                 simulation.nights,
                 simulation.churn,
-                churn.subjects()
+                churn.subjects(),
+                churn.newcomers()
             )));
         }
         let is_read = |subject: u64, night: u64| match series.mode {
