@@ -20,7 +20,7 @@ pub(super) struct NightsArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub(super) nights: Option<u64>,
     /// Share of the subjects that leaves every simulated night, while as many come
-    #[arg(long, value_name = "SHARE", default_value_t = 0.01, requires = "nights")]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01, conflicts_with_all = ["max_loss", "min_k"])]
     churn: f64,
 }
 
