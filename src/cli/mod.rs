@@ -13,6 +13,7 @@ mod hierarchy;
 mod plan;
 mod profile;
 mod recommend;
+mod recommend_series;
 mod releases;
 mod report;
 mod run;

@@ -1,9 +1,10 @@
-//! `throng recommend`: recommends k, or a method, from repeated samples.
+//! `throng recommend`: recommends k, or a method, from repeated samples; or the keys of a series from simulated nights.
 
 use clap::{ArgGroup, Args};
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
+use super::recommend_series::{self, NightsArguments, Wish};
 use super::sweep::{ensure_job_runs, methods_help, parse_method};
 use crate::arguments::{JobArguments, Limits};
 use crate::error::{Error, Result};
@@ -12,16 +13,20 @@ use crate::measure::interval::{Interval, mean_interval};
 use crate::policy::{Job, MethodName};
 use crate::terminal::{eprint_line, print_result};
 
-/// Recommend settings: the largest k within a loss, or the best method for a k
+/// Recommend settings: the largest k within a loss, the best method for a k, or the keys of [series]
 ///
 /// Settings are tried on several samples. The 95 % confidence interval of the mean
 /// is printed, and its upper end decides. A sample is sparser than the whole table and loses more, so the answer
 /// is conservative; a larger --sample makes it less so.
 ///
+/// With --nights, people come and leave in a sample of the source, night after night, and each setting publishes
+/// these nights in memory as `throng run` would. The one by which readers miss least is printed.
+///
 /// Example: throng recommend job.toml --max-loss 0.1
 ///          throng recommend job.toml --min-k 20
+///          throng recommend nightly.toml --nights 14 --churn 0.01
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment, group = ArgGroup::new("wish").required(true).args(["max_loss", "min_k"]))]
+#[command(verbatim_doc_comment, group = ArgGroup::new("wish").required(true).args(["max_loss", "min_k", "nights"]))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     job: JobArguments,
@@ -31,6 +36,8 @@ pub(crate) struct Arguments {
     /// Required k: finds the method that loses least at it
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..))]
     min_k: Option<u32>,
+    #[command(flatten)]
+    nights: NightsArguments,
     /// Methods to choose among
     #[arg(long, long_help = methods_help("Methods to choose among"), value_delimiter = ',', default_value = "auto,mondrian", value_name = "NAME,...", value_parser = parse_method)]
     method: Vec<MethodName>,
@@ -79,6 +86,12 @@ pub(crate) async fn run_recommend(arguments: Arguments, quiet: bool) -> Result<(
     }
     let (job, base) = arguments.job.read_job()?;
     ensure_job_runs(&job, &base).map_err(|error| arguments.job.blame_job_file(error))?;
+    if arguments.nights.nights.is_some() {
+        let Arguments { sample, json, .. } = arguments;
+        let wish = Wish { sample, session: arguments.limits.session_options(), json, quiet, job: &arguments.job };
+        let found = recommend_series::recommend(&arguments.nights, &job, &base, wish).await;
+        return found.map_err(|error| arguments.job.blame_job_file(error));
+    }
     let trials = Trials::open_source(&job, &base, &arguments.limits.session_options()).await?;
     let mut samples = Vec::new();
     for sample in 0..arguments.repeats {
@@ -188,7 +201,7 @@ fn recommended_command(best: &Tried, arguments: &Arguments, job: &Job) -> Result
 }
 
 /// Quotes a word for a shell.
-fn quote_for_shell(word: &str) -> String {
+pub(super) fn quote_for_shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -166,13 +166,42 @@
 //! - publish a table once, and give everybody the same release;
 //! - if it must be published again, withdraw the older release, and assume that somebody has kept it; or publish a **series**.
 //!
+//! ## A series
+//!
 //! A series (`[series]`) is made for readers who keep every release and know everybody's quasi-identifiers and on which nights
 //! each person was in the source. To them, people who were in the same classes on all nights are a group, and every such group
 //! meets k and every rule: by cohorts that never change, and leave only if those who stay and those who go are throngs of their
-//! own. The price is stale rows, people who wait, and people who are withheld; all are counted. It rests on the ledger, which knows
-//! who went where and must be kept as the source is. It does not help against readers who know sensitive values of others, several
-//! sinks from one source, or releases made outside of the series. When rows wait or classes are retired follows from the rows,
-//! as suppression does; what that tells is no more than counts.
+//! own. Before each release is published, this is counted again from the files and the ledger, by code that does not know how it
+//! was achieved.
+//!
+//! | what a reader sees | why it tells no more than one release |
+//! |---|---|
+//! | a row that was not there yesterday | it came with a whole new class |
+//! | a class that is gone | it left as a whole, or those who stay and those who left meet k and the rules both |
+//! | somebody who has left, still in a class | the class is as it was first published; who is gone is not marked |
+//! | somebody in the source whom no class can hold | they wait, or are withheld; the manifest counts them and names nobody |
+//! | somebody whose values have changed | the old row stays until the class is retired |
+//!
+//! It is paid for with stale rows, people who wait, and people who are withheld; all are counted in the manifest, and
+//! `throng recommend` shows them for a job before it is first published. It rests on the **ledger**, which knows
+//! who went where and must be kept as the source is. It holds keyed hashes and no value, except where rows have no identity: then
+//! rows that wait are kept in it as they are.
+//!
+//! What the promise does not cover:
+//!
+//! - **readers who know sensitive values of others** in a class, as for one release: k - 1 known values tell the last one;
+//! - **several sinks from one source**, and releases that were made outside of the series or before it: the ledger knows one sink;
+//! - **outside data**: another table that says something about the same people is as telling as it is beside one release;
+//! - **kept columns that identify**, such as pseudonyms: whoever knows one follows the row, as in one release;
+//! - **subjects that are not people**: rules count subjects. Where a person has several, or where rows have no identity, a
+//!   person's rows count as those of several people;
+//! - **a horizon**: for readers who kept releases that were removed since, the promise holds within what is still there and
+//!   within what was, not across both;
+//! - **the ledger and its key in wrong hands**: together they tell which row of one release is which of another, though no value;
+//! - **when something happens**: that rows wait, or that a class is retired on one night rather than another, follows from the
+//!   rows, as suppression does. What that tells is no more than counts;
+//! - **truth on the day**: stale rows were true when they were published. A reader who takes a release for the table of the day is
+//!   wrong about them, and the manifest says about how many.
 //!
 //! # Tampering
 //!

@@ -14,6 +14,7 @@ use super::dependencies::Inference;
 use super::identifier::read_secret;
 use super::measures::MeasureSpec;
 use super::model::{Form, HierarchySpec, Job, Nulls, Role};
+use super::source::Format;
 use crate::error::problem::nearest_word;
 use crate::error::{Error, Problem, Result};
 use crate::storage::StoreOptions;
@@ -23,7 +24,9 @@ use crate::storage::locate::location_names;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Series {
-    /// The columns that tell subjects apart: of people, their number. Identifiers that are dropped may be named.
+    /// The columns that tell subjects apart: of people, their number. Identifiers that are dropped may be named. With `mode =
+    /// "append"` it may be left out: every file of the source is then read once, and each of its rows is a subject.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) subject: Vec<String>,
     /// Where the ledger of the series is kept: a folder or an object-store prefix that readers of the sink cannot see. A
     /// relative path starts at the job file's folder.
@@ -93,6 +96,11 @@ fn default_retire_at() -> f64 {
 }
 
 impl Series {
+    /// Whether rows have no identity, so that what was read is known by its files.
+    pub(crate) fn is_by_file(&self) -> bool {
+        self.subject.is_empty()
+    }
+
     /// The secret that the key of the ledger is made of.
     pub(crate) fn read_secret(&self, base: &Path) -> Result<Zeroizing<Vec<u8>>> {
         let secret = read_secret(self.key_env.as_deref(), self.key_file.as_deref(), base);
@@ -145,12 +153,20 @@ pub(crate) fn check_series(job: &Job, base: &Path, problems: &mut Vec<Problem>) 
 
 fn check_subject(job: &Job, series: &Series, problems: &mut Vec<Problem>) {
     let key = "series.subject";
-    if series.subject.is_empty() {
+    if series.is_by_file() {
+        let source = &job.source;
+        let is_of_files =
+            source.sql.is_none() && source.version.is_none() && source.declared_format() != Some(Format::Delta);
         let message = match series.mode {
             SeriesMode::Snapshot => "names no column, so nobody could be known again",
-            SeriesMode::Append => "names no column; series of rows without an identity are not supported",
+            SeriesMode::Append if !is_of_files => {
+                "names no column, and only files of Parquet or CSV can be known instead"
+            }
+            SeriesMode::Append => "",
         };
-        problems.push(Problem::error(key, message).help("name the columns that tell subjects apart"));
+        if !message.is_empty() {
+            problems.push(Problem::error(key, message).help("name the columns that tell subjects apart"));
+        }
     }
     let default = job.defaults.as_ref().and_then(|defaults| defaults.role);
     for (place, name) in series.subject.iter().enumerate() {
@@ -319,6 +335,8 @@ mod tests {
             problems(&format!("{GOOD}\nmode = \"append\""), "privacy.l-diversity = { column = \"ill\", l = 2 }"),
             [""; 0]
         );
+        let nobody = GOOD.replace("subject = [\"id\"]\n", "");
+        assert_eq!(problems(&format!("{nobody}\nmode = \"append\""), ""), [""; 0]);
     }
 
     #[test]
@@ -326,6 +344,12 @@ mod tests {
         let with = |from: &str, to: &str| GOOD.replace(from, to);
         for (series, rest, expected) in [
             (with("[\"id\"]", "[]"), "", "series.subject: names no column"),
+            (with("subject = [\"id\"]\n", ""), "", "series.subject: names no column"),
+            (
+                format!("{}\nmode = \"append\"", with("[\"id\"]", "[]")),
+                "source.format = \"delta\"",
+                "only files of Parquet or CSV",
+            ),
             (with("[\"id\"]", "[\"id\", \"id\"]"), "", "names `id` twice"),
             (with("\"id\"", "\"age\""), "", "`age` may change"),
             (with("\"id\"", "\"ids\""), "", "did you mean `id`?"),

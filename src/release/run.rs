@@ -183,7 +183,7 @@ impl Run {
             return Ok(outcome);
         }
         if let Some((series, continued)) = continued {
-            return self.release_in_series(work, series, continued, phase).await;
+            return Box::pin(self.release_in_series(work, series, continued, phase)).await;
         }
         let surveyed = work.prepare(phase).await?.survey().await?;
         let public = surveyed.work.public_identity();

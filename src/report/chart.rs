@@ -85,7 +85,8 @@ impl Charts {
         let (height, left, right, top, bottom) = (260.0, 40.0, longest * LETTER + 18.0, 30.0, 42.0);
         let points = || curves.iter().flat_map(|curve| &curve.points);
         let most_x = points().map(|point| point.0).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-        let most_y = points().map(|point| point.1).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+        // Lines that are nothing but zero lie on the ground of a whole scale.
+        let most_y = Some(points().map(|point| point.1).fold(0.0, f64::max)).filter(|most| *most > 0.0).unwrap_or(1.0);
         let x = |value: f64| left + value / most_x * (WIDTH - left - right);
         let y = |value: f64| height - bottom - value / most_y * (height - top - bottom);
         let mut drawing = String::new();

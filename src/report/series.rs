@@ -36,14 +36,11 @@ fn exposure_card(name: &str, column: &ColumnExposure, k: u32, charts: &mut Chart
     };
     let curves: Vec<Curve> = figures.into_iter().map(curve).collect();
     let exposed = curves.iter().flat_map(|curve| &curve.points).any(|point| point.1 > 0.0);
-    let drawn = if exposed {
-        charts.draw_curves(&format!("Exposure of {name}"), "releases compared", "share of people", &curves)
-    } else {
-        "<p>Nobody is left with less than a single release guarantees.</p>".to_owned()
-    };
+    let nobody = if exposed { "" } else { "<p>Nobody is left with less than a single release guarantees.</p>" };
+    let drawn = charts.draw_curves(&format!("Exposure of {name}"), "releases compared", "share of people", &curves);
     format!(
         "<article class=\"card\"><h3><code>{}</code></h3><p>In the end {} of {} people may have one value only, and {} fewer than {}.</p>\
-         {drawn}</article>",
+         {nobody}{drawn}</article>",
         escape_html(name),
         format_share(last.one_value),
         format_count(last.exposure.people),

@@ -42,6 +42,14 @@ pub(crate) enum Purpose {
     Cohort(u64),
     /// A history and what has become of it.
     History,
+    /// What is read of a row that has no identity.
+    Row,
+    /// The identity of such a row: the release that meets it, what is read of it, and which of the rows alike it is.
+    Arrival(u64),
+    /// The path of a file.
+    Path,
+    /// A file as it was when it was read.
+    Tag,
 }
 
 impl Purpose {
@@ -52,11 +60,15 @@ impl Purpose {
             Self::Quasi => b"quasi-identifiers",
             Self::Cohort(_) => b"cohort",
             Self::History => b"history",
+            Self::Row => b"row",
+            Self::Arrival(_) => b"arrival",
+            Self::Path => b"path",
+            Self::Tag => b"tag",
         }
     }
 
     fn digest_bytes(self) -> i32 {
-        if self == Self::Subject { SUBJECT_BYTES } else { DIGEST_BYTES }
+        if matches!(self, Self::Subject | Self::Row | Self::Arrival(_)) { SUBJECT_BYTES } else { DIGEST_BYTES }
     }
 }
 
@@ -75,6 +87,13 @@ impl LedgerKey {
         blake3::keyed_hash(&self.0, b"fingerprint").to_hex()[..32].to_owned()
     }
 
+    /// The digest of a text.
+    pub(crate) fn digest_text(&self, purpose: Purpose, text: &str) -> Vec<u8> {
+        let mut hasher = self.hasher(purpose);
+        hasher.update(text.as_bytes());
+        hasher.finalize().as_bytes()[..purpose.digest_bytes() as usize].to_vec()
+    }
+
     /// The function that digests columns for a purpose.
     pub(crate) fn digest(&self, purpose: Purpose) -> ScalarUDF {
         ScalarUDF::from(Digest {
@@ -88,8 +107,8 @@ impl LedgerKey {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(purpose.label());
         hasher.update(&[0]);
-        if let Purpose::Cohort(born) = purpose {
-            hasher.update(&born.to_le_bytes());
+        if let Purpose::Cohort(number) | Purpose::Arrival(number) = purpose {
+            hasher.update(&number.to_le_bytes());
         }
         hasher
     }
@@ -169,6 +188,10 @@ impl ScalarUDFImpl for Digest {
             Purpose::Quasi => "quasi_digest",
             Purpose::Cohort(_) => "cohort_digest",
             Purpose::History => "history_digest",
+            Purpose::Row => "row_digest",
+            Purpose::Arrival(_) => "arrival_digest",
+            Purpose::Path => "path_digest",
+            Purpose::Tag => "tag_digest",
         }
     }
 

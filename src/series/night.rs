@@ -7,6 +7,7 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, ident, lit, when};
 use datafusion::prelude::{DataFrame, SessionContext};
 
+use super::arrivals::{keep_arrivals, null_subject};
 use super::key::{LedgerKey, Purpose};
 use super::scratch::Scratch;
 use crate::binding::BoundPolicy;
@@ -93,7 +94,24 @@ impl<'a> Night<'a> {
     ) -> Result<Self> {
         let scratch = Scratch::create(setting.session, setting.spill)?;
         let (rows, private) = private_rows(&setting, scanned)?;
-        let mut night = Self { setting, scratch, private, rows, forgotten: 0 };
+        Self { setting, scratch, private, rows, forgotten: 0 }.merge_ledger(ledger, forgotten).await
+    }
+
+    /// Merges the rows of new files, which have no identity yet, and those that have waited with the ledger of yesterday.
+    pub(crate) async fn begin_with_arrivals(
+        setting: Setting<'a>,
+        new: &LogicalPlan,
+        waiting: Option<DataFrame>,
+        ledger: DataFrame,
+    ) -> Result<Self> {
+        let scratch = Scratch::create(setting.session, setting.spill)?;
+        let (rows, private) = private_rows(&setting, new)?;
+        let rows = keep_arrivals(&scratch, &setting.key, setting.number, rows, waiting, private.input.as_ref()).await?;
+        Self { setting, scratch, private, rows, forgotten: 0 }.merge_ledger(ledger, None).await
+    }
+
+    async fn merge_ledger(self, ledger: DataFrame, forgotten: Option<DataFrame>) -> Result<Self> {
+        let mut night = self;
         let is_known = forgotten.is_some();
         night.scratch.define_view("everybody", night.digest_rows()?)?;
         if let Some(forgotten) = forgotten {
@@ -205,8 +223,9 @@ fn private_rows(setting: &Setting<'_>, scanned: &LogicalPlan) -> Result<(Logical
             return Err(Error::job(format!("series.subject: the source has no column `{name}`")));
         }
     }
-    let subject = setting.series.subject.iter().map(ident).collect();
-    let subject = setting.key.digest(Purpose::Subject).call(subject).alias(SUBJECT_COLUMN);
+    let subject: Vec<Expr> = setting.series.subject.iter().map(ident).collect();
+    let subject = if subject.is_empty() { null_subject() } else { setting.key.digest(Purpose::Subject).call(subject) };
+    let subject = subject.alias(SUBJECT_COLUMN);
     let columns: Vec<Expr> = scanned.schema().iter().map(Expr::from).chain([subject]).collect();
     let tagged = LogicalPlanBuilder::from(scanned.clone()).project(columns)?.build()?;
     let policy = Arc::new(private_policy(setting, scanned.schema().as_arrow(), |_| {})?);
@@ -245,7 +264,7 @@ pub(crate) fn private_policy(
 }
 
 /// The ledger as if nothing had happened before a release: who has left by then is unknown, and the history of all others
-/// begins with the cohort that they were in.
+/// begins with the cohort that they were in. Nobody was published with other values before that.
 pub(crate) fn reset_history(ledger: DataFrame, first: u64) -> Result<DataFrame> {
     if first <= 1 {
         return Ok(ledger);
@@ -254,8 +273,10 @@ pub(crate) fn reset_history(ledger: DataFrame, first: u64) -> Result<DataFrame> 
     let has_left = ident("state").eq(lit(state::WITHHELD)).and(is_old());
     let kept = ledger.filter(has_left.is_not_true())?;
     let history = when(is_old(), ident("cohort")).otherwise(ident("history"))?;
+    let revised = ident("revised").and(is_old().is_not_true());
     let columns = kept.schema().fields().iter().map(|field| match field.name().as_str() {
         "history" => history.clone().alias("history"),
+        "revised" => revised.clone().alias("revised"),
         name => ident(name),
     });
     let columns: Vec<Expr> = columns.collect();

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! <state>/version/<number>.<unique>/part-00000.parquet   a version of the ledger: immutable, of one run
+//! <state>/version/<number>.<unique>/consumed.parquet     of rows without an identity: the files that were read
+//! <state>/version/<number>.<unique>/waiting.parquet      and the rows that wait
 //! <state>/version/<number>.<unique>/version.json         what it is, with the checksum of its files; written last
 //! <state>/pointer/<number>.json                          created only once: this version is in force
 //! <state>/forgotten/<unique>.parquet                     subjects that must not be published again
@@ -23,8 +25,12 @@
 
 use std::path::Path as LocalPath;
 use std::sync::Arc;
+use std::time::Duration;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::lit;
 use datafusion::parquet::arrow::AsyncArrowWriter;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use datafusion::prelude::{DataFrame, SessionContext};
@@ -34,6 +40,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::arrivals::{CONSUMED, WAITING};
 use super::key::{DIGEST_BYTES, LedgerKey, SUBJECT_BYTES};
 use crate::error::{Error, Result};
 use crate::policy::{Job, Series};
@@ -44,6 +51,9 @@ use crate::write::unique_name;
 
 /// Version of the format of the state.
 const FORMAT: u32 = 1;
+
+/// The column of a ledger that says in which release a cohort last changed.
+const MOVED: &str = "moved";
 
 /// What a ledger holds of every subject.
 pub(crate) fn ledger_schema() -> SchemaRef {
@@ -57,7 +67,7 @@ pub(crate) fn ledger_schema() -> SchemaRef {
         Field::new("state", DataType::Int64, true),
         Field::new("since", DataType::Int64, true),
         Field::new("revised", DataType::Boolean, true),
-        Field::new("moved", DataType::Int64, true),
+        Field::new(MOVED, DataType::Int64, true),
     ]))
 }
 
@@ -93,6 +103,27 @@ pub(crate) struct Version {
     pub(crate) rules: serde_json::Value,
     /// Its files.
     pub(crate) files: Vec<LedgerFile>,
+    /// The files of the source that were read, where rows have no identity.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) consumed: Vec<LedgerFile>,
+    /// The rows that wait, where rows have no identity.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) waiting: Vec<LedgerFile>,
+    /// Rows without an identity that were suppressed in this release and all before it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) suppressed: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// The tables of the next version of a ledger.
+pub(crate) struct Tables {
+    /// What it knows of every subject.
+    pub(crate) ledger: DataFrame,
+    /// Of rows without an identity: the files that were read, and the rows that wait.
+    pub(crate) arrivals: Option<(DataFrame, DataFrame)>,
 }
 
 /// What a pointer says.
@@ -271,11 +302,27 @@ impl State {
 
     /// The rows of a version.
     pub(crate) async fn read_rows(&self, context: &SessionContext, stored: &Stored) -> Result<DataFrame> {
-        if stored.version.files.is_empty() {
-            let nothing = datafusion::arrow::array::RecordBatch::new_empty(ledger_schema());
-            return Ok(context.read_batch(nothing)?);
+        let Some(rows) = self.read_part(context, stored, &stored.version.files).await? else {
+            return Ok(context.read_batch(RecordBatch::new_empty(ledger_schema()))?);
+        };
+        if rows.schema().field_with_unqualified_name(MOVED).is_ok() {
+            return Ok(rows);
         }
-        for file in &stored.version.files {
+        // Ledgers were kept without it at first. What has no such release is never forgotten.
+        Ok(rows.with_column(MOVED, lit(ScalarValue::Int64(None)))?)
+    }
+
+    /// The rows of some files of a version, if there are any.
+    pub(crate) async fn read_part(
+        &self,
+        context: &SessionContext,
+        stored: &Stored,
+        files: &[LedgerFile],
+    ) -> Result<Option<DataFrame>> {
+        if files.is_empty() {
+            return Ok(None);
+        }
+        for file in files {
             let path = self.location.at(&format!("{}/{}", stored.folder, file.name));
             if file_checksum(self.location.store.as_ref(), &path).await?.as_deref() != Some(&file.blake3) {
                 return Err(self.foreign_error(&format!("`{}` of it is missing or has been changed", file.name)));
@@ -288,21 +335,44 @@ impl State {
         let files = PublishedFiles {
             store: Arc::clone(&self.location.store),
             root: self.location.root.clone(),
-            files: stored.version.files.iter().map(file).collect(),
+            files: files.iter().map(file).collect(),
         };
-        open_published(context, &files, None).await
+        Ok(Some(open_published(context, &files, None).await?))
     }
 
     /// Writes the next version, which nobody uses before [`advance_pointer`](Self::advance_pointer).
     pub(crate) async fn stage_version(
         &self,
         mut version: Version,
-        rows: DataFrame,
+        tables: Tables,
         uploads: &Uploads,
     ) -> Result<Stored> {
         let folder = format!("version/{:08}.{}", version.number, unique_name());
-        let schema = ledger_schema();
-        let name = "part-00000.parquet".to_owned();
+        let ledger = Some(ledger_schema());
+        version.files = vec![self.write_part(&folder, "part-00000", tables.ledger, ledger, uploads).await?];
+        if let Some((consumed, waiting)) = tables.arrivals {
+            version.consumed = vec![self.write_part(&folder, CONSUMED, consumed, None, uploads).await?];
+            version.waiting = vec![self.write_part(&folder, WAITING, waiting, None, uploads).await?];
+        }
+        version.format = FORMAT;
+        version.key = self.key.fingerprint();
+        let bytes = serde_json::to_vec_pretty(&version).map_err(|error| Error::internal(error.to_string()))?;
+        let digest = blake3::hash(&bytes).to_hex().to_string();
+        self.location.store.put(&self.location.at(&format!("{folder}/version.json")), bytes.into()).await?;
+        Ok(Stored { version, folder, digest })
+    }
+
+    /// Writes a table of a version.
+    async fn write_part(
+        &self,
+        folder: &str,
+        table: &str,
+        rows: DataFrame,
+        schema: Option<SchemaRef>,
+        uploads: &Uploads,
+    ) -> Result<LedgerFile> {
+        let name = format!("{table}.parquet");
+        let schema = schema.unwrap_or_else(|| Arc::new(rows.schema().as_arrow().clone()));
         let path = self.location.at(&format!("{folder}/{name}"));
         let properties = WriterProperties::builder()
             .set_statistics_enabled(EnabledStatistics::None)
@@ -314,20 +384,14 @@ impl State {
         let mut stream = rows.execute_stream().await?;
         let mut count = 0;
         while let Some(batch) = stream.try_next().await? {
-            let batch = datafusion::arrow::array::RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?;
+            let batch = RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?;
             count += batch.num_rows() as u64;
             writer.write(&batch).await?;
         }
         writer.finish().await?;
         let blake3 = file_checksum(self.location.store.as_ref(), &path).await?;
         let blake3 = blake3.ok_or_else(|| Error::retry("a file of the ledger was written but is not there"))?;
-        version.files = vec![LedgerFile { name, rows: count, blake3 }];
-        version.format = FORMAT;
-        version.key = self.key.fingerprint();
-        let bytes = serde_json::to_vec_pretty(&version).map_err(|error| Error::internal(error.to_string()))?;
-        let digest = blake3::hash(&bytes).to_hex().to_string();
-        self.location.store.put(&self.location.at(&format!("{folder}/version.json")), bytes.into()).await?;
-        Ok(Stored { version, folder, digest })
+        Ok(LedgerFile { name, rows: count, blake3 })
     }
 
     /// Moves the pointer to a version; false when another version of the same number is in force already.
@@ -381,6 +445,28 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Removes the versions that nobody needs any more, but those that a run may be staging: all but the one in force. With
+    /// `dry_run`, only finds them. Returns how many there are of them, and their sizes.
+    pub(crate) async fn collect_versions(&self, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
+        let Some(current) = self.current_version().await? else { return Ok(Vec::new()) };
+        let now = jiff::Timestamp::now().as_second();
+        let oldest = now.saturating_sub(i64::try_from(age.as_secs()).unwrap_or(i64::MAX));
+        let mut removed = Vec::new();
+        for (_, folder) in self.version_folders().await?.into_iter().filter(|(_, folder)| *folder != current.folder) {
+            let files: Vec<ObjectMeta> =
+                self.location.store.list(Some(&self.location.at(&folder))).try_collect().await?;
+            if files.iter().any(|meta| meta.last_modified.timestamp() > oldest) {
+                continue;
+            }
+            if !dry_run {
+                self.discard_version(&folder).await;
+            }
+            let name = |meta: &ObjectMeta| format!("{folder}/{}", meta.location.filename().unwrap_or_default());
+            removed.extend(files.iter().map(|meta| (name(meta), meta.size)));
+        }
+        Ok(removed)
     }
 
     /// Adds subjects that must not be published again.

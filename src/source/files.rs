@@ -93,6 +93,14 @@ impl Files {
         mask_path(&self.found[file].location, &*self.shown)
     }
 
+    /// A file as it is now: its size, and its version tag or the time when it was last changed. Tags of the local file system
+    /// say on which disk a file lies, and would change when it is restored from a backup.
+    pub(super) fn version_tag(&self, file: usize) -> String {
+        let ObjectMeta { size, e_tag, version, last_modified, .. } = &self.found[file];
+        let tag = e_tag.as_ref().or(version.as_ref()).filter(|_| self.location.root.scheme() != "file");
+        format!("{size} {}", tag.cloned().unwrap_or_else(|| last_modified.to_rfc3339()))
+    }
+
     /// The columns that are folder names.
     pub(super) fn folder_columns(&self) -> &[FieldRef] {
         &self.partitions.fields
@@ -128,19 +136,24 @@ impl Files {
         }
     }
 
-    /// A table over the files.
-    pub(super) async fn table(&self, context: &SessionContext) -> Result<Arc<dyn TableProvider>> {
+    /// A table over some of the files, with the columns of all.
+    pub(super) async fn table(&self, context: &SessionContext, files: &[ObjectMeta]) -> Result<Arc<dyn TableProvider>> {
         context.register_object_store(&self.location.root, Arc::clone(&self.location.store));
         let Some(csv) = &self.csv else {
             let schema = self.parquet_schema(context).await?;
-            return self.table_of(Arc::new(parquet_format(context)), schema);
+            return self.table_of(Arc::new(parquet_format(context)), schema, files);
         };
         let schema = csv.infer_schema(self, &self.partitions.fields).await?;
-        let table = self.table_of(Arc::new(csv.format()), csv.read_schema(&schema))?;
+        let table = self.table_of(Arc::new(csv.format()), csv.read_schema(&schema), files)?;
         csv.with_types(context, table, &schema)
     }
 
-    fn table_of(&self, format: Arc<dyn FileFormat>, schema: SchemaRef) -> Result<Arc<dyn TableProvider>> {
+    fn table_of(
+        &self,
+        format: Arc<dyn FileFormat>,
+        schema: SchemaRef,
+        files: &[ObjectMeta],
+    ) -> Result<Arc<dyn TableProvider>> {
         for field in &self.partitions.fields {
             if schema.field_with_name(field.name()).is_ok() {
                 return Err(Error::input(format!(
@@ -151,14 +164,14 @@ impl Files {
             }
         }
         if self.partitions.fields.is_empty() {
-            let urls = self.found.iter().map(|file| ListingTableUrl::parse(self.location.url(&file.location)));
+            let urls = files.iter().map(|file| ListingTableUrl::parse(self.location.url(&file.location)));
             let config = ListingTableConfig::new_with_multi_paths(urls.collect::<Result<_, _>>()?)
                 .with_listing_options(ListingOptions::new(format).with_file_extension(""))
                 .with_schema(schema);
             return Ok(Arc::new(ListingTable::try_new(config)?));
         }
         let store = ObjectStoreUrl::parse(&self.location.root)?;
-        Ok(Arc::new(FilesTable::new(store, format, schema, self.found.clone(), self.partitions.clone())))
+        Ok(Arc::new(FilesTable::new(store, format, schema, files.to_vec(), self.partitions.clone())))
     }
 
     /// The columns of all files together. A column that some files lack is null there; one that two files hold with

@@ -39,6 +39,19 @@ pub(crate) struct Source {
     spec: policy::Source,
     tables: Vec<(String, Table)>,
     input: Vec<InputTable>,
+    /// Whether files may be added while it is read: they are not missed, because the next run reads them.
+    may_grow: bool,
+}
+
+/// A file of a source whose files are read once.
+#[derive(Debug, Clone)]
+pub(crate) struct InputFile {
+    /// Its name as people may see it.
+    pub(crate) name: String,
+    /// Where it is.
+    pub(crate) path: String,
+    /// What changes when it is written again.
+    pub(crate) tag: String,
 }
 
 /// One table of the input.
@@ -70,7 +83,8 @@ impl Source {
         let shown: Shown = Arc::new(move |column| {
             kept.iter().any(|name| name == column) || kept_by_default && !named.iter().any(|name| name == column)
         });
-        Self::open_source(stores, base, &job.source, shown).await
+        let may_grow = job.series.as_ref().is_some_and(policy::Series::is_by_file);
+        Ok(Self { may_grow, ..Self::open_source(stores, base, &job.source, shown).await? })
     }
 
     /// Finds the files at a location without a job.
@@ -100,7 +114,7 @@ impl Source {
             });
             tables.push((name, table));
         }
-        Ok(Self { spec: source.clone(), tables, input })
+        Ok(Self { spec: source.clone(), tables, input, may_grow: false })
     }
 
     /// Where the tables are.
@@ -139,7 +153,7 @@ impl Source {
     pub(crate) async fn ensure_unchanged(&self) -> Result<()> {
         for (_, table) in &self.tables {
             match table {
-                Table::Files(files) => ensure_unchanged(files).await?,
+                Table::Files(files) => ensure_unchanged(files, self.may_grow).await?,
                 // A version of a Delta table never changes.
                 #[cfg(feature = "delta")]
                 Table::Delta(_) => {}
@@ -164,10 +178,40 @@ impl Source {
                 context.read_table(table.open_table(context).await?)?.into_unoptimized_plan()
             }
         };
-        ensure_distinct_names(&plan)?;
-        let plan = with_timestamps_for_date64(plan)?;
+        let plan = with_usual_columns(plan)?;
         let schema = Arc::new(plan.schema().as_arrow().clone());
         Ok((plan, schema))
+    }
+
+    /// The files of a source that is a table of files and nothing else.
+    pub(crate) fn input_files(&self) -> Result<Vec<InputFile>> {
+        let files = self.only_files()?;
+        let file = |at: usize| InputFile {
+            name: files.file_name(at),
+            path: files.found[at].location.to_string(),
+            tag: files.version_tag(at),
+        };
+        Ok((0..files.found.len()).map(file).collect())
+    }
+
+    /// Returns a scan of some of these files, with the columns of all.
+    pub(crate) async fn scan_files(&self, context: &SessionContext, wanted: &[usize]) -> Result<LogicalPlan> {
+        let files = self.only_files()?;
+        if wanted.is_empty() {
+            return Ok(LogicalPlanBuilder::from(self.scan(context).await?.0).limit(0, Some(0))?.build()?);
+        }
+        let wanted: Vec<ObjectMeta> = wanted.iter().map(|at| files.found[*at].clone()).collect();
+        with_usual_columns(context.read_table(files.table(context, &wanted).await?)?.into_unoptimized_plan())
+    }
+
+    fn only_files(&self) -> Result<&Files> {
+        match (self.tables.as_slice(), &self.spec.sql) {
+            ([(_, Table::Files(files))], None) => Ok(files),
+            _ => Err(Error::job(
+                "series.subject: names no column, and only files of Parquet or CSV can be known instead; name the columns that \
+                 tell subjects apart",
+            )),
+        }
     }
 
     /// Adds details to a read error: for a row of a CSV file that cannot be read, which one it is.
@@ -261,7 +305,7 @@ impl Table {
 
     async fn open_table(&self, context: &SessionContext) -> Result<Arc<dyn TableProvider>> {
         match self {
-            Self::Files(files) => files.table(context).await,
+            Self::Files(files) => files.table(context, &files.found).await,
             #[cfg(feature = "delta")]
             Self::Delta(table) => table.table(context).await,
         }
@@ -281,6 +325,12 @@ async fn is_delta(stores: &Stores, base: &LocalPath, spec: &policy::Source) -> R
         // What cannot be listed is not a folder, or will be reported when its files are listed.
         Err(_) => Ok(false),
     }
+}
+
+/// The plan with columns that a job can name and Parquet can hold.
+fn with_usual_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
+    ensure_distinct_names(&plan)?;
+    with_timestamps_for_date64(plan)
 }
 
 /// Rejects two columns of one name: a job names columns, and would mean only the first.
@@ -316,7 +366,7 @@ fn with_timestamps_for_date64(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(LogicalPlanBuilder::from(plan).project(columns)?.build()?)
 }
 
-async fn ensure_unchanged(files: &Files) -> Result<()> {
+async fn ensure_unchanged(files: &Files, may_grow: bool) -> Result<()> {
     let now = files.list_files().await?;
     let same = |a: &ObjectMeta, b: &ObjectMeta| {
         a.location == b.location && a.size == b.size && a.e_tag == b.e_tag && a.last_modified == b.last_modified
@@ -324,7 +374,14 @@ async fn ensure_unchanged(files: &Files) -> Result<()> {
     if now.len() == files.found.len() && now.iter().zip(&files.found).all(|(a, b)| same(a, b)) {
         return Ok(());
     }
-    let changed = (0..files.found.len()).find(|file| !now.iter().any(|other| same(other, &files.found[*file])));
+    let is_there = |file: &usize| {
+        let found = &files.found[*file];
+        now.binary_search_by(|other| other.location.cmp(&found.location)).is_ok_and(|at| same(&now[at], found))
+    };
+    let changed = (0..files.found.len()).find(|file| !is_there(file));
+    if changed.is_none() && may_grow {
+        return Ok(());
+    }
     let name = changed.map_or_else(|| "a file was added".to_owned(), |file| format!("`{}`", files.file_name(file)));
     Err(Error::retry(format!("the input changed while it was read ({name}); nothing was published, run again")))
 }

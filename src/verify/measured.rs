@@ -338,7 +338,7 @@ mod tests {
         assert!((found.loss.um().unwrap() - (0.5 + 2.0 / 3.0 + 0.2 + 1.0 + 3.0) / 12.0).abs() < 1e-9);
         // Pays spread over half of their domain in the class of two, and are certain in the others.
         assert!((found.protection.mpm().unwrap() - (0.5 + 1.0 + 1.0) / 3.0).abs() < 1e-9);
-        assert_eq!((found.protection.wgp(), found.protection.unprotected()), (Some(1.0), Some(0.5)));
+        assert_eq!((found.protection.wgp(), found.protection.unprotected_share()), (Some(1.0), Some(0.5)));
         assert_eq!(measured([7, 7, 7, 7]).protection.mpm(), Some(1.0));
     }
 }

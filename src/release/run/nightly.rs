@@ -33,10 +33,12 @@ use crate::ledger::commit::{self, Commit};
 use crate::ledger::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
 use crate::measure::Groups;
 use crate::policy::{Policy, Series, SeriesMode};
+use crate::series::arrivals::Arrivals;
 use crate::series::counts::{SeriesCounts, SeriesRelease};
 use crate::series::night::{Night, Setting, reset_history};
 use crate::series::retirement::{Leaving, OldFile};
-use crate::series::state::{Published, State, Stored, Version, ledger_schema};
+use crate::series::state::{Published, State, Stored, Tables, Version, ledger_schema};
+use crate::source::Source;
 use crate::storage::Location;
 use crate::survey;
 use crate::verify::{Finding, Look, check_order, measure_classes, read_footers, shown_losses, verify_rows};
@@ -128,8 +130,9 @@ impl Run {
         let floor = self.floor_policy(&version, &work.opened.bound_policy)?;
         phase.record_count("files", work.source.file_count() as u64);
         let times = vec![phase.finish_phase()];
+        let arrivals = self.arrivals(series, &continued, work.source).await?;
         let folder = Folder::open(&work).await?;
-        let dawn = Dawn { run: self, work: &work, series, continued: &continued, folder: &folder, floor };
+        let dawn = Dawn { run: self, work: &work, series, continued: &continued, arrivals, folder: &folder, floor };
         let committed = dawn.publish_release(version, times).await;
         match committed {
             Ok((Commit::Won, manifest, times)) => {
@@ -185,6 +188,9 @@ impl Run {
             floor,
             rules,
             files: Vec::new(),
+            consumed: Vec::new(),
+            waiting: Vec::new(),
+            suppressed: 0,
         })
     }
 
@@ -203,6 +209,20 @@ impl Run {
 }
 
 impl Run {
+    /// The files of the source beside those that the series has read, where rows have no identity.
+    pub(super) async fn arrivals(
+        &self,
+        series: &Series,
+        continued: &Continued,
+        source: &Source,
+    ) -> Result<Option<Arrivals>> {
+        if !series.is_by_file() {
+            return Ok(None);
+        }
+        let (state, ledger) = (&continued.state, continued.ledger.as_ref());
+        Arrivals::find(state, ledger, &source.input_files()?, &self.context).await.map(Some)
+    }
+
     /// What a night of the series works with.
     pub(super) fn night_setting<'a>(
         &'a self,
@@ -242,6 +262,8 @@ struct Dawn<'a> {
     work: &'a Work<'a>,
     series: &'a Series,
     continued: &'a Continued,
+    /// The files of tonight, where rows have no identity.
+    arrivals: Option<Arrivals>,
     folder: &'a Folder,
     /// What all cohorts of the series meet.
     floor: Arc<BoundPolicy>,
@@ -251,23 +273,30 @@ type Times = Vec<(Phase, Duration)>;
 
 impl Dawn<'_> {
     /// From the ledger of yesterday to a release.
-    async fn publish_release(&self, version: Version, mut times: Times) -> Result<(Commit, Manifest, Times)> {
-        let night = self.begin_night().await?;
+    async fn publish_release(&self, mut version: Version, mut times: Times) -> Result<(Commit, Manifest, Times)> {
+        let night = Box::pin(self.begin_night()).await?;
         let phase = Phase::Group.begin();
         (self.work.observer)(Phase::Group, None, 0);
         let old = self.old_files(&night).await?;
         let leaving = night.retire_cohorts(&old).await?;
-        let staged = night.group_rows().await?;
+        let staged = Box::pin(night.group_rows()).await?;
         let mut files = Files::default();
         self.keep_files(&leaving, &mut files);
         self.write_rows(night.rows_to_publish().await?, version.number, "", &mut files).await?;
         self.rewrite_files(&night, &old, &leaving, &mut files).await?;
         night.build_tomorrow().await?;
-        let counts = night.count_rows(&leaving).await?;
+        let mut counts = night.count_rows(&leaving).await?;
         phase.record_count("rows", staged.rows);
         times.push(phase.finish_phase());
-        let ledger = self.continued.state.stage_version(version, night.next_ledger().await?, &self.run.uploads).await?;
-        let done = self.verify_files(&night, files, &ledger, counts).await;
+        let mut tables = Tables { ledger: night.next_ledger().await?, arrivals: None };
+        if let Some(arrivals) = &self.arrivals {
+            // Rows without an identity are not met again: they stay suppressed.
+            counts.suppressed += self.continued.ledger.as_ref().map_or(0, |ledger| ledger.version.suppressed);
+            version.suppressed = counts.suppressed;
+            tables.arrivals = Some((arrivals.consumed_files(night.scratch.context())?, night.waiting_rows().await?));
+        }
+        let ledger = self.continued.state.stage_version(version, tables, &self.run.uploads).await?;
+        let done = Box::pin(self.verify_files(&night, files, &ledger, counts)).await;
         match done {
             Ok((manifest, phase)) => {
                 times.push(phase.finish_phase());
@@ -285,8 +314,16 @@ impl Dawn<'_> {
         let Self { run, work, continued, .. } = self;
         (work.observer)(Phase::Survey, None, 0);
         let ledger = continued.ledger_rows(&run.context).await?;
-        let forgotten = continued.state.forgotten_subjects(&run.context).await?;
         let setting = run.night_setting(self.series, continued, &work.opened.bound_policy, continued.next_number());
+        if let Some(arrivals) = &self.arrivals {
+            let new = work.source.scan_files(&run.context, &arrivals.new).await?;
+            let waiting = match &continued.ledger {
+                Some(stored) => continued.state.read_part(&run.context, stored, &stored.version.waiting).await?,
+                None => None,
+            };
+            return Night::begin_with_arrivals(setting, &new, waiting, ledger).await;
+        }
+        let forgotten = continued.state.forgotten_subjects(&run.context).await?;
         Night::begin(setting, &work.opened.scanned, ledger, forgotten).await
     }
 
@@ -491,7 +528,13 @@ impl Dawn<'_> {
             k,
             method: policy.method.name.as_str().to_owned(),
             seed: policy.method.seed,
-            warnings: policy.method.seed.map(|_| REENACTABLE.to_owned()).into_iter().collect(),
+            warnings: policy
+                .method
+                .seed
+                .map(|_| REENACTABLE.to_owned())
+                .into_iter()
+                .chain(self.horizon_warning())
+                .collect(),
             earlier_releases: None,
             series: Some(series),
             form: None,
@@ -524,6 +567,16 @@ impl Dawn<'_> {
                 attained: found.figures.clone(),
             },
         })
+    }
+
+    /// What the promise does not hold for when releases are removed.
+    fn horizon_warning(&self) -> Option<String> {
+        let horizon = self.series.horizon.as_ref()?;
+        Some(format!(
+            "the promise of the series holds for readers who did not keep releases that are older than {horizon} and were \
+             removed by `throng gc`; this release remembers those since number {}",
+            self.continued.remembered.max(1)
+        ))
     }
 
     /// Makes the release visible: its manifest, then the pointer of the ledger, which one of two runs that race moves, then

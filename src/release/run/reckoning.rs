@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::logical_expr::{Expr, ident};
@@ -67,8 +68,13 @@ impl Run {
         let state = &continued.state;
         let setting = self.night_setting(series, &continued, &opened.bound_policy, number);
         let rows = state.read_rows(&self.context, ledger).await?;
-        let night =
-            Night::begin(setting, &opened.scanned, rows, state.forgotten_subjects(&self.context).await?).await?;
+        let arrivals = self.arrivals(series, &continued, source).await?;
+        let night = if arrivals.is_some() {
+            // Whatever was read is published, waiting or suppressed; nobody can be told from others.
+            Night::begin_with_arrivals(setting, &source.scan_files(&self.context, &[]).await?, None, rows).await?
+        } else {
+            Night::begin(setting, &opened.scanned, rows, state.forgotten_subjects(&self.context).await?).await?
+        };
         let context = night.scratch.context();
         let born = manifest.series.as_ref().map(|series| series.born.clone()).unwrap_or_default();
         let files = &manifest.files;
@@ -79,6 +85,17 @@ impl Run {
             shown_after: read_shown(&night, &sink, files, &born).await?,
         };
         let mut findings = check_histories(plans, context, histories, &floor).await?;
+        if let Some(arrivals) = arrivals {
+            let read = DataFrame::new(self.context.state(), source.scan_files(&self.context, &arrivals.old).await?);
+            let waiting: u64 = ledger.version.waiting.iter().map(|file| file.rows).sum();
+            let known = manifest.rows + waiting + ledger.version.suppressed;
+            let off = known.abs_diff(read.count().await? as u64);
+            findings.extend(Finding::if_any("series", off, |rows| {
+                format!(
+                    "{rows} rows of the files that were read are not accounted for as published, waiting or suppressed"
+                )
+            }));
+        }
         if self.is_release_of(manifest, source) {
             findings.extend(check_counts(&night, manifest).await?);
         }
@@ -135,11 +152,24 @@ impl Run {
         Ok(night.scratch.sql(&live).await?.select(names.iter().map(ident).collect::<Vec<Expr>>())?)
     }
 
+    /// Removes versions of the ledger that nobody needs any more; with `dry_run`, only finds them.
+    pub(crate) async fn collect_versions(&self, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
+        let Some(series) = &self.job.series else { return Ok(Vec::new()) };
+        // A version that a run has staged which died before it could move the pointer comes into force first.
+        let continued = Continued::open_series(self, series, &self.sink()?).await?;
+        continued.state.collect_versions(age, dry_run).await
+    }
+
     /// Keeps subjects from being published again, and returns what is known of them.
     pub(crate) async fn forget(&self, subjects: &str) -> Result<Forgotten> {
         let Some(series) = &self.job.series else {
             return Err(Error::job("series: is missing: without a ledger nobody knows whose rows were published"));
         };
+        if series.is_by_file() {
+            return Err(Error::job(
+                "series.subject: names no column, so nobody can be told from others; withdraw the releases that hold their rows",
+            ));
+        }
         let continued = Continued::open_series(self, series, &self.sink()?).await?;
         let found = Source::at_url(&self.options.stores, Path::new("."), subjects).await?;
         let erased = DataFrame::new(self.context.state(), found.scan(&self.context).await?.0);

@@ -3,8 +3,12 @@
 
 mod commands;
 mod edges;
+mod exposure;
 mod faults;
+mod files;
+mod horizon;
 mod kills;
 mod random;
+mod recommending;
 mod stopping;
 mod world;
