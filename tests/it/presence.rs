@@ -706,6 +706,41 @@ fn columns_may_hold_nan_and_rules_may_compare_with_the_source() {
     }
 }
 
+/// Heights of 120 people, some of them null, and a desk with those who are in the source.
+fn some_heights(options: &str, method: &str) -> Desk {
+    let desk = Desk::new();
+    let heights = Int32Array::from_iter((0..120).map(|row| (row % 4 > 0).then_some(row % 7 * 10)));
+    let public = batch(vec![("height", Arc::new(heights) as ArrayRef)]);
+    write_parquet(&desk.path("public.parquet"), &public);
+    write_parquet(&desk.path("in.parquet"), &chosen(&public, is_member));
+    desk.job(&format!(
+        "privacy = {{ k = 2, presence = {{ public = \"public.parquet\", max = 0.9 }} }}\nmethod.name = \"{method}\"\n\
+         [columns]\nheight = {{ role = \"quasi\", {options} }}\n"
+    ));
+    desk
+}
+
+/// Seen failing: two nulls are the bounds of nulls and of everything, so that a class of nulls covers everybody.
+#[test]
+fn nulls_lie_apart_from_nothing_when_bounds_are_published() {
+    for method in ["mpalm", "mondrian", "auto"] {
+        let desk = some_heights("publish = \"bounds\"", method);
+        desk.run(&[]).ok();
+        desk.throng("verify", &[]).ok();
+        assert_eq!(texts(&desk.released(), "height_min").iter().collect::<std::collections::BTreeSet<_>>().len(), 1);
+    }
+}
+
+/// Seen failing: all values together were published as the top beside null, which the top covers, too.
+#[test]
+fn combined_publishes_no_top_beside_null() {
+    for ladder in ["{ widths = [20, 40] }", "{ widths = [1000] }", "{ quantiles = [4, 2] }"] {
+        let desk = some_heights(&format!("hierarchy = {ladder}"), "combined");
+        desk.run(&[]).ok();
+        desk.throng("verify", &[]).ok();
+    }
+}
+
 /// UCI Adult with hierarchies: 2,000 people in the source, all of the table public. Cuts at the nodes of hierarchies keep
 /// classes apart, so that no method has to put everybody into one.
 #[test]
