@@ -10,6 +10,7 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::parquet::arrow::ProjectionMask;
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use datafusion::parquet::errors::ParquetError;
+use datafusion::parquet::file::metadata::PageIndexPolicy;
 use fastrand::Rng;
 use toml::{Table, Value};
 
@@ -166,7 +167,7 @@ fn read_again(folder: &Path, case: &Case) -> Result<RecordBatch, String> {
     let wrong = |error: &dyn std::fmt::Display| format!("released, and another reader says: {error}");
     // Pages are found by the lengths in the headers of those before, or by their index, as long as one of them is whole.
     let read = |path: &Path, index: bool| -> Result<Vec<RecordBatch>, ParquetError> {
-        let options = ArrowReaderOptions::new().with_page_index(index);
+        let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::from(index));
         let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(File::open(path)?, options)?;
         let mask = ProjectionMask::columns(reader.parquet_schema(), wanted.iter().map(|name| name.as_str()));
         Ok(reader.with_projection(mask).build()?.collect::<Result<_, _>>()?)
