@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::faults::Fault;
 use crate::hierarchy::{Hierarchy, Ladder, LevelTree, Mask};
 use crate::model::{Axis, Code, LINE_STEPS, NULL_ON_LINE, Shape};
-use crate::policy::{Nulls, Unknown};
+use crate::policy::{Nulls, Publish, Unknown};
 
 /// Turns the values of one quasi-identifier into codes on its [`Axis`].
 #[derive(Debug, Clone)]
@@ -60,7 +60,8 @@ impl ColumnEncoder {
                 let span = if exact { width as Code } else { LINE_STEPS };
                 let steps = if width > 0.0 { f64::from(span) / width } else { 0.0 };
                 axis.exact = exact || !varied;
-                axis.shared_null = column.data_type.is_floating();
+                // Bounds have no third column to say whether two nulls are null or everything.
+                axis.shared_null = column.data_type.is_floating() || column.publish == Publish::Bounds;
                 let kind = Kind::Line { min, max, steps, span };
                 let quantiles = quantile_ladder(column, quantiles)?;
                 match quantiles.as_deref().or(hierarchy) {

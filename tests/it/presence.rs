@@ -706,6 +706,45 @@ fn columns_may_hold_nan_and_rules_may_compare_with_the_source() {
     }
 }
 
+/// Heights of people in public, and of those in the source, whose rows are named.
+fn with_heights(heights: Vec<Option<i32>>, members: &[usize], policy: &str) -> Desk {
+    let desk = Desk::new();
+    let public = batch(vec![("height", Arc::new(Int32Array::from(heights)) as ArrayRef)]);
+    write_parquet(&desk.path("public.parquet"), &public);
+    write_parquet(&desk.path("in.parquet"), &chosen(&public, |row| members.contains(&row)));
+    desk.job(policy);
+    desk
+}
+
+/// Seen failing: two nulls are the bounds of nulls and of everything, so that a class of nulls covers everybody.
+#[test]
+fn nulls_lie_apart_from_nothing_when_bounds_are_published() {
+    for method in ["mpalm", "mondrian", "auto"] {
+        let heights = (0..120).map(|row| (row % 4 > 0).then_some(row % 7 * 10)).collect();
+        let members: Vec<usize> = (0..120).filter(|&row| is_member(row)).collect();
+        let policy = format!(
+            "privacy = {{ k = 2, presence = {{ public = \"public.parquet\", max = 0.9 }} }}\nmethod.name = \"{method}\"\n\
+             [columns]\nheight = {{ role = \"quasi\", publish = \"bounds\" }}\n"
+        );
+        let desk = with_heights(heights, &members, &policy);
+        desk.run(&[]).ok();
+        desk.throng("verify", &[]).ok();
+        assert_eq!(texts(&desk.released(), "height_min").iter().collect::<std::collections::BTreeSet<_>>().len(), 1);
+    }
+}
+
+/// Seen failing: all values together, which are half of those in public, were published as the top beside null, which the
+/// top covers, too.
+#[test]
+fn combined_publishes_no_top_beside_null() {
+    let heights = vec![Some(10), Some(30), Some(50), Some(70), None, None, None, None];
+    let policy = "privacy = { k = 4, presence = { public = \"public.parquet\", max = 0.78 } }\nmethod.name = \"combined\"\n\
+                  [columns]\nheight = { role = \"quasi\", hierarchy = { widths = [20] } }\n";
+    let desk = with_heights(heights, &[0, 2, 4, 5], policy);
+    desk.run(&[]).ok();
+    assert_eq!(texts(&desk.released(), "height"), ["*"; 4]);
+}
+
 /// UCI Adult with hierarchies: 2,000 people in the source, all of the table public. Cuts at the nodes of hierarchies keep
 /// classes apart, so that no method has to put everybody into one.
 #[test]

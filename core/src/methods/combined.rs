@@ -23,7 +23,7 @@ use crate::grouping::entry::{Entry, Form, needs_presence};
 use crate::grouping::mondrian::Mondrian;
 use crate::grouping::options::{Key, Kind};
 use crate::methods;
-use crate::model::{Grouping, Levels, Shape, Table};
+use crate::model::{Axis, Code, Grouping, Levels, Table, published_ends};
 use crate::privacy::{GroupView, Rules};
 
 /// Catalogue entry.
@@ -147,9 +147,10 @@ impl Raising {
         let top = top_node(table, levels, rows);
         let mut allowed: Vec<Vec<u8>> = Vec::with_capacity(top.len());
         for (axis, &height) in top.iter().enumerate() {
-            let opaque = height > 0 && holds_opaque(table, axis, rows);
+            let mut codes: Vec<Code> = rows.iter().map(|&row| table.row(row)[axis]).collect();
+            codes.sort_unstable();
             let fits = |level: &u8| {
-                (*level == height || !opaque)
+                lie_apart(&table.axes[axis], &levels[axis], &codes, *level)
                     && !bucket_column(table, &levels[axis], axis, rows, *level).surely_breaks(&self.bounds)
             };
             allowed.push((0..=height).filter(fits).collect());
@@ -228,10 +229,17 @@ fn of_sum(allowed: &[Vec<u8>], sum: u32, node: &mut Vec<u8>, test: &mut impl FnM
     false
 }
 
-/// Whether some row's value can only be published as everything, so that beside others it would not say whom it covers.
-fn holds_opaque(table: &Table, axis: usize, rows: &[u32]) -> bool {
-    let Shape::Tree(tree) = &table.axes[axis].shape else { return false };
-    rows.iter().map(|&row| table.row(row)[axis]).any(|code| tree.loss(code, code) > 0.0)
+/// Whether what a level publishes of these codes, which ascend, says whom each value covers. Beside others, it does not of
+/// everything: null with values, all values together where there are nulls, a value that is in no hierarchy.
+fn lie_apart(axis: &Axis, levels: &Levels, codes: &[Code], level: u8) -> bool {
+    let mut parts = codes.chunk_by(|&a, &b| levels.raise_code(a, level) == levels.raise_code(b, level));
+    let mut reached = None;
+    parts.all(|part| {
+        let (first, last) = published_ends(axis, part);
+        let apart = reached.is_none_or(|reached| reached < first);
+        reached = Some(last);
+        apart
+    })
 }
 
 /// One column of a bucket at a level.
@@ -353,7 +361,7 @@ mod tests {
     use crate::attack::worlds::enumerate_worlds;
     use crate::grouping::fixtures;
     use crate::grouping::mpalm::{Mpalm, Reading};
-    use crate::model::{Axis, Shape, Tree};
+    use crate::model::{NULL_ON_LINE, Region, Shape, Tree};
 
     fn combined(min: f64, max: f64) -> Combined {
         let raising = Raising { bounds: Bounds::new(min, max), budget: BUDGET };
@@ -401,7 +409,85 @@ mod tests {
         assert_eq!(both.judge_node(&table, &levels, &[0, 1, 2, 3, 4], &[1, 0]), Verdict::Breaks);
     }
 
+    /// One axis, two members among twice as many people, a code and its number of people for each.
+    fn half_of_each(axis: Axis, codes: [Code; 2]) -> Table {
+        let mut table = Table::new([axis], vec![codes[0], codes[0], codes[1], codes[1]]);
+        table.members = Some(vec![true, false, true, false]);
+        table
+    }
+
+    fn node_of(table: &Table) -> Option<Vec<u8>> {
+        let levels: Vec<Levels> = table.axes.iter().map(Levels::from_axis).collect();
+        let rows: Vec<u32> = (0..table.rows() as u32).collect();
+        combined(0.0, 0.78).raising.find_node(table, &levels, &rows)
+    }
+
+    /// Everybody's chance is one half at the level of all values, but what that publishes covers those with nulls, too.
+    #[test]
+    fn all_values_together_are_not_published_beside_null() {
+        let table = |null| {
+            let mut axis = Axis::new("step", Shape::Tree(Tree::new(3, [(0, 1, 1.0)])));
+            axis.null = null;
+            let mut table = Table::new([axis], vec![0, 1, 2, 2]);
+            table.members = Some(vec![true, false, true, false]);
+            table
+        };
+        assert_eq!(node_of(&table(Some(2))), Some(vec![2]));
+        assert_eq!(node_of(&table(None)), Some(vec![1]), "the third is a value like others");
+    }
+
+    /// What is no number shares the code of null, and is published as everything.
+    #[test]
+    fn numbers_are_not_published_beside_what_is_none() {
+        let table = |shared| {
+            let mut axis = Axis::new("line", Shape::Line { span: 9 });
+            (axis.null, axis.shared_null) = (Some(NULL_ON_LINE), shared);
+            half_of_each(axis, [3, NULL_ON_LINE])
+        };
+        assert_eq!(node_of(&table(false)), Some(vec![0]));
+        assert_eq!(node_of(&table(true)), Some(vec![1]));
+    }
+
+    /// The values of a code on a border may be of both nodes, and are published as what is above these.
+    #[test]
+    fn codes_on_a_border_are_not_published_beside_others() {
+        let tree = |exact| {
+            let mut axis = Axis::new("step", Shape::Tree(Tree::new(8, [(0, 3, 0.4), (4, 7, 0.4)])));
+            axis.exact = exact;
+            axis
+        };
+        assert_eq!(node_of(&half_of_each(tree(true), [3, 6])), Some(vec![0]));
+        assert_eq!(node_of(&half_of_each(tree(false), [3, 6])), Some(vec![2]));
+        assert_eq!(node_of(&half_of_each(tree(false), [2, 6])), Some(vec![0]));
+    }
+
     proptest! {
+        /// By definition: nobody's value is covered by two published values of a column of a group.
+        #[test]
+        fn everybody_fits_one_value_of_a_column(
+            codes in prop::collection::vec(0..5 as Code, 4..24), flags in any::<u16>(), (nulls, max) in (any::<bool>(), 0.5..0.9)
+        ) {
+            let tree = Tree::new(5, [(0, 3, 1.0), (0, 1, 0.3), (2, 3, 0.3)]);
+            let axes = ["a", "b"].map(|name| {
+                let mut axis = Axis::new(name, Shape::Tree(tree.clone()));
+                axis.null = nulls.then_some(4);
+                axis
+            });
+            let rows = codes.len() / 2;
+            let mut table = Table::new(axes, codes[..rows * 2].to_vec());
+            table.members = Some((0..rows).map(|row| flags >> row & 1 == 1).collect());
+            let mut grouping = Grouping::default();
+            grouping.push(&(0..rows as u32).collect::<Vec<_>>());
+            let raised = combined(0.0, max).raising.raise_groups(&table, &grouping);
+            for (axis, parts) in raised.parts.iter().enumerate() {
+                let regions: Vec<Region> = parts.iter().map(|part| Region::from_cover(&table.axes, &table.cover(part))).collect();
+                for code in 0..5 {
+                    let fitting = regions.iter().filter(|region| region.holds_code(axis, code)).count();
+                    prop_assert!(fitting <= 1, "code {code} of axis {axis} fits {fitting} values");
+                }
+            }
+        }
+
         #[test]
         fn published_buckets_are_present_by_trying_every_subset(codes in prop::collection::vec(0..4_u16, 2..28), flags in any::<u16>(), merge in any::<bool>()) {
             let rows = codes.len() / 2;

@@ -24,6 +24,7 @@ pub use cover::Cover;
 pub use dependency::{Attribute, Dependency};
 pub use levels::{Levels, lattice_nodes};
 pub use region::Region;
+pub(crate) use region::published_ends;
 pub use sensitive::{Sensitive, SensitiveShape};
 pub use shares::Shares;
 pub use smallest::keep_smallest;

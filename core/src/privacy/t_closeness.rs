@@ -5,7 +5,7 @@
 //!
 //! - *equal*: 1 for any two values, so the distance is half the sum of |q - p|;
 //! - *ordered*: the number of values between them, over m - 1 of the m values that occur, so it is
-//!   1 / (m - 1) times the sum over i of |sum over j <= i of (q_j - p_j)|;
+//!   1 / (m - 1) times the sum over i of |sum over j <= i of (q_j - p_j)|; null is a value beyond the largest;
 //! - *hierarchical*: the level of their closest common ancestor over the height of the tree. At every node, what its
 //!   children have too much is moved to those that have too little; the rest goes on to the parent.
 //!
@@ -44,7 +44,7 @@ pub struct TCloseness {
 pub enum Distance {
     /// Any two values are equally far.
     Equal,
-    /// By the number of values between them.
+    /// By the number of values between them. Null is beyond the largest.
     Ordered,
     /// By the level of their closest common ancestor in the hierarchy.
     Hierarchical,
