@@ -163,7 +163,7 @@ const BALANCED: Plan = Plan {
     free_subspace: 1536,
     groups: 80,
     cut: Cut { seeds: 4, sample: 2048 },
-    seeds: Seeds { share: 1.0, least: 32, boxes: 1024, noise: 0.0 },
+    seeds: Seeds { share: 1.0, least: 160, boxes: 1024, noise: 0.0 },
     passes: &[Pass::Move, Pass::Dissolve, Pass::Move],
     free_passes: &[Pass::Exchange { near: 2 }, Pass::Dissolve, Pass::Exchange { near: 2 }],
     growth_favour: 4,
@@ -174,11 +174,11 @@ const BALANCED: Plan = Plan {
 };
 
 const THOROUGH: Plan = Plan {
-    subspace: 4096,
+    subspace: 16_384,
     free_subspace: 2048,
     groups: 120,
     cut: Cut { seeds: 8, sample: 4096 },
-    seeds: Seeds { share: 1.0, least: 64, boxes: 4096, noise: 0.0 },
+    seeds: Seeds { share: 2.0, least: 320, boxes: 4096, noise: 0.0 },
     passes: &[],
     free_passes: &[Pass::Exchange { near: 4 }, Pass::Dissolve, Pass::Exchange { near: 4 }],
     growth_favour: 0,
