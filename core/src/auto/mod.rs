@@ -14,7 +14,7 @@
 //! groups, the more that is worth. How much of all this is done is the [`Effort`]. Nothing grows faster than linearly in
 //! the rows of a cell, but for the logarithm in the splits. With rules beyond the group size, cuts leave subspaces that meet
 //! them as a whole, boxes and groups widen until they hold, and every change asks them first; rows for which no group was
-//! found are left over.
+//! found look for a seat in the whole cell (`seats.rs`), and are left over when there is none.
 
 #[cfg(test)]
 mod boxes_tests;
@@ -30,6 +30,7 @@ mod lattice;
 mod pool;
 mod rebox;
 mod refine;
+mod seats;
 mod space;
 mod spread;
 #[cfg(test)]
@@ -282,7 +283,7 @@ impl Method for Auto {
             grown = cross::run_round(&mut worker, &judge, &grown, plan.neighbours, passes, seed);
         }
         groups.append(&grown);
-        groups
+        seats::find_seats(&judge, groups)
     }
 }
 
