@@ -1,17 +1,24 @@
 //! `throng bound`: a lower bound on the loss of any release of a table, and how near a job comes to it.
 
+use std::path::Path;
+
 use clap::Args;
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::sweep::ensure_job_runs;
 use crate::arguments::{JobArguments, Limits};
+use crate::engine::SessionOptions;
 use crate::error::{Error, Result};
 use crate::explore::{LossBound, Setting, Trials};
+use crate::policy::Job;
 use crate::terminal::{eprint_line, print_result};
 
 /// Maximum number of rows that a bound is proven for by default: with more, the search takes long.
 const MAX_ROWS: u64 = 200_000;
+
+/// Rounds of search by default.
+const ROUNDS: usize = 12;
 
 /// Prove a lower bound on the loss of any release, and report how near the job comes to it; publishes nothing
 ///
@@ -29,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_delimiter = ',', value_name = "K,...", value_parser = clap::value_parser!(u32).range(2..))]
     k: Vec<u32>,
     /// Rounds of search
-    #[arg(long, value_name = "ROUNDS", default_value_t = 12)]
+    #[arg(long, value_name = "ROUNDS", default_value_t = ROUNDS)]
     rounds: usize,
     /// Prove it for about this many rows, chosen at random, as if they were the table
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(2..))]
@@ -60,13 +67,8 @@ pub(crate) async fn run_bound(arguments: Arguments, quiet: bool) -> Result<()> {
     let blame = |error| arguments.job.blame_job_file(error);
     ensure_job_runs(&job, &base).map_err(blame)?;
     let trials = Trials::open_source(&job, &base, &arguments.limits.session_options()).await.map_err(blame)?;
-    if arguments.sample.is_none() && trials.rows() > MAX_ROWS {
-        return Err(Error::job(format!(
-            "the source has {} rows, and a bound for more than {MAX_ROWS} takes very long; use --sample to prove one for \
-             some of them, or --sample {} if you can wait",
-            trials.rows(),
-            trials.rows()
-        )));
+    if arguments.sample.is_none() {
+        refuse_many_rows(trials.rows())?;
     }
     let rows = match arguments.sample {
         Some(sample) => trials.sample_rows(sample, job.method.seed.unwrap_or_default()).await,
@@ -83,7 +85,7 @@ pub(crate) async fn run_bound(arguments: Arguments, quiet: bool) -> Result<()> {
         let bound = trials.compute_bound(&rows, k, arguments.rounds).await.map_err(blame)?;
         let trial = trials.run_trial(&rows, setting).await.map_err(blame)?;
         let lost = trial.scores.and_then(|scores| scores.gcp);
-        let times = lost.filter(|_| bound.gcp > 0.0).map(|lost| (1000.0 * lost / bound.gcp).ceil() / 1000.0);
+        let times = lost.and_then(|lost| bound.loss_ratio(lost));
         found.push(Compared { bound, method: trial.method, lost, times });
     }
     if arguments.json {
@@ -91,6 +93,25 @@ pub(crate) async fn run_bound(arguments: Arguments, quiet: bool) -> Result<()> {
         return print_result(&text);
     }
     print_result(&bound_table(&found, arguments.sample.is_some_and(|sample| sample < trials.rows())))
+}
+
+/// Proves the bound of a job for all rows of its source.
+pub(super) async fn prove_job_bound(job: &Job, base: &Path, session: &SessionOptions) -> Result<LossBound> {
+    ensure_job_runs(job, base)?;
+    let trials = Trials::open_source(job, base, session).await?;
+    refuse_many_rows(trials.rows())?;
+    let rows = trials.sample_rows(trials.rows(), 0).await?;
+    trials.compute_bound(&rows, job.privacy.k, ROUNDS).await
+}
+
+fn refuse_many_rows(rows: u64) -> Result<()> {
+    if rows <= MAX_ROWS {
+        return Ok(());
+    }
+    Err(Error::job(format!(
+        "the source has {rows} rows, and a bound for more than {MAX_ROWS} takes very long; use `throng bound --sample` to prove \
+         one for some of them, or `--sample {rows}` if you can wait"
+    )))
 }
 
 fn bound_table(found: &[Compared], is_sample: bool) -> String {

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::arguments::Limits;
 use crate::error::{Error, Result, io_reason, unwritable_file};
-use crate::explore::Trial;
+use crate::explore::{LossBound, Trial};
 use crate::policy::Job;
 use crate::report::{Options, Report};
 use crate::storage::read_text;
@@ -17,8 +17,9 @@ use crate::verify::Finding;
 
 /// Write a report page about a release: verdict, treatment of every column, classes, risk, provenance
 ///
-/// The page needs no network, holds no value of fewer than k rows and reveals nothing beyond the release. Given a
-/// job file instead of a sink, the release is also compared with its source row by row, and the page shows the result.
+/// The page needs no network, holds no value of fewer than k rows and reveals nothing beyond the release, but what
+/// --sweep, --series and --bound add. Given a job file instead of a sink, the release is also compared with its source row by
+/// row, and the page shows the result.
 ///
 /// Example: throng report out/census
 ///          throng report pipelines/census.toml -o census.html
@@ -39,6 +40,10 @@ pub(crate) struct Arguments {
     /// Figures of `throng attack --series --json`, shown as curves over releases
     #[arg(long, value_name = "FILE")]
     series: Option<PathBuf>,
+    /// Bounds of `throng bound --json`, shown beside the loss. They depend on every row of the source: such a page is for the
+    /// owner of the data
+    #[arg(long, value_name = "FILE")]
+    bound: Option<PathBuf>,
     /// File to write
     #[arg(short, long, default_value = "report.html", value_name = "FILE")]
     output: PathBuf,
@@ -52,11 +57,14 @@ pub(crate) async fn run_report(arguments: Arguments, quiet: bool) -> Result<()> 
         arguments.sweep.as_deref().map(|path| read_figures(path, "throng sweep --output")).transpose()?;
     let series =
         arguments.series.as_deref().map(|path| read_figures(path, "throng attack --series --json")).transpose()?;
+    let bounds: Option<Vec<LossBound>> =
+        arguments.bound.as_deref().map(|path| read_figures(path, "throng bound --json")).transpose()?;
     let options = Options {
         run: arguments.run_id,
         session: arguments.limits.session_options(),
         sweep: sweep.unwrap_or_default(),
         series,
+        bounds: bounds.unwrap_or_default(),
     };
     let is_job = arguments.release.extension().is_some_and(|extension| extension == "toml");
     let job = arguments.job.or(is_job.then(|| arguments.release.clone()));

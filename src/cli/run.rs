@@ -10,10 +10,12 @@ use serde::Serialize;
 use tracing::field::Empty;
 use tracing::{Instrument, info_span};
 
+use super::bound::prove_job_bound;
 use super::exit_code;
 use crate::arguments::{JobArguments, Limits};
 use crate::engine::Phase;
 use crate::error::{Error, Result};
+use crate::explore::LossBound;
 use crate::release::{Manifest, Outcome, Run, RunOptions};
 use crate::storage::local_path;
 use crate::telemetry::metrics::Ended;
@@ -41,6 +43,10 @@ pub(crate) struct Arguments {
     /// Rows per cell; smaller cells need less memory at some cost in quality
     #[arg(long, env = "THRONG_CELL_ROWS", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     cell_rows: Option<u64>,
+    /// Prove how little any release of the source could lose, and print how near this one comes to it. That takes longer
+    /// than the run. It is printed only: it depends on every row of the source, so it is for the owner of the data
+    #[arg(long)]
+    bound: bool,
     #[cfg(feature = "cluster")]
     #[command(flatten)]
     cluster: crate::arguments::ClusterArguments,
@@ -80,6 +86,8 @@ struct Report<'a> {
     /// Whether the release was there before this run.
     done_before: bool,
     effort: &'a ResourceUsage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bound: Option<&'a LossBound>,
 }
 
 /// Runs the job and reports the outcome.
@@ -110,7 +118,25 @@ pub(crate) async fn run_job(arguments: Arguments, quiet: bool) -> Result<()> {
         }
     }
     let (outcome, sink) = outcome?;
-    show_outcome(&arguments, quiet, &outcome, &sink, &effort)
+    let bound = if arguments.bound { prove_bound(&arguments).await } else { None };
+    show_outcome(&arguments, quiet, &outcome, &sink, Figures { effort: &effort, bound: bound.as_ref() })
+}
+
+/// What is told of a run beside its release.
+struct Figures<'a> {
+    effort: &'a ResourceUsage,
+    bound: Option<&'a LossBound>,
+}
+
+/// The bound of the job. The release stands, so that there is none is a warning.
+async fn prove_bound(arguments: &Arguments) -> Option<LossBound> {
+    let (job, base) = arguments.job.read_job().ok()?;
+    let session = arguments.limits.session_options();
+    let proven = tokio::select! {
+        proven = prove_job_bound(&job, &base, &session) => proven,
+        () = wait_for_stop() => Err(Error::interrupted("the release was published before")),
+    };
+    proven.inspect_err(|error| tracing::warn!("no bound was proven: {error}")).ok()
 }
 
 /// Runs the job; the name of its sink comes with the outcome.
@@ -157,13 +183,7 @@ async fn execute_job(arguments: &Arguments, quiet: bool, stats: &RunStats) -> Re
 }
 
 /// Shows a release to whoever asked for it.
-fn show_outcome(
-    arguments: &Arguments,
-    quiet: bool,
-    outcome: &Outcome,
-    sink: &str,
-    effort: &ResourceUsage,
-) -> Result<()> {
+fn show_outcome(arguments: &Arguments, quiet: bool, outcome: &Outcome, sink: &str, figures: Figures<'_>) -> Result<()> {
     let (manifest, times, done_before) = match outcome {
         Outcome::Released(manifest, times) => (manifest.as_ref(), times.as_slice(), false),
         Outcome::AlreadyDone(manifest) => (manifest.as_ref(), [].as_slice(), true),
@@ -175,7 +195,10 @@ fn show_outcome(
         ));
     }
     if arguments.json {
-        return print_json(&Report { manifest, done_before, effort });
+        return print_json(&Report { manifest, done_before, effort: figures.effort, bound: figures.bound });
     }
-    if quiet { Ok(()) } else { print_result(&summary::format_release(manifest, sink, times)) }
+    if quiet {
+        return Ok(());
+    }
+    print_result(&(summary::format_release(manifest, sink, times) + &summary::format_bound(manifest, figures.bound)))
 }

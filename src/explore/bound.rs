@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::collect;
 use datafusion::prelude::DataFrame;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::trial::{Setting, Trials};
 use crate::auto::{Auto, Effort};
@@ -21,7 +21,7 @@ use crate::recode::replace_identifiers;
 use crate::survey::collect_survey;
 
 /// A lower bound on the loss of any release of some rows.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub(crate) struct LossBound {
     /// Rows that it was computed on.
@@ -30,6 +30,27 @@ pub(crate) struct LossBound {
     pub k: u32,
     /// Mean loss (GCP) that no local recoding of these rows goes below, rounded down.
     pub gcp: f64,
+}
+
+impl LossBound {
+    /// How many times the bound a loss is, rounded up; `None` where nothing need be lost.
+    pub(crate) fn loss_ratio(&self, lost: f64) -> Option<f64> {
+        (self.gcp > 0.0).then(|| (1000.0 * lost / self.gcp).ceil() / 1000.0)
+    }
+
+    /// What it says of a release that publishes `rows` rows and loses so much; `None` if it is about other rows.
+    pub(crate) fn judge_release(&self, k: u32, rows: u64, lost: Option<f64>) -> Option<String> {
+        if (self.k, self.rows) != (k, rows) {
+            return None;
+        }
+        let within = lost.and_then(|lost| self.loss_ratio(lost));
+        let within =
+            within.map_or_else(String::new, |times| format!(": this one is within {times:.3} times the best possible"));
+        Some(format!(
+            "no release of these {rows} rows in classes of {k} or more loses less than {:.4}{within}",
+            self.gcp
+        ))
+    }
 }
 
 /// Decimal places of a bound.

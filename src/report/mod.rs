@@ -29,7 +29,7 @@ use crate::audit::SeriesAttack;
 use crate::binding::published_fields;
 use crate::engine::SessionOptions;
 use crate::error::{Error, Result};
-use crate::explore::Trial;
+use crate::explore::{LossBound, Trial};
 use crate::ledger::manifest::PeopleCounts;
 use crate::measure::{Classes, risk};
 use crate::policy::{Job, Role};
@@ -58,6 +58,8 @@ pub(crate) struct Report {
     pub sweep: Vec<Trial>,
     /// An attack on several releases, when there is one.
     pub series: Option<SeriesAttack>,
+    /// What was proven of the published rows, in words, when a bound was given.
+    pub bound: Option<String>,
 }
 
 /// What was done to a column.
@@ -127,6 +129,24 @@ pub(crate) struct Options {
     pub sweep: Vec<Trial>,
     /// An attack on several releases to show.
     pub series: Option<SeriesAttack>,
+    /// Bounds on the loss, of which the one of the release is shown.
+    pub bounds: Vec<LossBound>,
+}
+
+impl Options {
+    /// What the bounds say of a release, if there are any. Those of other rows or another k say nothing.
+    fn judge_release(&self, manifest: &Manifest) -> Result<Option<String>> {
+        if self.bounds.is_empty() {
+            return Ok(None);
+        }
+        let judged = |bound: &LossBound| bound.judge_release(manifest.k, manifest.rows, manifest.scores.gcp);
+        self.bounds.iter().find_map(judged).map(Some).ok_or_else(|| {
+            Error::input(format!(
+                "none of the bounds is for k = {} and the {} rows of the release; run `throng bound` on its job",
+                manifest.k, manifest.rows
+            ))
+        })
+    }
 }
 
 impl Report {
@@ -138,10 +158,12 @@ impl Report {
         let (classes, findings) = verify_release(&context, &location, &manifest).await?;
         let rows = open_published(&context, &location, &manifest).await?;
         let columns = plain_columns(&rows, &manifest, |_| true).await?;
+        let bound = options.judge_release(&manifest)?;
         let (sweep, series) = (options.sweep, options.series);
         let exposure = Exposure::new(&classes, manifest.k);
         let (varieties, sink) = (Vec::new(), sink.to_owned());
-        let report = Self { manifest, sink, findings, columns, varieties, exposure, compared: false, sweep, series };
+        let report =
+            Self { manifest, sink, findings, columns, varieties, exposure, compared: false, sweep, series, bound };
         report.complete_report(&rows, &classes).await
     }
 
@@ -165,10 +187,12 @@ impl Report {
             quasi.extend(bound_policy.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()));
         }
         columns.extend(plain_columns(&rows, &manifest, |name| !quasi.contains(name)).await?);
+        let bound = options.judge_release(&manifest)?;
         let (sweep, series) = (options.sweep, options.series);
         let exposure = Exposure::new(&classes, manifest.k);
         let (varieties, sink) = (Vec::new(), job.sink.url.clone());
-        let report = Self { manifest, sink, findings, columns, varieties, exposure, compared: true, sweep, series };
+        let report =
+            Self { manifest, sink, findings, columns, varieties, exposure, compared: true, sweep, series, bound };
         report.complete_report(&rows, &classes).await
     }
 

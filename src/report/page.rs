@@ -25,7 +25,7 @@ pub(super) fn render_page(report: &Report) -> String {
         class_section(report, &mut charts),
         risk_section(report),
         population_section(manifest),
-        measure_section(manifest),
+        measure_section(manifest, report.bound.as_deref()),
         query_section(report, &mut charts),
         tradeoff_section(report, &mut charts),
         series_section(report, &mut charts),
@@ -294,7 +294,7 @@ fn risk_section(report: &Report) -> String {
     )
 }
 
-fn measure_section(manifest: &Manifest) -> String {
+fn measure_section(manifest: &Manifest, bound: Option<&str>) -> String {
     let scores = &manifest.scores;
     let mut rows = String::new();
     let mut row = |id: &str, name: &str, value: Option<String>, meaning: &str| {
@@ -315,7 +315,12 @@ fn measure_section(manifest: &Manifest) -> String {
     format!(
         "<section id=\"measures\"><h2>Measures</h2><p class=\"lead\">What the release loses and how well it protects, as in the manifest.</p>\
          <div class=\"wide\"><table><thead><tr><th scope=\"col\">measure</th><th scope=\"col\" class=\"n\">value</th><th scope=\"col\">meaning</th></tr></thead>\
-         <tbody>{rows}</tbody></table></div></section>"
+         <tbody>{rows}</tbody></table></div>{}</section>",
+        bound.map_or_else(String::new, |bound| format!(
+            "<p id=\"bound\">Proven: {}. Every row of the source counts for that, so this line is for the owner of the data, not for \
+             readers of the release.</p>",
+            escape_html(bound)
+        ))
     )
 }
 

@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table};
 
 use crate::attack::population::Uniques;
 use crate::engine::Phase;
+use crate::explore::LossBound;
 use crate::ledger::Manifest;
 pub(crate) use crate::report::format_count as number;
 
@@ -57,6 +58,18 @@ pub(crate) fn format_release(manifest: &Manifest, sink: &str, times: &[(Phase, D
         text += &format!("time:     {}\n", laps.join(", "));
     }
     text
+}
+
+/// How near a release comes to what is proven of its source; nothing without a bound.
+pub(crate) fn format_bound(manifest: &Manifest, bound: Option<&LossBound>) -> String {
+    let Some(bound) = bound else { return String::new() };
+    let judged = bound.judge_release(manifest.k, manifest.rows, manifest.scores.gcp).unwrap_or_else(|| {
+        format!(
+            "no release of all {} rows of the source in classes of {} or more loses less than {:.4}; this one holds other rows",
+            bound.rows, bound.k, bound.gcp
+        )
+    });
+    format!("bound:    {judged}; for you alone, since every row of the source counts for it\n")
 }
 
 /// The scores of a release, each with what it means.

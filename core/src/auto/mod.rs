@@ -14,7 +14,7 @@
 //! groups, the more that is worth. How much of all this is done is the [`Effort`]. Nothing grows faster than linearly in
 //! the rows of a cell, but for the logarithm in the splits. With rules beyond the group size, cuts leave subspaces that meet
 //! them as a whole, boxes and groups widen until they hold, and every change asks them first; rows for which no group was
-//! found are left over.
+//! found look for a seat in the whole cell (`seats.rs`), and are left over when there is none.
 
 #[cfg(test)]
 mod boxes_tests;
@@ -30,6 +30,7 @@ mod lattice;
 mod pool;
 mod rebox;
 mod refine;
+mod seats;
 mod space;
 mod spread;
 #[cfg(test)]
@@ -163,7 +164,7 @@ const BALANCED: Plan = Plan {
     free_subspace: 1536,
     groups: 80,
     cut: Cut { seeds: 4, sample: 2048 },
-    seeds: Seeds { share: 1.0, least: 32, boxes: 1024, noise: 0.0 },
+    seeds: Seeds { share: 1.0, least: 160, boxes: 1024, noise: 0.0 },
     passes: &[Pass::Move, Pass::Dissolve, Pass::Move],
     free_passes: &[Pass::Exchange { near: 2 }, Pass::Dissolve, Pass::Exchange { near: 2 }],
     growth_favour: 4,
@@ -174,11 +175,11 @@ const BALANCED: Plan = Plan {
 };
 
 const THOROUGH: Plan = Plan {
-    subspace: 4096,
+    subspace: 16_384,
     free_subspace: 2048,
     groups: 120,
     cut: Cut { seeds: 8, sample: 4096 },
-    seeds: Seeds { share: 1.0, least: 64, boxes: 4096, noise: 0.0 },
+    seeds: Seeds { share: 2.0, least: 320, boxes: 4096, noise: 0.0 },
     passes: &[],
     free_passes: &[Pass::Exchange { near: 4 }, Pass::Dissolve, Pass::Exchange { near: 4 }],
     growth_favour: 0,
@@ -282,7 +283,7 @@ impl Method for Auto {
             grown = cross::run_round(&mut worker, &judge, &grown, plan.neighbours, passes, seed);
         }
         groups.append(&grown);
-        groups
+        seats::find_seats(&judge, groups)
     }
 }
 

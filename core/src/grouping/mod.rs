@@ -22,7 +22,7 @@ mod every_way;
 pub(crate) mod fixtures;
 pub(crate) mod placing;
 pub(crate) mod reach;
-mod repair;
+pub(crate) mod repair;
 
 use std::fmt;
 

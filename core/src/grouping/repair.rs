@@ -40,7 +40,7 @@ const UNION: usize = 64;
 
 /// Finds places for left-over rows. Groups must meet the rules and still do; rows for which there is no place stay in
 /// `rows`.
-pub(super) fn repair_groups(cell: &Table, groups: &mut Vec<Group>, rows: &mut Vec<u32>, rules: &Rules) {
+pub(crate) fn repair_groups(cell: &Table, groups: &mut Vec<Group>, rows: &mut Vec<u32>, rules: &Rules) {
     let mut repair = Repair { cell, rules, groups: std::mem::take(groups) };
     for least in ROUNDS {
         if rows.is_empty() || repair.groups.is_empty() {
