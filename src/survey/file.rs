@@ -123,6 +123,12 @@ impl Survey {
     /// lets them pass.
     pub(crate) fn loosened(mut self, rows: u64, bound_policy: &BoundPolicy) -> Result<Self> {
         refuse_compared(bound_policy)?;
+        let k = bound_policy.policy.privacy.k;
+        if rows < u64::from(k) {
+            return Err(Error::privacy(format!(
+                "the input holds {rows} rows, fewer than k = {k}; lower privacy.k or wait for more rows"
+            )));
+        }
         for (facts, column) in self.facts.iter_mut().zip(&bound_policy.quasi) {
             let passes = column.nulls == Nulls::Category;
             match facts {
