@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use datafusion::arrow::datatypes::DataType;
 use prost::Message;
 
 use super::wire::SurveyMessage;
@@ -79,9 +80,18 @@ pub(crate) fn decode_survey(bytes: &[u8], bound_policy: &BoundPolicy) -> Result<
 /// Names and types of the columns that a survey reads. The order of a table's columns makes no difference to what is found,
 /// but to where it stands.
 fn surveyed_columns(bound_policy: &BoundPolicy) -> Vec<String> {
-    let quasi = bound_policy.quasi.iter().map(|column| format!("{}: {}", column.name, column.data_type));
-    let sensitive = bound_policy.sensitive.iter().map(|column| format!("{}: {}", column.name, column.data_type));
-    quasi.chain(sensitive).collect()
+    let quasi = bound_policy.quasi.iter().map(|column| (&column.name, &column.data_type));
+    let sensitive = bound_policy.sensitive.iter().map(|column| (&column.name, &column.data_type));
+    quasi.chain(sensitive).map(|(name, data_type)| format!("{name}: {}", plain_type(data_type))).collect()
+}
+
+/// A type without the way in which its values are held: text of a file and text of a stream are the same.
+fn plain_type(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => plain_type(values),
+        DataType::Utf8 | DataType::LargeUtf8 => &DataType::Utf8View,
+        other => other,
+    }
 }
 
 /// Writes a survey file that only its owner may read; it is there whole, or not at all.
@@ -171,7 +181,7 @@ fn refuse_compared(bound_policy: &BoundPolicy) -> Result<()> {
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::arrow::datatypes::{Field, Schema};
 
     use super::*;
     use crate::encode::SensitiveDomain;

@@ -385,7 +385,7 @@ fn a_survey_serves_streams_and_runs_of_its_own_policy() {
         .refused(3, &["people.survey", "under another policy"]);
     fs::write(desk.path("damaged.survey"), &survey[..survey.len() - 1]).unwrap();
     desk.run(&["--survey", &desk.name("damaged.survey"), "--run-id", "b"]).refused(4, &["damaged"]);
-    let text = format!("{job}[window]\nrows = 1000\nsurvey = \"{}\"\n", desk.name("people.survey"));
+    let text = format!("method.seed = 42\n{job}[window]\nrows = 1000\nsurvey = \"{}\"\n", desk.name("people.survey"));
     let opened = Policy::from_table(toml::from_str(&text).unwrap(), Path::new(".")).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
