@@ -79,8 +79,10 @@ fn rows(ids: impl Iterator<Item = i64> + Clone) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-/// A stream of batches, made as they are asked for. `ids` of a batch by its number.
+/// A stream of batches, made as they are asked for. `ids` of a batch by its number. After so many batches it ends, or waits
+/// for ever.
 struct Endless {
+    hangs: bool,
     schema: SchemaRef,
     batches: i64,
     ids: fn(i64) -> Vec<i64>,
@@ -98,14 +100,16 @@ impl PartitionStream for Endless {
     }
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let ids = self.ids;
+        let (ids, hangs) = (self.ids, self.hangs);
         let batches = futures::stream::iter(0..self.batches).map(move |batch| Ok(rows(ids(batch).into_iter())));
+        let silence = futures::stream::iter(hangs.then_some(())).then(|()| std::future::pending());
+        let batches = batches.chain(silence);
         Box::pin(RecordBatchStreamAdapter::new(schema(), batches))
     }
 }
 
 fn streaming_table(context: &SessionContext, partitions: i64, batches: i64, ids: fn(i64) -> Vec<i64>) {
-    let partition = || Arc::new(Endless { schema: schema(), batches, ids }) as Arc<dyn PartitionStream>;
+    let partition = || Arc::new(Endless { hangs: false, schema: schema(), batches, ids }) as Arc<dyn PartitionStream>;
     let table = StreamingTable::try_new(schema(), (0..partitions).map(|_| partition()).collect()).unwrap();
     context.register_table("people", Arc::new(table.with_infinite_table(true))).unwrap();
 }
@@ -353,6 +357,20 @@ async fn what_a_stream_cannot_have_is_refused_with_the_way_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn time_closes_a_window_that_does_not_fill() {
+    let (context, _) = session(256 << 20);
+    register_policy(&context, "people", policy(Window::of_rows(100_000).with_time("200ms"))).unwrap();
+    let ids = |batch: i64| (batch * 300..(batch + 1) * 300).collect();
+    let partition = Arc::new(Endless { hangs: true, schema: schema(), batches: 2, ids });
+    let table = StreamingTable::try_new(schema(), vec![partition]).unwrap().with_infinite_table(true);
+    context.register_table("people", Arc::new(table)).unwrap();
+    let plan = context.sql("SELECT * FROM anonymize('people', 'people')").await.unwrap();
+    let mut stream = plan.execute_stream().await.unwrap();
+    let first = stream.next().await.unwrap().unwrap();
+    assert!(first.num_rows() > 400, "{} rows", first.num_rows());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_dropped_lets_go_of_everything() {
     let (context, peak) = session(256 << 20);
     register_policy(&context, "people", policy(Window::of_rows(2000).with_subject(["id"], 1000))).unwrap();
@@ -392,7 +410,9 @@ fn a_survey_serves_streams_and_runs_of_its_own_policy() {
         let (context, _) = session(256 << 20);
         register_policy(&context, "people", opened).unwrap();
         streaming_table(&context, 1, 12, |batch| (batch * 1000..(batch + 1) * 1000).collect());
-        let count = context.sql("SELECT age FROM anonymize('people', 'people')").await.unwrap().count().await.unwrap();
+        let published = context.sql("SELECT age FROM anonymize('people', 'people')").await.unwrap();
+        let published = published.collect().await.unwrap();
+        let count: usize = published.iter().map(RecordBatch::num_rows).sum();
         assert_eq!(count, 12_000, "k alone leaves nobody over");
     });
 }
