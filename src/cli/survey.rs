@@ -33,13 +33,13 @@ pub(crate) struct Arguments {
 
 /// Takes the survey.
 pub(crate) async fn run_survey(arguments: Arguments, quiet: bool) -> Result<()> {
-    let (mut job, base) = arguments.job.read()?;
+    let (mut job, base) = arguments.job.read_job()?;
     // It may name the very file that is to be written.
     job.window = None;
     refuse_public_place(&arguments.output, &job, &base)?;
-    let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
-    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
-    let (bytes, rows) = run.take_survey().await.map_err(|error| arguments.job.blame(error))?;
+    let options = RunOptions { session: arguments.limits.session_options(), ..RunOptions::default() };
+    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame_job_file(error))?;
+    let (bytes, rows) = run.take_survey().await.map_err(|error| arguments.job.blame_job_file(error))?;
     write_survey(&arguments.output, &bytes)?;
     if !quiet {
         eprint_line(&format!(

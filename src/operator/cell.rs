@@ -118,14 +118,14 @@ pub(super) fn anonymise_window(
     plain: &Rules,
 ) -> Result<Windowed> {
     let order = keyed_order(params, number, rows)?;
-    let table = encode(params, rows, &order)?;
+    let table = encode_rows(params, rows, &order)?;
     let rules = params.rules_of(&table);
-    let seed = params.bound_policy.key.number(Purpose::Method, number.into());
-    let mut grouping = settle(&table, params.method.group(&table, &rules, seed), &rules);
+    let seed = params.bound_policy.key.random_number(Purpose::Method, number.into());
+    let mut grouping = enforce_rules(&table, params.method.group(&table, &rules, seed), &rules);
     let is_due = |row: &u32| due[order[*row as usize] as usize];
     if grouping.left_over.iter().any(is_due) {
         grouping.left_over.retain(is_due);
-        grouping = settle(&table, grouping, plain);
+        grouping = enforce_rules(&table, grouping, plain);
     }
     let mut groups = Groups::new(&table, &grouping, &order);
     let mut published = publish_groups(params, number, rows, &mut groups, None)?;

@@ -69,7 +69,7 @@ impl AnonymizeExt for DataFrame {
         let (state, plan) = self.into_parts();
         let policy = Arc::new(policy.clone());
         let session = state.config().get_extension::<PolicyRegistry>();
-        let node = Anonymize::query(plan, policy, session.as_deref())?;
+        let node = Anonymize::for_query(plan, policy, session.as_deref())?;
         Ok(DataFrame::new(state, AnonymizedTable::from(node).into_plan()?))
     }
 

@@ -42,7 +42,7 @@ impl Anonymize {
     }
 
     /// The same for a query, with the key of a session if there is one: a window at a time if the policy says so.
-    pub(crate) fn query(input: LogicalPlan, policy: Arc<Policy>, session: Option<&PolicyRegistry>) -> Result<Self> {
+    pub(crate) fn for_query(input: LogicalPlan, policy: Arc<Policy>, session: Option<&PolicyRegistry>) -> Result<Self> {
         let key = match session {
             Some(session) => session.session_key(&policy),
             None => policy.new_run_key(),
@@ -90,7 +90,7 @@ impl Anonymize {
     }
 
     /// The plan over the physical plans of its inputs.
-    pub(super) fn physical(
+    pub(super) fn physical_plan(
         &self,
         inputs: Vec<Arc<dyn ExecutionPlan>>,
         session: &dyn Session,

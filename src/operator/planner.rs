@@ -34,7 +34,7 @@ impl ExtensionPlanner for AnonymizePlanner {
         let Some(node) = node.as_any().downcast_ref::<Anonymize>() else { return Ok(None) };
         // Here too, because the session is the host's.
         let inputs = physical_inputs.iter().cloned().map(drop_column_statistics).collect::<Result<Vec<_>>>()?;
-        node.physical(inputs, session).map(Some)
+        node.physical_plan(inputs, session).map(Some)
     }
 }
 

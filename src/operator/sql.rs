@@ -66,7 +66,7 @@ impl RelationPlanner for AnonymizeRelation {
             [FunctionArg::Unnamed(FunctionArgExpr::Expr(name))] => self.find_policy(name)?,
             arguments => Arc::new(written_policy(arguments)?),
         };
-        let node = Anonymize::query(rows, policy, Some(&self.policies))?;
+        let node = Anonymize::for_query(rows, policy, Some(&self.policies))?;
         let plan = AnonymizedTable::from(node).into_plan()?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
     }

@@ -56,7 +56,7 @@ pub struct AnonymizedTable {
 impl AnonymizedTable {
     /// Anonymises the rows of a plan. Nothing is read before the table is scanned.
     pub fn try_new(rows: LogicalPlan, policy: Arc<Policy>) -> Result<Self> {
-        Ok(Self::from(Anonymize::query(rows, policy, None)?))
+        Ok(Self::from(Anonymize::for_query(rows, policy, None)?))
     }
 
     /// A scan of the table.
@@ -95,7 +95,7 @@ impl TableProvider for AnonymizedTable {
         for input in node.inputs() {
             inputs.push(drop_column_statistics(session.create_physical_plan(input).await?)?);
         }
-        let plan = node.physical(inputs, session)?;
+        let plan = node.physical_plan(inputs, session)?;
         let Some(projection) = projection else { return Ok(plan) };
         let columns = projection.iter().map(|&index| {
             let name = self.schema.field(index).name();
@@ -131,7 +131,7 @@ impl TableFunctionImpl for AnonymizeFunction {
         let name = TableReference::from(table);
         let provider = find_table(args.session(), name.clone())?;
         let rows = LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.build()?;
-        Ok(Arc::new(AnonymizedTable::from(Anonymize::query(rows, policy, Some(&self.policies))?)))
+        Ok(Arc::new(AnonymizedTable::from(Anonymize::for_query(rows, policy, Some(&self.policies))?)))
     }
 }
 

@@ -72,7 +72,8 @@ impl Policy {
     /// The policy of a job that has been checked.
     pub(crate) fn of_checked(job: &Job, base: &Path) -> Result<Self> {
         let fixed_key = job.method.fixed_key().map_err(|message| Error::job(format!("method: {message}")))?;
-        let policy = Self::from_loaded(job, load::open_hierarchies(job, base)?, identifier::read_keys(job, base)?, fixed_key)?;
+        let policy =
+            Self::from_loaded(job, load::open_hierarchies(job, base)?, identifier::read_keys(job, base)?, fixed_key)?;
         Ok(Self { survey: read_survey(job, base)?, ..policy })
     }
 

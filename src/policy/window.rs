@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::check::outside_share;
 use super::dependencies::Inference;
 use super::model::{Form, HierarchySpec, Job, Role};
-use crate::error::problem::nearest;
-use crate::error::{Error, Problem, Result, reason};
+use crate::error::problem::nearest_word;
+use crate::error::{Error, Problem, Result, io_reason};
 use crate::storage::bounded::read_at_most;
 
 /// Windows over input that may never end: rows gather in a window, and whole classes leave it.
@@ -157,7 +157,7 @@ pub(super) fn read_survey(job: &Job, base: &Path) -> Result<Option<SurveyBytes>>
         std::fs::File::open(base.join(path)).and_then(|file| read_at_most(file, MAX_SURVEY_BYTES, "survey file"));
     match bytes {
         Ok(bytes) => Ok(Some(SurveyBytes(bytes.into()))),
-        Err(error) => Err(Error::job(format!("window.survey: {path} cannot be read: {}", reason(&error)))),
+        Err(error) => Err(Error::job(format!("window.survey: {path} cannot be read: {}", io_reason(&error)))),
     }
 }
 
@@ -218,7 +218,7 @@ fn check_subject(job: &Job, window: &Window, problems: &mut Vec<Problem>) {
         }
         if job.columns.get(name).map(|column| column.role).or(default).is_none() {
             let problem = Problem::error(key, format!("`{name}` is not among the columns"));
-            problems.push(match nearest(name, job.columns.keys().map(String::as_str)) {
+            problems.push(match nearest_word(name, job.columns.keys().map(String::as_str)) {
                 Some(near) => problem.help(format!("did you mean `{near}`?")),
                 None => problem.help(format!("add {name} = {{ role = \"identifier\" }} to [columns]")),
             });

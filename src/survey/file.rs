@@ -13,7 +13,7 @@ use super::wire::SurveyMessage;
 use super::{Survey, choices};
 use crate::binding::BoundPolicy;
 use crate::encode::ColumnStats;
-use crate::error::{Error, Result, reason, unwritable};
+use crate::error::{Error, Result, io_reason, unwritable_file};
 use crate::policy::{Nulls, Unknown};
 
 /// What a survey file begins with, its version last.
@@ -106,7 +106,7 @@ pub(crate) fn write_survey(path: &Path, bytes: &[u8]) -> Result<()> {
     written.map_err(|error| {
         // A part that is left behind is no survey, and holds no more than one.
         let _ = std::fs::remove_file(&part);
-        unwritable(path, &error)
+        unwritable_file(path, &error)
     })
 }
 
@@ -121,9 +121,9 @@ fn create_private(path: &Path) -> std::io::Result<std::fs::File> {
 /// Reads a survey file for a run over a whole table.
 pub(crate) fn open_survey(path: &Path, bound_policy: &BoundPolicy) -> Result<Survey> {
     let named = |error: Error| error.context(path.display());
-    let file = std::fs::File::open(path).map_err(|error| named(Error::input(reason(&error))))?;
+    let file = std::fs::File::open(path).map_err(|error| named(Error::input(io_reason(&error))))?;
     let bytes = crate::storage::bounded::read_at_most(file, crate::policy::MAX_SURVEY_BYTES, "survey file");
-    let bytes = bytes.map_err(|error| named(Error::input(reason(&error))))?;
+    let bytes = bytes.map_err(|error| named(Error::input(io_reason(&error))))?;
     decode_survey(&bytes, bound_policy).map_err(named)
 }
 
@@ -168,7 +168,7 @@ fn refuse_compared(bound_policy: &BoundPolicy) -> Result<()> {
     let reason = match compared {
         Some(listed) => format!("{} compares classes with the very table that is published", listed.key),
         None if privacy.max_loss.is_some() => "privacy.max-loss is measured against the very table".to_owned(),
-        None if choices::presence(bound_policy).is_some() => {
+        None if choices::presence_bounds(bound_policy).is_some() => {
             "privacy.presence needs the public rows surveyed".to_owned()
         }
         None if !bound_policy.policy.dependencies.is_empty() => "dependencies are counted in the very table".to_owned(),
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::encode::SensitiveDomain;
     use crate::grouping::entry::Tuned;
-    use crate::grouping::split::{Branch, CellTree};
+    use crate::grouping::split::CellTree;
     use crate::policy::{Column, Policy};
 
     fn bound(k: u32, age: DataType) -> BoundPolicy {
@@ -204,7 +204,7 @@ mod tests {
             dropped: 3,
             facts: vec![line],
             sensitive: vec![SensitiveDomain { min: 0.0, max: 0.0, distinct: 4, reference: None }],
-            tree: CellTree { root: Branch::Cell(0), nodes: Vec::new() },
+            tree: CellTree::single_cell(),
             tuned: Tuned::default(),
             frequencies: Vec::new(),
             slices: Vec::new(),

@@ -8,12 +8,12 @@ use datafusion::arrow::array::RecordBatch;
 
 use super::facts::{Collector, SensitiveCollector};
 use super::sample::Sampler;
-use super::{Survey, ensure_usable, tune};
+use super::{Survey, ensure_usable, tune_method};
 use crate::binding::BoundPolicy;
 use crate::encode::{ColumnEncoder, ColumnStats, Reference, SensitiveDomain};
 use crate::error::{Error, Result};
 use crate::grouping::entry::Tuned;
-use crate::grouping::split::{Branch, CellTree};
+use crate::grouping::split::CellTree;
 use crate::secret::Purpose;
 
 /// Surveys the rows of a window, whose columns are the quasi-identifiers, then the sensitive ones. `tuned` is what an
@@ -28,7 +28,7 @@ pub(crate) fn survey_window(
     let mut facts = Vec::with_capacity(quasi.len());
     for (column, array) in bound_policy.quasi.iter().zip(quasi) {
         let mut collector = Collector::new(column);
-        collector.add(column, array)?;
+        collector.add_values(column, array)?;
         facts.push(collector.finish());
     }
     let count = rows.num_rows() as u64;
@@ -36,7 +36,7 @@ pub(crate) fn survey_window(
     let mut sensitive = Vec::with_capacity(others.len());
     for (column, array) in bound_policy.sensitive.iter().zip(others) {
         let mut collector = SensitiveCollector::new(column);
-        collector.add(column, array)?;
+        collector.add_values(column, array)?;
         sensitive.push(collector.finish(column)?);
     }
     if let Some(known) = known {
@@ -58,7 +58,7 @@ pub(crate) fn survey_window(
         dropped: 0,
         facts,
         sensitive,
-        tree: CellTree { root: Branch::Cell(0), nodes: Vec::new() },
+        tree: CellTree::single_cell(),
         tuned,
         frequencies: Vec::new(),
         slices: Vec::new(),
@@ -72,12 +72,12 @@ fn try_out(
     sensitive: &[SensitiveDomain],
     rows: &RecordBatch,
 ) -> Result<Tuned> {
-    let mut sampler = Sampler::new(rows.schema(), bound_policy.key.number(Purpose::Sample, 0));
-    sampler.add(rows)?;
+    let mut sampler = Sampler::new(rows.schema(), bound_policy.key.random_number(Purpose::Sample, 0));
+    sampler.add_batch(rows)?;
     let sample = sampler.finish()?;
     let columns = bound_policy.quasi.iter().zip(facts);
     let coders = columns.map(|(column, facts)| ColumnEncoder::new(column, facts)).collect::<Result<Vec<_>>>()?;
-    tune(bound_policy, &coders, sensitive, &sample)
+    tune_method(bound_policy, &coders, sensitive, &sample)
 }
 
 /// A line that reaches as far as both.

@@ -35,12 +35,12 @@ impl Book {
     }
 
     /// Rows that the open window still takes.
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn rows_left(&self) -> usize {
         self.rows - self.fresh
     }
 
     /// Rows that wait from earlier windows.
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn waiting_rows(&self) -> usize {
         self.ages.len()
     }
 
@@ -50,13 +50,13 @@ impl Book {
     }
 
     /// Number of the open window.
-    pub(super) fn number(&self) -> u64 {
+    pub(super) fn window_number(&self) -> u64 {
         self.number
     }
 
     /// Takes up to `rows` rows into the open window, and says how many.
-    pub(super) fn admit(&mut self, rows: usize, now: Duration) -> usize {
-        let taken = rows.min(self.room());
+    pub(super) fn admit_rows(&mut self, rows: usize, now: Duration) -> usize {
+        let taken = rows.min(self.rows_left());
         if taken > 0 {
             self.fresh += taken;
             self.opened.get_or_insert(now);
@@ -65,26 +65,26 @@ impl Book {
     }
 
     /// When the open window is closed even if it is not full.
-    pub(super) fn deadline(&self) -> Option<Duration> {
+    pub(super) fn close_by(&self) -> Option<Duration> {
         Some(self.opened? + self.time?)
     }
 
     /// Whether the open window is to be closed.
     pub(super) fn is_ripe(&self, now: Duration) -> bool {
-        self.room() == 0 || self.deadline().is_some_and(|deadline| deadline <= now)
+        self.rows_left() == 0 || self.close_by().is_some_and(|deadline| deadline <= now)
     }
 
     /// Which rows of the window may wait no longer: those that wait come first, then the fresh ones. Of the last window all
     /// are. As many rows wait as a window holds at most: if there are more, the whole crowd is due.
-    pub(super) fn due(&self, is_last: bool) -> Vec<bool> {
+    pub(super) fn due_rows(&self, is_last: bool) -> Vec<bool> {
         let crowd = self.ages.len() >= self.rows;
         let waiting = self.ages.iter().map(|&age| is_last || crowd || age >= self.max_wait);
         waiting.chain(std::iter::repeat_n(is_last || self.max_wait == 0, self.fresh)).collect()
     }
 
     /// Closes the window, whose rows `left` (ascending) are in no class.
-    pub(super) fn close(&mut self, left: &[u32], is_last: bool, now: Duration) -> Remainder {
-        let due = self.due(is_last);
+    pub(super) fn close_window(&mut self, left: &[u32], is_last: bool, now: Duration) -> Remainder {
+        let due = self.due_rows(is_last);
         let waits = |row: &&u32| due.get(**row as usize) == Some(&false);
         let waiting: Vec<u32> = left.iter().filter(waits).copied().collect();
         let suppressed = (left.len() - waiting.len()) as u64;
@@ -108,24 +108,24 @@ mod tests {
     #[test]
     fn a_window_takes_no_more_rows_than_it_holds() {
         let mut book = Book::new(10, None, 3);
-        assert_eq!((book.admit(7, NOW), book.is_ripe(NOW), book.room()), (7, false, 3));
-        assert_eq!((book.admit(7, NOW), book.is_ripe(NOW), book.room()), (3, true, 0));
-        assert_eq!(book.close(&[], false, NOW), Remainder { waiting: vec![], suppressed: 0 });
-        assert!(book.is_empty() && book.room() == 10 && book.number() == 1 && book.deadline().is_none());
+        assert_eq!((book.admit_rows(7, NOW), book.is_ripe(NOW), book.rows_left()), (7, false, 3));
+        assert_eq!((book.admit_rows(7, NOW), book.is_ripe(NOW), book.rows_left()), (3, true, 0));
+        assert_eq!(book.close_window(&[], false, NOW), Remainder { waiting: vec![], suppressed: 0 });
+        assert!(book.is_empty() && book.rows_left() == 10 && book.window_number() == 1 && book.close_by().is_none());
     }
 
     #[test]
     fn time_closes_a_window_of_few_rows_and_runs_on_for_those_who_wait() {
         let at = Duration::from_secs;
         let mut book = Book::new(10, Some(at(60)), 1);
-        assert!(book.deadline().is_none() && !book.is_ripe(at(1000)), "nothing is held");
-        book.admit(2, at(5));
-        book.admit(2, at(50));
-        assert_eq!(book.deadline(), Some(at(65)), "from the first row on");
+        assert!(book.close_by().is_none() && !book.is_ripe(at(1000)), "nothing is held");
+        book.admit_rows(2, at(5));
+        book.admit_rows(2, at(50));
+        assert_eq!(book.close_by(), Some(at(65)), "from the first row on");
         assert!(!book.is_ripe(at(64)) && book.is_ripe(at(65)));
-        assert_eq!(book.close(&[1, 3], false, at(65)).waiting, [1, 3]);
-        assert_eq!((book.deadline(), book.waiting()), (Some(at(125)), 2));
-        assert_eq!(book.due(false), [true, true], "they have waited for as long as they may");
+        assert_eq!(book.close_window(&[1, 3], false, at(65)).waiting, [1, 3]);
+        assert_eq!((book.close_by(), book.waiting_rows()), (Some(at(125)), 2));
+        assert_eq!(book.due_rows(false), [true, true], "they have waited for as long as they may");
     }
 
     #[test]
@@ -133,28 +133,28 @@ mod tests {
         let mut book = Book::new(2, None, 2);
         let mut suppressed_in = Vec::new();
         for window in 0..5 {
-            book.admit(2, NOW);
+            book.admit_rows(2, NOW);
             // The first row of the first window never finds a class.
             let left = if suppressed_in.is_empty() { vec![0] } else { vec![] };
-            if book.close(&left, false, NOW).suppressed > 0 {
+            if book.close_window(&left, false, NOW).suppressed > 0 {
                 suppressed_in.push(window);
             }
         }
         assert_eq!(suppressed_in, [2], "left over from windows 0 and 1, due in window 2");
         let mut impatient = Book::new(2, None, 0);
-        impatient.admit(2, NOW);
+        impatient.admit_rows(2, NOW);
         assert_eq!(impatient.close(&[0, 1], false, NOW), Remainder { waiting: vec![], suppressed: 2 });
     }
 
     #[test]
     fn nobody_waits_at_the_end_and_a_crowd_does_not_grow() {
         let mut book = Book::new(3, None, 100);
-        book.admit(3, NOW);
-        book.close(&[0, 1, 2], false, NOW);
-        assert_eq!(book.due(false), [true; 3], "as many wait as a window holds");
-        book.admit(1, NOW);
-        assert_eq!(book.due(false), [true, true, true, false]);
-        assert_eq!(book.close(&[0, 3], true, NOW), Remainder { waiting: vec![], suppressed: 2 });
+        book.admit_rows(3, NOW);
+        book.close_window(&[0, 1, 2], false, NOW);
+        assert_eq!(book.due_rows(false), [true; 3], "as many wait as a window holds");
+        book.admit_rows(1, NOW);
+        assert_eq!(book.due_rows(false), [true, true, true, false]);
+        assert_eq!(book.close_window(&[0, 3], true, NOW), Remainder { waiting: vec![], suppressed: 2 });
         assert!(book.is_empty());
     }
 
@@ -169,15 +169,15 @@ mod tests {
             let (mut came, mut gone) = (0, 0);
             let last = windows.len() - 1;
             for (index, (rows, bits)) in windows.into_iter().enumerate() {
-                came += book.admit(rows, NOW);
-                let held = book.due(index == last).len();
+                came += book.admit_rows(rows, NOW);
+                let held = book.due_rows(index == last).len();
                 prop_assert!(held <= 2 * size, "{held} rows are held");
                 let left: Vec<u32> = (0..held as u32).filter(|row| bits >> (row % 64) & 1 == 1).collect();
-                let remainder = book.close(&left, index == last, NOW);
+                let remainder = book.close_window(&left, index == last, NOW);
                 gone += held - left.len() + remainder.suppressed as usize;
-                prop_assert_eq!(remainder.waiting.len(), book.waiting());
-                prop_assert!(book.waiting() <= 2 * size);
-                prop_assert_eq!(came, gone + book.waiting());
+                prop_assert_eq!(remainder.waiting.len(), book.waiting_rows());
+                prop_assert!(book.waiting_rows() <= 2 * size);
+                prop_assert_eq!(came, gone + book.waiting_rows());
             }
             prop_assert_eq!(came, gone);
         }

@@ -48,7 +48,7 @@ impl Repeats {
         let mut repeated = 0;
         let mut keep = Vec::with_capacity(rows.num_rows());
         for row in &bytes {
-            let is_new = self.remember(self.key.short_digest(Purpose::Subjects, row.data()));
+            let is_new = self.remember_subject(self.key.short_digest(Purpose::Subjects, row.data()));
             repeated += u64::from(!is_new);
             keep.push(is_new);
         }
@@ -59,7 +59,7 @@ impl Repeats {
     }
 
     /// Whether a subject was not among the remembered ones; it is now. Where there are too many, the earliest is forgotten.
-    fn remember(&mut self, subject: u128) -> bool {
+    fn remember_subject(&mut self, subject: u128) -> bool {
         if !self.known.insert(subject) {
             return false;
         }
@@ -73,7 +73,7 @@ impl Repeats {
     }
 
     /// Bytes that are held.
-    pub(super) fn size(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         // A slot of the set has a byte beside it that says whether it is taken.
         self.known.capacity() * (size_of::<u128>() + 1) * 8 / 7 + self.order.capacity() * size_of::<u128>()
     }
@@ -124,6 +124,6 @@ mod tests {
         let mut repeats = repeats(1000);
         let ids: Vec<i64> = (0..20_000).collect();
         ids.chunks(500).for_each(|ids| assert_eq!(new_of(&mut repeats, ids).1, 0));
-        assert!(repeats.size() < 120_000, "{}", repeats.size());
+        assert!(repeats.held_bytes() < 120_000, "{}", repeats.held_bytes());
     }
 }

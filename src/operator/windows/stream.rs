@@ -20,15 +20,15 @@ use futures::{Stream, StreamExt, stream};
 use super::Plan;
 use super::book::Book;
 use super::repeats::Repeats;
-use crate::encode::{batch_size, compact, without_nulls};
+use crate::encode::{batch_size, compact_batch, without_nulls};
 use crate::error::{Error, Result};
-use crate::grouping::cancel::{CancelOnDrop, cancellable};
+use crate::grouping::cancel::{CancelOnDrop, run_cancellable};
 use crate::grouping::entry::Tuned;
 use crate::operator::AnonymizeParams;
 use crate::operator::cell::{Windowed, anonymise_window};
 use crate::operator::memory::WORKING_FACTOR;
 use crate::policy::Nulls;
-use crate::survey::{rules, window::survey_window};
+use crate::survey::{build_rules, window::survey_window};
 
 /// What `EXPLAIN ANALYZE` shows.
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ impl WindowStream {
     /// The published rows as a stream.
     pub(super) fn into_stream(self) -> impl Stream<Item = DataFusionResult<RecordBatch>> {
         stream::try_unfold(self, |mut state| async move {
-            let next = state.next().await.map_err(Error::into_datafusion)?;
+            let next = state.next_batch().await.map_err(Error::into_datafusion)?;
             Ok(next.map(|batch| (batch, state)))
         })
     }
@@ -129,13 +129,13 @@ impl WindowStream {
         self.started.elapsed()
     }
 
-    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+    async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(batch) = self.take() {
+            if let Some(batch) = self.take_published() {
                 return Ok(Some(batch));
             }
             if let Some(batch) = self.parked.take() {
-                self.gather(batch)?;
+                self.gather_rows(batch)?;
             }
             let is_last = self.ended && self.parked.is_none();
             if self.book.is_ripe(self.now()) || is_last && !self.book.is_empty() {
@@ -150,7 +150,7 @@ impl WindowStream {
     }
 
     /// The next of the published rows.
-    fn take(&mut self) -> Option<RecordBatch> {
+    fn take_published(&mut self) -> Option<RecordBatch> {
         let (rows, from) = self.ready.take()?;
         let length = self.batch_rows.min(rows.num_rows() - from);
         if length == 0 {
@@ -163,7 +163,7 @@ impl WindowStream {
 
     /// Waits for the next batch, or for the time of the open window to be over.
     async fn read_batch(&mut self) -> Result<()> {
-        let deadline = self.book.deadline().map(|deadline| tokio::time::Instant::from_std(self.started + deadline));
+        let deadline = self.book.close_by().map(|deadline| tokio::time::Instant::from_std(self.started + deadline));
         let batch = match deadline {
             Some(deadline) => tokio::select! {
                 batch = self.input.next() => batch,
@@ -175,7 +175,7 @@ impl WindowStream {
             None => self.ended = true,
             Some(batch) => {
                 let batch = self.without_dropped(batch)?;
-                self.gather(batch)?;
+                self.gather_rows(batch)?;
             }
         }
         Ok(())
@@ -198,32 +198,32 @@ impl WindowStream {
         }
         let dropping = plan.plain.quasi.iter().filter(|quasi| quasi.nulls == Nulls::Drop);
         let (batch, dropped) = without_nulls(&batch, dropping.map(|quasi| batch.column(quasi.index)), None)?;
-        self.suppress(dropped);
+        self.count_suppressed(dropped);
         Ok(batch)
     }
 
-    fn suppress(&mut self, rows: u64) {
+    fn count_suppressed(&mut self, rows: u64) {
         self.counts.suppressed += rows;
         self.metrics.suppressed.add(rows as usize);
     }
 
     /// Takes rows into the open window; those that do not fit are parked.
-    fn gather(&mut self, batch: RecordBatch) -> Result<()> {
-        let taken = self.book.admit(batch.num_rows(), self.started.elapsed());
+    fn gather_rows(&mut self, batch: RecordBatch) -> Result<()> {
+        let taken = self.book.admit_rows(batch.num_rows(), self.started.elapsed());
         if taken > 0 {
-            let part = compact(&batch.slice(0, taken))?;
+            let part = compact_batch(&batch.slice(0, taken))?;
             self.held_bytes += batch_size(&part);
             self.held.push(part);
         }
         if taken < batch.num_rows() {
             self.parked = Some(batch.slice(taken, batch.num_rows() - taken));
         }
-        self.reserve()
+        self.reserve_memory()
     }
 
     /// Reserves memory for what is held.
-    fn reserve(&mut self) -> Result<()> {
-        let remembered = self.repeats.as_ref().map_or(0, Repeats::size);
+    fn reserve_memory(&mut self) -> Result<()> {
+        let remembered = self.repeats.as_ref().map_or(0, Repeats::held_bytes);
         let parked = self.parked.as_ref().map_or(0, batch_size);
         let wanted = self.held_bytes * WORKING_FACTOR + remembered + parked;
         self.reservation.try_resize(wanted).map_err(|error| {
@@ -231,7 +231,7 @@ impl WindowStream {
                 "a window of {} rows, with {} that wait, needs {} of memory, more than the memory limit leaves; raise the \
                  limit, or lower window.rows or window.remember ({})",
                 self.plan.window.row_count(),
-                self.book.waiting(),
+                self.book.waiting_rows(),
                 bytesize::ByteSize(wanted as u64),
                 error.strip_backtrace()
             ))
@@ -240,13 +240,13 @@ impl WindowStream {
 
     /// Makes classes of the open window, and opens the next one with the rows that wait.
     async fn close_window(&mut self, is_last: bool) -> Result<()> {
-        let due = self.book.due(is_last);
-        let (number, tuned, held) = (self.book.number(), self.tuned, std::mem::take(&mut self.held));
+        let due = self.book.due_rows(is_last);
+        let (number, tuned, held) = (self.book.window_number(), self.tuned, std::mem::take(&mut self.held));
         let (plan, flag) = (Arc::clone(&self.plan), self.waiting.flag());
         let task = SpawnedTask::spawn_blocking(move || {
             let rows = concat_batches(&plan.plain.input, &held)?;
             drop(held);
-            let done = cancellable(flag, || group_window(&plan, number, &rows, &due, tuned))?;
+            let done = run_cancellable(flag, || group_window(&plan, number, &rows, &due, tuned))?;
             Ok::<_, Error>((rows, done))
         });
         let timer = self.metrics.grouping.timer();
@@ -257,17 +257,17 @@ impl WindowStream {
         self.metrics.windows.add(1);
         self.metrics.groups.add(done.groups);
         self.counts.published += done.rows.num_rows() as u64;
-        let remainder = self.book.close(&done.left, is_last, self.started.elapsed());
-        self.suppress(remainder.suppressed);
+        let remainder = self.book.close_window(&done.left, is_last, self.started.elapsed());
+        self.count_suppressed(remainder.suppressed);
         self.metrics.waiting.set(remainder.waiting.len());
         if !remainder.waiting.is_empty() {
-            let waiting = compact(&take_record_batch(&rows, &UInt32Array::from(remainder.waiting))?)?;
+            let waiting = compact_batch(&take_record_batch(&rows, &UInt32Array::from(remainder.waiting))?)?;
             self.held.push(waiting);
         }
         drop(rows);
         let published = batch_size(&done.rows);
         self.held_bytes = self.held.iter().map(batch_size).sum::<usize>() + published.div_ceil(WORKING_FACTOR);
-        self.reserve()?;
+        self.reserve_memory()?;
         self.held_bytes = self.held.iter().map(batch_size).sum();
         self.ready = Some((done.rows, 0));
         self.refuse_loss_of_rows(is_last)
@@ -310,7 +310,7 @@ fn group_window(plan: &Plan, number: u64, rows: &RecordBatch, due: &[bool], tune
     let survey = survey_window(bound_policy, &rows.project(&read)?, plan.known.as_ref(), tuned)?;
     let tuned = Some(survey.tuned);
     let params = AnonymizeParams::new(Arc::clone(bound_policy), survey)?;
-    let plain = rules(&plan.plain, &params.slices);
+    let plain = build_rules(&plan.plain, &params.slices);
     // The number of a window stands where that of a cell stands: every window makes its choices from numbers of its own.
     let Windowed { rows, groups, left } = anonymise_window(&params, number as u32, rows, due, &plain)?;
     Ok(Grouped { rows, groups, left, tuned })

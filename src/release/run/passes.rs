@@ -81,11 +81,11 @@ impl Run {
     #[cfg(feature = "cli")]
     pub(crate) async fn take_survey(&self) -> Result<(Vec<u8>, u64)> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { input, bound_policy, .. } = self.open(&source).await?;
-        let params = self.survey(&input, bound_policy, &|_, _, _| ()).await;
+        let Opened { input, bound_policy, .. } = self.open_source(&source).await?;
+        let params = self.survey_input(&input, bound_policy, &|_, _, _| ()).await;
         let params = match params {
             Ok(params) => params,
-            Err(error) => return Err(source.explain(error).await),
+            Err(error) => return Err(source.explain_error(error).await),
         };
         Ok((encode_survey(&params.survey, &params.bound_policy), params.survey.source_rows()))
     }
