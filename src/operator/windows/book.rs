@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(suppressed_in, [2], "left over from windows 0 and 1, due in window 2");
         let mut impatient = Book::new(2, None, 0);
         impatient.admit_rows(2, NOW);
-        assert_eq!(impatient.close(&[0, 1], false, NOW), Remainder { waiting: vec![], suppressed: 2 });
+        assert_eq!(impatient.close_window(&[0, 1], false, NOW), Remainder { waiting: vec![], suppressed: 2 });
     }
 
     #[test]
