@@ -217,7 +217,7 @@ mod tests {
         let read = |bytes: &[u8], bound_policy: &BoundPolicy| decode_survey(bytes, bound_policy);
         let again = read(&bytes, &bound(5, DataType::Int32)).unwrap();
         assert_eq!((again.rows, again.dropped, again.facts), (70, 3, survey().facts));
-        let refused = |bytes: &[u8], bound_policy| read(bytes, bound_policy).unwrap_err().to_string();
+        let refused = |bytes: &[u8], bound_policy: &BoundPolicy| read(bytes, bound_policy).unwrap_err().to_string();
         assert!(refused(&bytes, &bound(6, DataType::Int32)).contains("under another policy"));
         assert!(refused(&bytes, &bound(5, DataType::Int64)).contains("other names or types"));
         assert!(refused(b"PAR1", &bound(5, DataType::Int32)).contains("not one that"));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::catalog::streaming::StreamingTable;
@@ -354,6 +354,54 @@ async fn what_a_stream_cannot_have_is_refused_with_the_way_on() {
     register_policy(&few, "people", policy(Window::of_rows(20_000))).unwrap();
     let refused = recount(&few, "SELECT * FROM anonymize('people', 'people')", 30_000).await.unwrap_err().to_string();
     assert!(refused.contains("a window of 20000 rows") && refused.contains("lower window.rows"), "{refused}");
+}
+
+/// People of one illness make no class: they wait until others come, or in vain.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_wait_for_those_who_make_a_class_with_them() {
+    fn of_one_illness(batch: i64) -> Vec<i64> {
+        (batch * 10_000..).filter(|id| illness_of(*id) == ILLNESSES[0]).take(1000).collect()
+    }
+    let lonely_first = |batch: i64| match batch {
+        0 => of_one_illness(0),
+        batch => (batch * 10_000..batch * 10_000 + 1000).collect(),
+    };
+    for (ids, window, expected_suppressed) in [
+        (lonely_first as fn(i64) -> Vec<i64>, Window::of_rows(1000), 0),
+        (lonely_first, Window::of_rows(1000).with_max_wait(0), 1000),
+        // Whoever comes last has nobody to wait for.
+        (of_one_illness, Window::of_rows(1000).with_max_wait(9), 4000),
+    ] {
+        let (context, _) = session(256 << 20);
+        let policy = Policy::builder(K as u32)
+            .column("id", Column::kept())
+            .column("age", Column::quasi().with_domain(0.0, 120.0))
+            .column("postcode", Column::quasi().with_hierarchy(HierarchySpec::mask_right()))
+            .column("ill", Column::sensitive())
+            .rule(LDiversity::distinct("ill", L as u32))
+            .max_suppression(1.0)
+            .window(window)
+            .build()
+            .unwrap();
+        register_policy(&context, "people", policy).unwrap();
+        streaming_table(&context, 1, 4, ids);
+        let found = recount(&context, "SELECT * FROM anonymize('people', 'people')", 50_000).await.unwrap();
+        assert_eq!((found.suppressed, found.published), (expected_suppressed, 4000 - expected_suppressed));
+        if found.published > 0 {
+            found.check(4000);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_suppression_than_allowed_ends_the_stream() {
+    let (context, _) = session(256 << 20);
+    register_policy(&context, "people", policy(Window::of_rows(1000).with_max_wait(0))).unwrap();
+    let ids = |batch: i64| (batch * 10_000..).filter(|id| illness_of(*id) == ILLNESSES[0]).take(1000).collect();
+    streaming_table(&context, 1, 4, ids);
+    let refused =
+        recount(&context, "SELECT * FROM anonymize('people', 'people')", 50_000).await.unwrap_err().to_string();
+    assert!(refused.contains("1000 of 1000 rows (100.00 %)") && refused.contains("window.max-wait"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
