@@ -282,9 +282,13 @@ mod tests {
     use super::*;
 
     fn problems(window: &str, rest: &str) -> Vec<String> {
+        let (columns, rest) = match rest.strip_prefix("columns.") {
+            Some(column) => (column, ""),
+            None => ("", rest),
+        };
         let text = format!(
             "version = 1\nsource.url = \"in\"\nsink.url = \"out\"\nprivacy.k = 5\n{rest}\n[columns]\nid.role = \"identifier\"\n\
-             age.role = \"quasi\"\nill.role = \"sensitive\"\n[window]\n{window}\n"
+             age.role = \"quasi\"\nill.role = \"sensitive\"\n{columns}\n[window]\n{window}\n"
         );
         let job = Job::parse(&text, Path::new("job.toml")).unwrap();
         let mut problems = Vec::new();

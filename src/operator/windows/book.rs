@@ -34,9 +34,10 @@ impl Book {
         Self { rows: rows.max(1), time, max_wait, number: 0, fresh: 0, opened: None, ages: Vec::new() }
     }
 
-    /// Rows that the open window still takes.
+    /// Rows that the open window still takes: fewer where so many wait that two windows of rows would not hold them.
     pub(super) fn rows_left(&self) -> usize {
-        self.rows - self.fresh
+        let room = (2 * self.rows).saturating_sub(self.ages.len()).min(self.rows);
+        room.saturating_sub(self.fresh)
     }
 
     /// Rows that wait from earlier windows.
@@ -75,7 +76,7 @@ impl Book {
     }
 
     /// Which rows of the window may wait no longer: those that wait come first, then the fresh ones. Of the last window all
-    /// are. As many rows wait as a window holds at most: if there are more, the whole crowd is due.
+    /// are. Where as many wait as a window holds, the whole crowd is due.
     pub(super) fn due_rows(&self, is_last: bool) -> Vec<bool> {
         let crowd = self.ages.len() >= self.rows;
         let waiting = self.ages.iter().map(|&age| is_last || crowd || age >= self.max_wait);
