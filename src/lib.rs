@@ -118,7 +118,7 @@ pub use error::{Error, ErrorKind, Problem, Result, Severity};
 pub use operator::{AnonymizeExt, AnonymizeSessionExt, AnonymizedTable, register, register_policy};
 pub use policy::{
     Column, Form, HierarchySpec, Job, JobError, LDiversity, MethodOption, MethodSpec, Policy, PolicyBuilder, Role,
-    check,
+    Window, check,
 };
 pub use release::{Manifest, Outcome, Run, RunOptions};
 pub use throng_core::auto::Effort;

@@ -68,10 +68,8 @@ impl AnonymizeExt for DataFrame {
     fn anonymize(self, policy: &Policy) -> Result<DataFrame> {
         let (state, plan) = self.into_parts();
         let policy = Arc::new(policy.clone());
-        let node = match state.config().get_extension::<PolicyRegistry>() {
-            Some(session) => Anonymize::in_session(plan, policy, &session)?,
-            None => Anonymize::new(plan, policy)?,
-        };
+        let session = state.config().get_extension::<PolicyRegistry>();
+        let node = Anonymize::for_query(plan, policy, session.as_deref())?;
         Ok(DataFrame::new(state, AnonymizedTable::from(node).into_plan()?))
     }
 

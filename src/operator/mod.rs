@@ -9,6 +9,8 @@
 //!   <survey: quasi-identifiers and sensitive columns of the same input>
 //! ```
 //!
+//! A policy with a window has a node of its own, over rows that need not end: see `windows`.
+//!
 //! The survey runs when the plan is first polled, unless it is known already; `EXPLAIN` therefore reads nothing.
 //! Filters, limits and projections above the node never reach below it: they would change the groups.
 
@@ -31,6 +33,7 @@ mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 #[cfg(feature = "cluster")]
 pub(crate) use assign_cell::ASSIGN_CELL;
@@ -44,6 +47,7 @@ pub(crate) use params::AnonymizeParams;
 pub use planner::{AnonymizePlanner, AnonymizeQueryPlanner};
 pub use policies::{PolicyRegistry, register_policy};
 pub use table::AnonymizedTable;
+pub(crate) use windows::AnonymizeWindowsExec;
 
 /// Name of the column that carries the cell through exchange and sort. It never leaves the operator.
 pub(crate) const CELL_COLUMN: &str = "__throng_cell";

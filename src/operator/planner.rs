@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
-use super::{Anonymize, AnonymizeExec, AnonymizedTable};
+use super::{Anonymize, AnonymizedTable};
 use crate::source::scan_statistics::drop_column_statistics;
 
 /// Plans `Anonymize` nodes and leaves all others alone.
@@ -33,11 +33,8 @@ impl ExtensionPlanner for AnonymizePlanner {
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(node) = node.as_any().downcast_ref::<Anonymize>() else { return Ok(None) };
         // Here too, because the session is the host's.
-        let input = drop_column_statistics(Arc::clone(&physical_inputs[0]))?;
-        let survey = physical_inputs.get(1).cloned().map(drop_column_statistics).transpose()?;
-        let bound_policy = Arc::clone(node.bound_policy());
-        let plan = AnonymizeExec::plan(input, survey, bound_policy, node.params().cloned(), session)?;
-        Ok(Some(Arc::new(plan)))
+        let inputs = physical_inputs.iter().cloned().map(drop_column_statistics).collect::<Result<Vec<_>>>()?;
+        node.physical_plan(inputs, session).map(Some)
     }
 }
 
