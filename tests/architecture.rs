@@ -44,6 +44,8 @@ const ORDER: &[&str] = &[
     "survey",
     "recode",
     "operator",
+    "windows",
+    "extension",
     "codec",
     // From rows to a release.
     "write",
@@ -100,6 +102,8 @@ const JUDGED: &[&str] = &[
     "survey",
     "recode",
     "operator",
+    "windows",
+    "extension",
     "codec",
     "write",
     "series",

@@ -99,18 +99,18 @@ pub(crate) fn anonymise_cell(params: &AnonymizeParams, cell: u32, rows: &RecordB
 
 /// What the rows of a window have become.
 #[derive(Debug)]
-pub(super) struct Windowed {
+pub(crate) struct Windowed {
     /// The published rows.
-    pub(super) rows: RecordBatch,
+    pub(crate) rows: RecordBatch,
     /// The number of groups.
-    pub(super) groups: usize,
+    pub(crate) groups: usize,
     /// Rows of the window that are in no group, ascending.
-    pub(super) left: Vec<u32>,
+    pub(crate) left: Vec<u32>,
 }
 
 /// Anonymises the rows of one window. What finds no group is left over; of that, the rows that are `due` are settled once
 /// more, into groups that meet the `plain` rules.
-pub(super) fn anonymise_window(
+pub(crate) fn anonymise_window(
     params: &AnonymizeParams,
     number: u32,
     rows: &RecordBatch,

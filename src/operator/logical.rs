@@ -5,13 +5,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::catalog::Session;
-use datafusion::common::{DFSchema, DFSchemaRef, internal_err, plan_err};
+use datafusion::common::{DFSchema, DFSchemaRef, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNodeCore};
-use datafusion::physical_plan::ExecutionPlan;
 
-use super::{AnonymizeExec, AnonymizeParams, AnonymizeWindowsExec, PolicyRegistry};
+use super::{AnonymizeParams, PolicyRegistry};
 use crate::binding::BoundPolicy;
 use crate::error::Error;
 use crate::policy::Policy;
@@ -89,23 +87,13 @@ impl Anonymize {
         self.params.as_ref()
     }
 
-    /// The plan over the physical plans of its inputs.
-    pub(super) fn physical_plan(
-        &self,
-        inputs: Vec<Arc<dyn ExecutionPlan>>,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut inputs = inputs.into_iter();
-        let Some(rows) = inputs.next() else { return internal_err!("there are no rows to anonymise") };
-        if self.windowed {
-            return Ok(Arc::new(AnonymizeWindowsExec::plan(rows, &self.bound_policy)?));
-        }
-        let (bound_policy, params) = (Arc::clone(&self.bound_policy), self.params.clone());
-        Ok(Arc::new(AnonymizeExec::plan(rows, inputs.next(), bound_policy, params, session)?))
+    /// Whether rows are anonymised a window at a time.
+    pub(crate) fn is_windowed(&self) -> bool {
+        self.windowed
     }
 
     /// Prunes the input to the columns that the node needs, so that dropped identifiers are not even read.
-    pub(super) fn without_unread_columns(&self) -> Result<Self> {
+    pub(crate) fn without_unread_columns(&self) -> Result<Self> {
         let columns =
             self.needed_columns().into_iter().map(|index| Expr::from(self.input.schema().qualified_field(index)));
         let input = LogicalPlanBuilder::from(self.input.clone()).project(columns)?.build()?;

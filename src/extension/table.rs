@@ -19,8 +19,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use futures::FutureExt;
 
-use super::{Anonymize, PolicyRegistry};
+use super::planner::plan_node;
 use crate::error::Error;
+use crate::operator::{Anonymize, PolicyRegistry};
 use crate::policy::Policy;
 use crate::source::scan_statistics::drop_column_statistics;
 
@@ -95,7 +96,7 @@ impl TableProvider for AnonymizedTable {
         for input in node.inputs() {
             inputs.push(drop_column_statistics(session.create_physical_plan(input).await?)?);
         }
-        let plan = node.physical_plan(inputs, session)?;
+        let plan = plan_node(&node, inputs, session)?;
         let Some(projection) = projection else { return Ok(plan) };
         let columns = projection.iter().map(|&index| {
             let name = self.schema.field(index).name();

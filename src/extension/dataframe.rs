@@ -10,8 +10,9 @@ use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::sql::AnonymizeRelation;
 use super::table::AnonymizeFunction;
-use super::{Anonymize, AnonymizeParams, AnonymizeQueryPlanner, AnonymizedTable, PolicyRegistry, survey_plan};
 use crate::error::Error;
+use crate::extension::{AnonymizeQueryPlanner, AnonymizedTable};
+use crate::operator::{Anonymize, AnonymizeParams, PolicyRegistry, survey_plan};
 use crate::policy::Policy;
 use crate::recode::identifiers::replace_with_key;
 use crate::source::scan_statistics::drop_column_statistics;

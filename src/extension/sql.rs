@@ -13,9 +13,10 @@ use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, Relati
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, TableFactor, UnaryOperator, Value};
 use toml::{Table, Value as Toml};
 
-use super::{Anonymize, AnonymizedTable, PolicyRegistry};
 use crate::error::Error;
+use crate::extension::AnonymizedTable;
 use crate::methods;
+use crate::operator::{Anonymize, PolicyRegistry};
 use crate::policy::Policy;
 
 /// Plans calls of `anonymize` in a FROM clause and leaves all other relations alone.
