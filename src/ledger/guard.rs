@@ -67,3 +67,12 @@ pub(crate) fn raced(sink: &Location) -> Error {
         sink.name
     ))
 }
+
+/// The error of a run that another one of the same series was faster than.
+pub(crate) fn overtaken(sink: &Location) -> Error {
+    Error::retry(format!(
+        "another run has published the next release of the series into `{}` at the same moment; nothing of this one stays, \
+         run again",
+        sink.name
+    ))
+}

@@ -25,14 +25,21 @@ pub(crate) fn failed(error: DeltaTableError) -> Error {
             Error::input(format!("version {version} of the Delta log is damaged"))
         }
         DeltaTableError::Transaction { source: TransactionError::ObjectStore { source } } => source.into(),
-        DeltaTableError::Transaction {
-            source:
-                TransactionError::MaxCommitAttempts(_)
-                | TransactionError::CommitConflict(_)
-                | TransactionError::VersionAlreadyExists(_),
-        } => contended(),
+        other if is_contention(&other) => contended(),
         other => Error::input(format!("the Delta table cannot be used: {other}")),
     }
+}
+
+/// Whether a commit failed because another one came first, and surely was not done.
+pub(crate) fn is_contention(error: &DeltaTableError) -> bool {
+    matches!(
+        error,
+        DeltaTableError::Transaction {
+            source: TransactionError::MaxCommitAttempts(_)
+                | TransactionError::CommitConflict(_)
+                | TransactionError::VersionAlreadyExists(_),
+        }
+    )
 }
 
 pub(crate) fn contended() -> Error {

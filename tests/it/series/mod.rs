@@ -5,6 +5,8 @@ mod commands;
 mod edges;
 mod faults;
 mod kills;
+#[cfg(feature = "delta")]
+mod lake;
 mod random;
 mod stopping;
 mod world;

@@ -60,6 +60,8 @@ pub struct World {
     pub series: String,
     pub rules: String,
     pub partitions: usize,
+    /// Whether the sink is a Delta table.
+    pub delta: bool,
 }
 
 impl World {
@@ -71,13 +73,14 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), "0123456789abcdef0123456789abcdef").unwrap();
         let (series, rules) = (series.to_owned(), RULES.to_owned());
-        Self { store, folder: Arc::new(folder), series, rules, partitions: 1 }
+        Self { store, folder: Arc::new(folder), series, rules, partitions: 1, delta: false }
     }
 
     /// The same world through another store.
     pub fn through(&self, store: Arc<dyn ObjectStore>) -> Self {
         let (series, rules) = (self.series.clone(), self.rules.clone());
-        Self { store, folder: Arc::clone(&self.folder), series, rules, partitions: self.partitions }
+        let (folder, partitions, delta) = (Arc::clone(&self.folder), self.partitions, self.delta);
+        Self { store, folder, series, rules, partitions, delta }
     }
 
     /// Exchanges the key of the ledger.
@@ -118,8 +121,9 @@ impl World {
     }
 
     pub fn job(&self) -> String {
+        let format = if self.delta { "sink.format = \"delta\"\n" } else { "" };
         format!(
-            "version = 1\nsource.url = \"s3://lake/in/\"\nsink.url = \"s3://lake/out\"\n{}\n[series]\nsubject = [\"id\"]\n\
+            "version = 1\nsource.url = \"s3://lake/in/\"\nsink.url = \"s3://lake/out\"\n{format}{}\n[series]\nsubject = [\"id\"]\n\
              state = \"s3://lake/private/ledger\"\nkey-file = \"key\"\n{}\n",
             self.rules, self.series
         )
@@ -205,6 +209,10 @@ pub fn people(first: i64, count: i64) -> Vec<Person> {
 pub async fn recount(world: &World, nights: &[Vec<Person>]) {
     let releases = world.releases().await;
     assert_eq!(releases.len(), nights.len(), "one release for every night");
+    #[cfg(feature = "delta")]
+    if world.delta {
+        super::lake::recount_log(world, &releases).await;
+    }
     let mut shown: Vec<BTreeMap<i64, Row>> = Vec::new();
     for manifest in &releases {
         let rows = world.rows(manifest).await;
