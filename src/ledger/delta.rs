@@ -10,11 +10,11 @@ pub(crate) mod series;
 use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use deltalake_core::{DeltaTable, DeltaTableError};
 use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
 use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference};
 use deltalake_core::kernel::{Action, Add, MetadataExt, Protocol, StructType, Transaction, new_metadata};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
+use deltalake_core::{DeltaTable, DeltaTableError};
 use futures::TryStreamExt;
 use serde_json::json;
 

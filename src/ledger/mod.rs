@@ -173,8 +173,7 @@ pub(crate) async fn readable_releases(sink: &Location) -> Result<Vec<Manifest>> 
     }
     let listed: Vec<_> = sink.store.list(Some(&sink.at("data"))).try_collect().await?;
     let there: BTreeSet<Path> = listed.into_iter().map(|meta| meta.location).collect();
-    let is_readable =
-        |manifest: &Manifest| manifest.files.iter().all(|file| there.contains(&sink.at(&file.path)));
+    let is_readable = |manifest: &Manifest| manifest.files.iter().all(|file| there.contains(&sink.at(&file.path)));
     let newest = found.pop();
     let before = found.len();
     found.retain(is_readable);

@@ -351,7 +351,11 @@ mod tests {
             (GOOD.into(), "privacy.max-loss = 0.5", "set series.max-loss"),
             (GOOD.into(), "privacy.person = \"id\"", "a series counts subjects"),
             (GOOD.into(), "sink.releases = \"independent\"", "stands beside [series]"),
-            (format!("{GOOD}\nhorizon = \"400d\""), "sink.format = \"delta\"", "series.horizon: cannot be kept in a Delta"),
+            (
+                format!("{GOOD}\nhorizon = \"400d\""),
+                "sink.format = \"delta\"",
+                "series.horizon: cannot be kept in a Delta",
+            ),
             (GOOD.into(), "output.partition-by = [\"id\"]", "folders of values"),
             (GOOD.into(), "defaults.nulls = \"drop\"", "does not drop rows"),
             (GOOD.into(), "measures.information = true", "are not taken"),

@@ -148,11 +148,7 @@ pub(crate) async fn commit(
 }
 
 /// What a night does to the table: files that the release does not list go, and those that are not there come.
-fn night_actions(
-    table: Option<&DeltaTable>,
-    manifest: &Manifest,
-    shape: &Shape,
-) -> Result<(Vec<Action>, SaveMode)> {
+fn night_actions(table: Option<&DeltaTable>, manifest: &Manifest, shape: &Shape) -> Result<(Vec<Action>, SaveMode)> {
     let mut actions = table_actions(table, shape)?;
     let wanted: BTreeSet<&str> = manifest.files.iter().map(|file| file.path.as_str()).collect();
     let mut there = BTreeSet::new();

@@ -84,12 +84,8 @@ async fn a_night_adds_what_is_new_and_removes_what_was_left() {
     assert!(wednesday.series.as_ref().unwrap().counts.retired_classes > 0);
     let log = versions(&world).await;
     let removed = paths(&log[2], "remove");
-    let expected: Vec<String> = tuesday
-        .files
-        .iter()
-        .filter(|file| !wednesday.files.contains(file))
-        .map(|file| file.path.clone())
-        .collect();
+    let expected: Vec<String> =
+        tuesday.files.iter().filter(|file| !wednesday.files.contains(file)).map(|file| file.path.clone()).collect();
     assert!(!removed.is_empty() && removed.len() < tuesday.files.len(), "{removed:?}");
     assert_eq!(removed, expected);
     recount(&world, &nights).await;
@@ -141,8 +137,10 @@ async fn a_table_that_somebody_else_has_written_to_is_refused() {
     let file = &monday.files[0];
     let info = json!({ "commitInfo": { "timestamp": 0, "operation": "SOMETHING" } });
     let remove = json!({ "remove": { "path": file.path, "deletionTimestamp": 0, "dataChange": true } });
-    let add = |path: &str| json!({ "add": { "path": path, "partitionValues": {}, "size": file.size, "modificationTime": 0,
-                                            "dataChange": true } });
+    let add = |path: &str| {
+        json!({ "add": { "path": path, "partitionValues": {}, "size": file.size, "modificationTime": 0,
+                                            "dataChange": true } })
+    };
     for (what, actions) in [
         ("append", vec![info.clone(), add("foreign.parquet")]),
         ("delete", vec![info.clone(), remove.clone()]),
@@ -225,8 +223,7 @@ async fn a_ledger_that_belongs_to_another_release_is_noticed() {
     assert_eq!(releases(&world.sink()).await.unwrap().len(), 1);
 }
 
-const SERIES: &str =
-    "[series]\nsubject = [\"id\"]\nstate = \"ledger\"\nkey-file = \"key\"\nmax-loss = 1.0\nreserve = 1.0\n\
+const SERIES: &str = "[series]\nsubject = [\"id\"]\nstate = \"ledger\"\nkey-file = \"key\"\nmax-loss = 1.0\nreserve = 1.0\n\
                       dissolve = true\n";
 
 fn desk() -> Desk {
@@ -234,7 +231,9 @@ fn desk() -> Desk {
     desk.write("key", "0123456789abcdef0123456789abcdef");
     desk.write(
         "job.toml",
-        &format!("version = 1\nsource.url = \"in.parquet\"\nsink = {{ url = \"out\", format = \"delta\" }}\n{JOB}{SERIES}"),
+        &format!(
+            "version = 1\nsource.url = \"in.parquet\"\nsink = {{ url = \"out\", format = \"delta\" }}\n{JOB}{SERIES}"
+        ),
     );
     desk
 }
