@@ -26,7 +26,10 @@ pub(crate) fn failed(error: DeltaTableError) -> Error {
         }
         DeltaTableError::Transaction { source: TransactionError::ObjectStore { source } } => source.into(),
         other if is_contention(&other) => contended(),
-        other => Error::input(format!("the Delta table cannot be used: {other}")),
+        other => match Error::wrapped_retry(&other) {
+            Some(transient) => transient,
+            None => Error::input(format!("the Delta table cannot be used: {other}")),
+        },
     }
 }
 

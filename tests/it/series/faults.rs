@@ -21,7 +21,7 @@ struct Evening {
 impl Evening {
     async fn new(delta: bool) -> Self {
         let store = Arc::new(InMemory::new());
-        let world = World { delta, ..World::on(Arc::clone(&store) as _, SETTINGS) };
+        let world = World::on(Arc::clone(&store) as _, SETTINGS).in_table(delta);
         let nights = vec![people(1, 60), second_night()];
         world.night("monday", &nights[0]).await;
         world.dawn(&nights[1]).await;

@@ -76,6 +76,11 @@ impl World {
         Self { store, folder: Arc::new(folder), series, rules, partitions: 1, delta: false }
     }
 
+    /// The same world with a Delta table as sink, or without.
+    pub fn in_table(self, delta: bool) -> Self {
+        Self { delta, ..self }
+    }
+
     /// The same world through another store.
     pub fn through(&self, store: Arc<dyn ObjectStore>) -> Self {
         let (series, rules) = (self.series.clone(), self.rules.clone());
