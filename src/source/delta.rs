@@ -17,6 +17,9 @@ use crate::error::{Error, Result};
 use crate::policy;
 use crate::storage::{Location, Stores};
 
+/// How the reader of a log begins to say that the store has failed, and not that something is missing or forbidden.
+const STORE_FAILED: &str = "Error interacting with object store: Generic";
+
 /// A failure of the Delta log.
 pub(crate) fn failed(error: DeltaTableError) -> Error {
     match error {
@@ -26,10 +29,15 @@ pub(crate) fn failed(error: DeltaTableError) -> Error {
         }
         DeltaTableError::Transaction { source: TransactionError::ObjectStore { source } } => source.into(),
         other if is_contention(&other) => contended(),
-        other => match Error::wrapped_retry(&other) {
-            Some(transient) => transient,
-            None => Error::input(format!("the Delta table cannot be used: {other}")),
-        },
+        other => {
+            let text = other.to_string();
+            match Error::wrapped_retry(&other) {
+                Some(transient) => transient,
+                // The reader of the log hides the error of the store in its text.
+                None if text.contains(STORE_FAILED) => Error::retry(format!("the object store failed: {text}")),
+                None => Error::input(format!("the Delta table cannot be used: {text}")),
+            }
+        }
     }
 }
 
