@@ -79,6 +79,7 @@ impl Error {
     }
 
     /// A transient failure that a library has wrapped, however deeply: of our own code, or of an object store.
+    #[cfg(feature = "delta")]
     pub(crate) fn wrapped_retry(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
         of_others(error).filter(Self::is_retryable)
     }

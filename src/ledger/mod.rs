@@ -120,7 +120,11 @@ impl Ledger {
         before: Option<&Manifest>,
     ) -> Result<Commit> {
         match self {
-            Self::Files => Ok(commit::put_manifest(sink, manifest).await?.unwrap_or(Commit::Won)),
+            Self::Files => {
+                // The pointer of the series' own ledger decides which one comes next.
+                let _ = before;
+                Ok(commit::put_manifest(sink, manifest).await?.unwrap_or(Commit::Won))
+            }
             #[cfg(feature = "delta")]
             Self::Delta(shape) => delta::series::commit(sink, manifest, before, shape).await,
         }
