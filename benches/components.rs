@@ -16,8 +16,8 @@ use support::{census, timed};
 use throng::internals::SecondPass;
 use throng::{Policy, register};
 use throng_core::auto::{Auto, Effort};
-use throng_core::grouping::split::{Gain, Split, Widest, subspaces};
-use throng_core::grouping::{Method, settle};
+use throng_core::grouping::split::{Gain, Split, Widest, cut_subspaces};
+use throng_core::grouping::{Method, enforce_rules};
 use throng_core::model::{Grouping, Table};
 use throng_core::privacy::Rules;
 
@@ -32,10 +32,10 @@ fn main() {
     println!("{rows} rows, {} quasi-identifiers, {} cells", pass.quasi().len(), pass.cells());
     println!("{:<34} {:>10} {:>7}", "", "rows/us", "x");
 
-    let hashing = line("hash the quasi-identifiers", rows, None, || pass.hash().unwrap());
-    line("encode them", rows, Some(hashing), || pass.encode().unwrap());
-    let table = pass.encode().unwrap();
-    line("assign cells", rows, Some(hashing), || pass.assign(&table));
+    let hashing = line("hash the quasi-identifiers", rows, None, || pass.hash_rows().unwrap());
+    line("encode them", rows, Some(hashing), || pass.encode_rows().unwrap());
+    let table = pass.encode_rows().unwrap();
+    line("assign cells", rows, Some(hashing), || pass.assign_cells(&table));
 
     let sorting = line("sort the codes", rows, None, || {
         let mut order: Vec<u32> = (0..table.rows() as u32).collect();
@@ -45,7 +45,7 @@ fn main() {
     let splits: [(&str, &dyn Split); 2] =
         [("split by gain", &Gain::default()), ("split the widest", &Widest::default())];
     for (name, split) in splits {
-        line(name, rows, Some(sorting), || subspaces(&table, split, SUBSPACE));
+        line(name, rows, Some(sorting), || cut_subspaces(&table, split, SUBSPACE));
     }
 
     let grouping = groups(&table);
@@ -76,5 +76,5 @@ async fn open(rows: u64) -> SecondPass {
 
 fn groups(table: &Table) -> Grouping {
     let rules = Rules::k(10);
-    settle(table, Auto::new(Effort::Fast).group(table, &rules, 1), &rules)
+    enforce_rules(table, Auto::new(Effort::Fast).group(table, &rules, 1), &rules)
 }

@@ -13,7 +13,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::StreamExt;
 use support::timed;
 use throng::SessionOptions;
-use throng::internals::{profile, scan as source_scan};
+use throng::internals::ScannedFolder;
 
 fn main() {
     throng::internals::set_up();
@@ -28,11 +28,11 @@ fn main() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (context, _spill) = SessionOptions::default().open().unwrap();
-    let input = runtime.block_on(source_scan(&context, &folder, data.to_str().unwrap())).unwrap();
+    let input = runtime.block_on(ScannedFolder::open(&context, &folder, data.to_str().unwrap())).unwrap();
     let plain = SessionContext::new();
     // Every row of every partition, decoded and dropped.
     let scan = |context: &SessionContext| {
-        let plan = DataFrame::new(context.state(), input.clone());
+        let plan = DataFrame::new(context.state(), input.plan.clone());
         runtime.block_on(async {
             let streams = plan.execute_stream_partitioned().await.unwrap();
             let tasks: Vec<_> = streams
@@ -58,7 +58,7 @@ fn main() {
     for _ in 0..5 {
         let (_, scan_cpu, scan_wall) = timed(|| (scan(&plain), scan(&plain)));
         let (_, shared_cpu, shared_wall) = timed(|| (scan(&context), scan(&context)));
-        let (found, cpu, wall) = timed(|| runtime.block_on(profile(&context, input.clone())).unwrap());
+        let (found, cpu, wall) = timed(|| runtime.block_on(input.profile_rows(&context)).unwrap());
         println!(
             "{} rows: two scans {:.2} s (CPU {:.2}), profile {:.2} s (CPU {:.2}): {:.2} of the time, {:.2} of the CPU \
              (scans that share their work: {:.2}, {:.2})",

@@ -14,13 +14,13 @@ use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
-use throng_core::attack::tally::Tally;
-use throng_core::attack::{BUDGET, Belief, Bounds, Bucket, Share, posterior};
+use throng_core::attack::confidence::ConfidenceHistogram;
+use throng_core::attack::{BUDGET, Belief, Bounds, Bucket, Fraction, compute_posterior};
 use throng_core::grouping::Method;
 use throng_core::grouping::mondrian::Mondrian;
 use throng_core::grouping::mpalm::{Mpalm, Reading};
 use throng_core::hierarchy::LevelTree;
-use throng_core::methods::combined::{Combination, Published, Raising, permuted};
+use throng_core::methods::combined::{Combination, Published, Raising, permuted_bucket};
 use throng_core::model::{Axis, Code, Levels, Shape, Table, Tree};
 use throng_core::privacy::Rules;
 use throng_core::privacy::presence::Presence;
@@ -70,7 +70,7 @@ impl Adult {
         };
         let trees = table(axes.iter().map(|(axis, _)| axis.clone()).collect());
         let lines = table(axes.iter().map(|(axis, _)| line(axis)).collect());
-        let levels = trees.axes.iter().map(Levels::of).collect();
+        let levels = trees.axes.iter().map(Levels::from_axis).collect();
         Self { trees, lines, levels }
     }
 
@@ -103,7 +103,7 @@ impl Adult {
     /// Levels at which some rows have one value per attribute.
     fn top(&self, rows: &[u32]) -> Vec<u8> {
         let single = |axis: usize, level: u8| {
-            let mut raised = rows.iter().map(|&row| self.levels[axis].raise(self.trees.row(row)[axis], level));
+            let mut raised = rows.iter().map(|&row| self.levels[axis].raise_code(self.trees.row(row)[axis], level));
             let first = raised.next();
             raised.all(|value| Some(value) == first)
         };
@@ -114,7 +114,7 @@ impl Adult {
     /// What stands for the values of a row at a node.
     fn raised(&self, row: u32, node: &[u8]) -> Vec<u32> {
         let codes = self.trees.row(row).iter().zip(node);
-        codes.zip(&self.levels).map(|((&code, &level), levels)| levels.raise(code, level)).collect()
+        codes.zip(&self.levels).map(|((&code, &level), levels)| levels.raise_code(code, level)).collect()
     }
 
     fn members(&self, rows: &[u32]) -> u64 {
@@ -143,7 +143,7 @@ fn axis(name: &str, values: &[String]) -> (Axis, Vec<Code>) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("pipelines/hierarchies/adult/{name}.csv"));
     if let Ok(text) = std::fs::read_to_string(file) {
         let levels = LevelTree::from_csv(&text).unwrap();
-        let codes = values.iter().map(|value| levels.leaf(value).unwrap() as Code).collect();
+        let codes = values.iter().map(|value| levels.find_leaf(value).unwrap() as Code).collect();
         return (Axis::new(name, Shape::Tree(levels.to_tree(false, false))), codes);
     }
     let mut words: Vec<&String> = values.iter().collect();
@@ -170,22 +170,22 @@ async fn load() -> Vec<Vec<String>> {
 
 /// Members who are certainly found: at least, and at most where a bucket is too large to be counted.
 fn attack(adult: &Adult, buckets: &[Vec<u32>], columns: &[Vec<usize>]) -> (f64, f64) {
-    let (mut tally, mut possible) = (Tally::default(), 0);
+    let (mut tally, mut possible) = (ConfidenceHistogram::default(), 0);
     for rows in buckets {
         let bucket = adult.bucket(rows, columns);
-        let found = posterior(&bucket, BUDGET).unwrap();
-        tally.add_bucket(bucket.size as u64, found.rows(&bucket).map(|belief| (belief, 1)));
-        let may_be = |(belief, row): &(&Belief, &u32)| belief.high().is_all() && adult.trees.is_member(**row);
-        possible += found.rows(&bucket).zip(rows).filter(may_be).count();
+        let found = compute_posterior(&bucket, BUDGET).unwrap();
+        tally.add_bucket(bucket.size as u64, found.row_beliefs(&bucket).map(|belief| (belief, 1)));
+        let may_be = |(belief, row): &(&Belief, &u32)| belief.high().is_one() && adult.trees.is_member(**row);
+        possible += found.row_beliefs(&bucket).zip(rows).filter(may_be).count();
     }
-    (tally.reidentified(), possible as f64 / tally.released as f64)
+    (tally.reidentified_share(), possible as f64 / tally.released as f64)
 }
 
 /// Different rows that are certainly found when equal records are one, over all members.
 fn attack_sets(adult: &Adult, buckets: &[Vec<u32>], columns: &[Vec<usize>]) -> f64 {
     let certain = |rows: &Vec<u32>| {
         let bucket = adult.bucket_of_sets(rows, columns);
-        posterior(&bucket, BUDGET).unwrap().rows(&bucket).filter(|belief| belief.low().is_all()).count()
+        compute_posterior(&bucket, BUDGET).unwrap().row_beliefs(&bucket).filter(|belief| belief.low().is_one()).count()
     };
     percent(buckets.iter().map(certain).sum(), MEMBERS)
 }
@@ -215,7 +215,7 @@ fn combine(adult: &Adult, buckets: &[Vec<u32>], bounds: &Bounds) -> Combination 
     let method = Raising { bounds: bounds.clone(), budget: BUDGET };
     let mut found = Combination::default();
     for rows in buckets {
-        match method.node(&adult.trees, &adult.levels, rows) {
+        match method.find_node(&adult.trees, &adult.levels, rows) {
             Some(node) => found.buckets.push(Published { rows: rows.clone(), node }),
             None => found.failed.extend(rows),
         }
@@ -225,13 +225,13 @@ fn combine(adult: &Adult, buckets: &[Vec<u32>], bounds: &Bounds) -> Combination 
 
 /// Members of permuted and raised buckets who are certainly in.
 fn certain(adult: &Adult, found: &Combination) -> f64 {
-    let mut tally = Tally::default();
+    let mut tally = ConfidenceHistogram::default();
     for Published { rows, node } in &found.buckets {
-        let bucket = permuted(&adult.trees, &adult.levels, rows, node);
-        let beliefs = posterior(&bucket, BUDGET).unwrap();
-        tally.add_bucket(bucket.size as u64, beliefs.rows(&bucket).map(|belief| (belief, 1)));
+        let bucket = permuted_bucket(&adult.trees, &adult.levels, rows, node);
+        let beliefs = compute_posterior(&bucket, BUDGET).unwrap();
+        tally.add_bucket(bucket.size as u64, beliefs.row_beliefs(&bucket).map(|belief| (belief, 1)));
     }
-    tally.reidentified()
+    tally.reidentified_share()
 }
 
 /// Draws of members by which shares are told apart from chance.
@@ -411,7 +411,8 @@ fn experiment_2(adult: &Adult) {
     for max in [0.5, 0.6, 0.7, 0.8, 0.9] {
         let bounds = Bounds::new(0.0, max);
         let fits = |k: &usize| {
-            let share = |rows: &Vec<u32>| bounds.allow(&Share::from((adult.members(rows), rows.len() as u64)));
+            let share =
+                |rows: &Vec<u32>| bounds.contains_fraction(&Fraction::from((adult.members(rows), rows.len() as u64)));
             // At its top a bucket has the share of its members: when all tops pass, every bucket has a node.
             mondrian(&adult.lines, *k, true).iter().all(share)
         };

@@ -13,12 +13,12 @@ use crate::error::{Error, Result};
 use crate::model::{Code, Grouping, Table};
 use crate::operator::{Anonymize, AnonymizeExt, AnonymizeParams};
 use crate::policy::Policy;
-use crate::recode::{Groups, publish};
+use crate::recode::{Groups, publish_column};
 use crate::release::Run;
 use crate::source::Source;
 use crate::storage::Stores;
 
-pub use crate::generate::{Census, schema};
+pub use crate::generate::Census;
 pub use crate::telemetry::allocator::set_up;
 
 /// A table that has been surveyed, and the parts of the second pass over it.
@@ -40,7 +40,7 @@ impl SecondPass {
         let batches = frame.collect().await?;
         let first = batches.first().ok_or_else(|| Error::input("the table has no rows"))?;
         let batch = concat_batches(&first.schema(), &batches)?;
-        let columns = params.coders.iter().map(|coder| Arc::clone(batch.column(coder.column().index)));
+        let columns = params.encoders.iter().map(|encoder| Arc::clone(batch.column(encoder.column().index)));
         Ok(Self { quasi: columns.collect(), params, batch })
     }
 
@@ -51,28 +51,28 @@ impl SecondPass {
 
     /// Cells that the table is cut into.
     pub fn cells(&self) -> usize {
-        self.params.survey.tree.cells()
+        self.params.survey.tree.cell_count()
     }
 
     /// Hashes of the quasi-identifiers of every row.
-    pub fn hash(&self) -> Result<Vec<u64>> {
+    pub fn hash_rows(&self) -> Result<Vec<u64>> {
         Ok(row_hashes(&self.quasi, self.batch.num_rows(), 1)?)
     }
 
     /// The quasi-identifiers as codes.
-    pub fn encode(&self) -> Result<Table> {
+    pub fn encode_rows(&self) -> Result<Table> {
         let width = self.quasi.len();
         let mut codes: Vec<Code> = vec![0; self.batch.num_rows() * width];
-        for (axis, (coder, array)) in self.params.coders.iter().zip(&self.quasi).enumerate() {
-            coder.encode(array, |row, code| codes[row * width + axis] = code)?;
+        for (axis, (encoder, array)) in self.params.encoders.iter().zip(&self.quasi).enumerate() {
+            encoder.encode_values(array, |row, code| codes[row * width + axis] = code)?;
         }
         Ok(Table::new(Arc::clone(&self.params.axes), codes))
     }
 
     /// The numbers of the cells of all rows, added up.
-    pub fn assign(&self, table: &Table) -> u64 {
+    pub fn assign_cells(&self, table: &Table) -> u64 {
         let tree = &self.params.survey.tree;
-        (0..table.rows() as u32).map(|row| u64::from(tree.assign(table.row(row)))).sum()
+        (0..table.rows() as u32).map(|row| u64::from(tree.assign_cell(table.row(row)))).sum()
     }
 
     /// Two parts to be compared: taking the quasi-identifiers in the order of their groups, and recoding them.
@@ -88,8 +88,8 @@ impl SecondPass {
             self.quasi.iter().map(|column| Ok(take(column, groups.rows(), None)?)).collect()
         };
         let recoded = || -> Result<usize> {
-            let columns = self.params.coders.iter().zip(&self.quasi).enumerate();
-            let published = columns.map(|(axis, (coder, column))| publish(coder, axis, column, &groups));
+            let columns = self.params.encoders.iter().zip(&self.quasi).enumerate();
+            let published = columns.map(|(axis, (encoder, column))| publish_column(encoder, axis, column, &groups));
             Ok(published.collect::<Result<Vec<_>>>()?.len())
         };
         with(&taken, &recoded)
@@ -97,17 +97,27 @@ impl SecondPass {
 }
 
 /// The rows of a folder of Parquet, as a run scans them.
-pub async fn scan(context: &SessionContext, base: &Path, folder: &str) -> Result<LogicalPlan> {
-    Ok(Source::at(&Stores::default(), base, folder).await?.scan(context).await?.0)
+#[derive(Debug)]
+pub struct ScannedFolder {
+    /// The scan.
+    pub plan: LogicalPlan,
 }
 
-/// Profiles rows, and returns how many they are.
-pub async fn profile(context: &SessionContext, rows: LogicalPlan) -> Result<u64> {
-    Ok(crate::explore::profile::profile(context, rows).await?.rows)
+impl ScannedFolder {
+    /// Opens a folder.
+    pub async fn open(context: &SessionContext, base: &Path, folder: &str) -> Result<Self> {
+        let (plan, _) = Source::at_url(&Stores::default(), base, folder).await?.scan(context).await?;
+        Ok(Self { plan })
+    }
+
+    /// Profiles the rows, and returns how many they are.
+    pub async fn profile_rows(&self, context: &SessionContext) -> Result<u64> {
+        Ok(crate::explore::profile::profile_rows(context, self.plan.clone()).await?.rows)
+    }
 }
 
 /// Attacks the newest release of a run's sink with the public table of its job; returns how many rows and classes it read.
-pub async fn attack(run: &Run) -> Result<(u64, u64)> {
+pub async fn attack_release(run: &Run) -> Result<(u64, u64)> {
     let found = run.attack(None, None, None).await?;
     Ok((found.rows, found.classes))
 }

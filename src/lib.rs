@@ -71,6 +71,7 @@
 #![warn(unreachable_pub)]
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports, reason = "the command line alone uses it"))]
 
+mod agreement;
 #[cfg(feature = "cli")]
 mod arguments;
 mod audit;
@@ -81,6 +82,7 @@ pub mod cli;
 mod cluster;
 mod codec;
 mod encode;
+mod engine;
 mod error;
 #[cfg(feature = "cli")]
 mod explore;
@@ -92,6 +94,7 @@ mod operator;
 mod plan;
 mod policy;
 mod published;
+mod reading;
 mod recode;
 mod release;
 #[cfg(feature = "cli")]
@@ -110,13 +113,14 @@ mod write;
 
 #[cfg(feature = "cluster")]
 pub use cluster::Cluster;
+pub use engine::SessionOptions;
 pub use error::{Error, ErrorKind, Problem, Result, Severity};
 pub use operator::{AnonymizeExt, AnonymizeSessionExt, AnonymizedTable, register, register_policy};
 pub use policy::{
     Column, Form, HierarchySpec, Job, JobError, LDiversity, MethodOption, MethodSpec, Policy, PolicyBuilder, Role,
     check,
 };
-pub use release::{Manifest, Outcome, Run, RunOptions, SessionOptions};
+pub use release::{Manifest, Outcome, Run, RunOptions};
 pub use throng_core::auto::Effort;
 
 /// What can be said of a column beside its role.
@@ -174,7 +178,7 @@ pub mod rules {
 /// ```
 pub mod planning {
     pub use crate::codec::AnonymizeCodec;
-    pub use crate::operator::{AnonymizePlanner, AnonymizeQueryPlanner, PolicyRegistry, policies};
+    pub use crate::operator::{AnonymizePlanner, AnonymizeQueryPlanner, PolicyRegistry};
 }
 
 /// What lies in a sink, and how it is reached.
@@ -194,15 +198,17 @@ pub mod planning {
 /// # }
 /// ```
 pub mod releases {
+    pub use crate::agreement::verify_release;
     pub use crate::audit::PopulationRisk;
+    pub use crate::engine::{Phase, SpillFolder};
     pub use crate::ledger::manifest::{DependencyScore, Inferred, InputTable};
     pub use crate::policy::SeriesMode;
     pub use crate::release::{
-        CellRows, ClassCounts, Finding, Observer, OutputFile, PeopleCounts, Phase, QueryScores, ReleaseCheck, Scores,
-        SeriesCounts, SeriesRelease, SpillFolder, Verification, collect_garbage, latest_run, releases, rollback,
-        verify_release,
+        CellRows, ClassCounts, Observer, OutputFile, PeopleCounts, QueryScores, ReleaseCheck, Scores, SeriesCounts,
+        SeriesRelease, Verification, collect_garbage, latest_run, releases, rollback,
     };
     pub use crate::storage::{Location, StoreOptions, Stores, Timeout};
+    pub use crate::verify::Finding;
 }
 
 #[cfg(feature = "cli")]

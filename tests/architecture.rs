@@ -21,6 +21,7 @@ const ORDER: &[&str] = &[
     "secret",
     "simd",
     "plan",
+    "reading",
     // The mathematics: tables as codes, and everything that can be said of them without reading a file.
     "model",
     "hierarchy",
@@ -51,6 +52,8 @@ const ORDER: &[&str] = &[
     "audit",
     "series",
     "ledger",
+    "agreement",
+    "engine",
     "release",
     // Around releases.
     "explore",
@@ -88,8 +91,22 @@ const IMPURE: &[&str] =
 
 /// What makes a release shares nothing with what judges it.
 const JUDGED: &[&str] = &[
-    "faults", "model", "grouping", "auto", "methods", "encode", "survey", "recode", "operator", "codec", "write",
-    "series", "ledger", "release",
+    "faults",
+    "model",
+    "grouping",
+    "auto",
+    "methods",
+    "encode",
+    "survey",
+    "recode",
+    "operator",
+    "codec",
+    "write",
+    "series",
+    "ledger",
+    "agreement",
+    "engine",
+    "release",
 ];
 
 /// What a room that judges may use all the same, and why.
@@ -394,7 +411,7 @@ fn verification_shares_nothing_with_what_it_judges() {
 
 /// The share of functions that may have a name of one word: `of`, `at` or `check` leave a reader to guess what they are about.
 /// The aim is 0.40; lower the ceiling with every name that gains its noun, and never raise it.
-const MAX_ONE_WORD: f64 = 0.69;
+const MAX_ONE_WORD: f64 = 0.40;
 
 /// Names carry their noun. Methods of traits are not counted where they are implemented: whoever named the trait chose them.
 #[test]
@@ -467,7 +484,7 @@ fn uses_are_found_in_production_code_alone() {
 }
 
 /// The most items that a program can name from outside: types, traits, functions, constants and modules.
-const MAX_PUBLIC_ITEMS: usize = 123;
+const MAX_PUBLIC_ITEMS: usize = 120;
 
 /// The names of the `pub` items of a file, and how many of its functions belong to a type.
 fn public_items(code: &str) -> (Vec<String>, usize) {
@@ -520,4 +537,32 @@ fn public_items_are_told_from_those_inside() {
     let (items, associated) = public_items(code);
     assert_eq!(items, ["a", "C", "F", "G", "j", "K"]);
     assert_eq!(associated, 1);
+}
+
+/// The path of a row in CONTRIBUTING names functions of the files that it names them in.
+#[test]
+fn the_path_of_a_row_leads_through_functions_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
+    let table = text.split("### One row").nth(1).and_then(|text| text.split("\n### ").next()).unwrap();
+    let quoted = |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
+    let files = files();
+    let mut lost = Vec::new();
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split('|').collect()).collect();
+    let rows: Vec<&Vec<&str>> = rows.iter().filter(|cells| cells.len() == 5 && cells[2].contains('/')).collect();
+    assert!(rows.len() > 20, "{} rows were read", rows.len());
+    for cells in rows {
+        let places = quoted(cells[2]);
+        let code: String = files
+            .iter()
+            .filter(|file| places.iter().any(|place| format!("{}/{}", file.root, file.path).starts_with(place)))
+            .map(|file| file.code.as_str())
+            .collect();
+        for function in quoted(cells[1]) {
+            let name = function.rsplit("::").next().unwrap_or_default();
+            let is_there = [format!("fn {name}("), format!("fn {name}<")].iter().any(|wanted| code.contains(wanted));
+            lost.extend((!is_there).then(|| format!("`{function}` in {places:?}")));
+        }
+    }
+    assert!(lost.is_empty(), "not there any more: {lost:#?}");
 }

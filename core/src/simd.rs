@@ -9,7 +9,7 @@ pub trait Kernel {
     type Output;
 
     /// Runs the loop; to be implemented as `#[inline(always)]`.
-    fn run(self) -> Self::Output;
+    fn run_loop(self) -> Self::Output;
 }
 
 /// Runs a kernel with the widest vectors that the machine has.
@@ -19,14 +19,14 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     {
         #[target_feature(enable = "avx2")]
         fn with_avx2<K: Kernel>(kernel: K) -> K::Output {
-            kernel.run()
+            kernel.run_loop()
         }
         if std::arch::is_x86_feature_detected!("avx2") {
             #[expect(unsafe_code, reason = "the machine was asked for what the function needs")]
             return unsafe { with_avx2(kernel) };
         }
     }
-    kernel.run()
+    kernel.run_loop()
 }
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod tests {
         type Output = u16;
 
         #[inline(always)]
-        fn run(self) -> u16 {
+        fn run_loop(self) -> u16 {
             self.0.iter().fold(0, |sum, number| sum.wrapping_add(*number))
         }
     }
@@ -47,6 +47,6 @@ mod tests {
     #[test]
     fn wide_and_narrow_come_to_the_same() {
         let numbers: Vec<u16> = (0..10_001).map(|number| (number * 37) as u16).collect();
-        assert_eq!(dispatch(Sum(&numbers)), Sum(&numbers).run());
+        assert_eq!(dispatch(Sum(&numbers)), Sum(&numbers).run_loop());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::cluster::Cluster;
-use crate::release::Engine;
+use crate::engine::Engine;
 
 /// Where the work is done.
 #[derive(Debug, Args)]

@@ -13,9 +13,9 @@ use clap::Args;
 pub(crate) use cluster::ClusterArguments;
 pub(crate) use stores::StoreArguments;
 
-use crate::error::{Error, ErrorKind, Result, reason};
+use crate::engine::SessionOptions;
+use crate::error::{Error, ErrorKind, Result, io_reason};
 use crate::policy::Job;
-use crate::release::SessionOptions;
 use crate::storage::read_job_text;
 
 /// The job file and its overrides.
@@ -24,7 +24,7 @@ pub(crate) struct JobArguments {
     /// The job file
     pub(crate) job: PathBuf,
     /// Override a key of the job file, for example --set privacy.k=20
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
     pub(crate) settings: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) stores: StoreArguments,
@@ -32,7 +32,7 @@ pub(crate) struct JobArguments {
 
 impl JobArguments {
     /// The job, and the folder to which its paths are relative.
-    pub(crate) fn read(&self) -> Result<(Job, PathBuf)> {
+    pub(crate) fn read_job(&self) -> Result<(Job, PathBuf)> {
         let settings: Vec<(&str, &str)> =
             self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let (mut job, base) = read_job(&self.job, &settings)?;
@@ -41,8 +41,8 @@ impl JobArguments {
     }
 
     /// Names the job file in front of every problem with it.
-    pub(crate) fn blame(&self, error: Error) -> Error {
-        blame(&self.job, error)
+    pub(crate) fn blame_job_file(&self, error: Error) -> Error {
+        blame_job_file(&self.job, error)
     }
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn read_job(path: &Path, settings: &[(&str, &str)]) -> Result<(Job, P
         Error::job(match error.kind() {
             io::ErrorKind::IsADirectory => format!("{} is a folder, not a job file; {draft}", path.display()),
             io::ErrorKind::InvalidData => format!("{} is not text, so it is not a job file; {draft}", path.display()),
-            _ => format!("{} cannot be read: {}", path.display(), reason(&error)),
+            _ => format!("{} cannot be read: {}", path.display(), io_reason(&error)),
         })
     })?;
     let job = Job::parse_with(&text, path, settings).map_err(|error| Error::job(error.to_string()))?;
@@ -62,7 +62,7 @@ pub(crate) fn read_job(path: &Path, settings: &[(&str, &str)]) -> Result<(Job, P
 }
 
 /// Names a job file in front of every problem with it.
-pub(crate) fn blame(path: &Path, error: Error) -> Error {
+pub(crate) fn blame_job_file(path: &Path, error: Error) -> Error {
     if error.kind() != ErrorKind::Job {
         return error;
     }
@@ -72,12 +72,12 @@ pub(crate) fn blame(path: &Path, error: Error) -> Error {
     error.map_message(|text| text.lines().map(named).collect::<Vec<_>>().join("\n"))
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
+fn parse_setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("must have the form KEY=VALUE")?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
+pub(crate) fn parse_size(text: &str) -> Result<ByteSize, String> {
     text.parse().map_err(|_| "must be a size such as 512MB or 4GiB".to_owned())
 }
 
@@ -85,13 +85,13 @@ pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
 #[derive(Debug, Args)]
 pub(crate) struct Limits {
     /// Memory limit of the run, for example 4GB; beyond it, the run spills to disk
-    #[arg(long, env = "THRONG_MEMORY_LIMIT", value_name = "SIZE", value_parser = size)]
+    #[arg(long, env = "THRONG_MEMORY_LIMIT", value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory_limit: Option<ByteSize>,
     /// Folder for spill files, which hold raw data. Defaults to the system's temporary folder
     #[arg(long, env = "THRONG_SPILL_DIR", value_name = "FOLDER")]
     pub(crate) spill_dir: Option<PathBuf>,
     /// Limit of disk space for spill files, for example 100GB
-    #[arg(long, env = "THRONG_SPILL_LIMIT", value_name = "SIZE", value_parser = size)]
+    #[arg(long, env = "THRONG_SPILL_LIMIT", value_name = "SIZE", value_parser = parse_size)]
     pub(crate) spill_limit: Option<ByteSize>,
     /// Number of concurrent partitions, which does not affect the release. Defaults to one per core
     #[arg(long, env = "THRONG_PARTITIONS", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=4096))]
@@ -102,7 +102,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    pub(crate) fn options(&self) -> SessionOptions {
+    pub(crate) fn session_options(&self) -> SessionOptions {
         SessionOptions {
             memory_limit: self.memory_limit.map(|size| size.0 as usize),
             spill_dir: self.spill_dir.clone(),

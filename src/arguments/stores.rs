@@ -25,7 +25,7 @@ pub(crate) struct StoreArguments {
 }
 
 impl StoreArguments {
-    fn options(&self) -> StoreOptions {
+    fn store_options(&self) -> StoreOptions {
         StoreOptions {
             retries: self.store_retries,
             retry_timeout: self.store_retry_timeout,
@@ -37,13 +37,13 @@ impl StoreArguments {
 
     /// Applies the flags over the options of a job.
     pub(crate) fn lay_over(&self, job: &mut Job) {
-        let options = self.options();
+        let options = self.store_options();
         job.source.options = job.source.options.overridden_by(&options);
         job.sink.options = job.sink.options.overridden_by(&options);
     }
 
     /// Opens a sink that is given without a job.
-    pub(crate) fn open(&self, sink: &std::path::Path) -> Result<Location> {
-        Stores::default().open(std::path::Path::new("."), &sink.to_string_lossy(), &self.options())
+    pub(crate) fn open_sink(&self, sink: &std::path::Path) -> Result<Location> {
+        Stores::default().open(std::path::Path::new("."), &sink.to_string_lossy(), &self.store_options())
     }
 }

@@ -6,10 +6,10 @@ use datafusion::prelude::DataFrame;
 use serde::Serialize;
 
 use super::inferred::Inferred;
+use crate::attack::confidence::ConfidenceHistogram;
 use crate::attack::disclosure::Disclosure;
 use crate::attack::linkage::Linkage;
 use crate::attack::population::{SampleClasses, Uniques};
-use crate::attack::tally::Tally;
 use crate::binding::{BoundPolicy, SensitiveColumn};
 use crate::error::Result;
 use crate::measure::Classes;
@@ -48,7 +48,7 @@ pub(crate) struct Attack {
 pub(crate) struct Membership {
     /// People by confidence.
     #[serde(flatten)]
-    pub tally: Tally,
+    pub tally: ConfidenceHistogram,
     /// Share of the members who are known to be.
     pub reidentified: f64,
     /// Share of the others who are known not to be.
@@ -86,8 +86,8 @@ pub(crate) struct Population {
 
 impl Membership {
     /// Rates of a tally.
-    pub(crate) fn new(tally: Tally) -> Self {
-        let (reidentified, ruled_out) = (tally.reidentified(), tally.ruled_out());
+    pub(crate) fn new(tally: ConfidenceHistogram) -> Self {
+        let (reidentified, ruled_out) = (tally.reidentified_share(), tally.ruled_out());
         Self { tally, reidentified, ruled_out }
     }
 }
@@ -98,33 +98,34 @@ impl Risks {
         Self {
             prosecutor: classes.smallest().map_or(0.0, |rows| 1.0 / rows as f64),
             prosecutor_mean: classes.classes() as f64 / classes.rows().max(1) as f64,
-            journalist: linkage.map(Linkage::journalist),
-            marketer: linkage.map(Linkage::marketer),
+            journalist: linkage.map(Linkage::journalist_risk),
+            marketer: linkage.map(Linkage::marketer_risk),
             k_map: linkage.and_then(|linkage| linkage.k_map),
         }
     }
 }
 
 /// Uniques of a population that the source and the release are samples of.
-pub(crate) async fn population(
+pub(crate) async fn estimate_population(
     people: u64,
     source: &DataFrame,
     release: &Classes,
     bound_policy: &BoundPolicy,
 ) -> Result<Population> {
     let raw = class_sizes(&InProcess, source, &bound_policy.quasi_names()).await?;
-    let uniques = |classes: &Classes| SampleClasses::new(classes.histogram(), people).uniques();
+    let uniques = |classes: &Classes| SampleClasses::new(classes.histogram(), people).estimate_uniques();
     Ok(Population { people, source: uniques(&raw), release: uniques(release) })
 }
 
 /// How surely the values of a sensitive column are known from the class that a person is in.
-pub(crate) async fn disclosure(
+pub(crate) async fn measure_disclosure(
     rows: &DataFrame,
     class_columns: &[String],
     column: &SensitiveColumn,
 ) -> Result<Disclosure> {
-    let add =
-        |found: &mut Disclosure, counts: &mut dyn Iterator<Item = u64>, range: Option<f64>| found.add(counts, range);
+    let add = |found: &mut Disclosure, counts: &mut dyn Iterator<Item = u64>, range: Option<f64>| {
+        found.add_class(counts, range)
+    };
     let merge = |found: &mut Disclosure, other: Disclosure| found.merge(&other);
     fold_histograms(rows, class_columns, column, Disclosure::default(), add, merge).await
 }

@@ -19,11 +19,11 @@ use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
 use super::places::{Column, Values};
+use crate::attack::confidence::ConfidenceHistogram;
 use crate::attack::joint::Crowd;
 use crate::attack::linkage::Linkage;
 use crate::attack::overlap::{self, Budget};
-use crate::attack::tally::Tally;
-use crate::attack::{Belief, Share};
+use crate::attack::{Belief, Fraction};
 use crate::binding::{BoundPolicy, published_fields};
 use crate::error::{Error, Result};
 use crate::permutation::Slices;
@@ -32,7 +32,7 @@ use crate::published::{BoxTree, content_keys};
 use crate::verify::Finding;
 
 /// Buckets that hold a combination of values, up to which they are looked through one by one.
-const FEW: usize = 64;
+const MAX_CANDIDATES: usize = 64;
 
 /// The published files of a release with groups by number.
 pub(crate) enum Shown {
@@ -66,7 +66,7 @@ impl Shown {
     }
 
     /// The slices as tables, and the columns of each as places in the input.
-    pub(crate) fn slices(
+    pub(crate) fn slice_tables(
         &self,
         bound_policy: &BoundPolicy,
         slices: &Slices,
@@ -137,7 +137,7 @@ pub(crate) struct Fits {
     /// People who fit none.
     pub(crate) outside: u64,
     /// Buckets in which some people fit more than one value of a column, so that counts are inconclusive.
-    muddled: HashSet<u32>,
+    ambiguous: HashSet<u32>,
 }
 
 /// Rows of every bucket, from entries that name their bucket and count their rows.
@@ -160,7 +160,12 @@ fn sort_in_buckets(keys: Vec<i128>, counts: &mut Vec<u64>, starts: &[usize]) -> 
 
 impl Buckets {
     /// Reads the buckets of a release.
-    pub(crate) async fn read(shown: &Shown, bound_policy: &BoundPolicy, slices: &Slices, look: Look) -> Result<Self> {
+    pub(crate) async fn read_buckets(
+        shown: &Shown,
+        bound_policy: &BoundPolicy,
+        slices: &Slices,
+        look: Look,
+    ) -> Result<Self> {
         let exact = bound_policy.form().is_exact();
         let mut found = Self {
             numbers: Vec::new(),
@@ -173,13 +178,13 @@ impl Buckets {
         };
         let mut numbers: Vec<u64> = Vec::new();
         let mut extents: Vec<Vec<(f64, f64)>> = Vec::new();
-        for (frame, columns) in shown.slices(bound_policy, slices, look)? {
+        for (frame, columns) in shown.slice_tables(bound_policy, slices, look)? {
             let raised = bound_policy.quasi.iter().find(|quasi| !exact && columns == [quasi.index]);
             let names: Vec<String> = match raised {
                 Some(quasi) => published_fields(quasi).iter().map(|field| field.name().clone()).collect(),
                 None => columns.iter().map(|&column| bound_policy.input.field(column).name().clone()).collect(),
             };
-            let entries = entries(&frame, &names).await?;
+            let entries = count_entries(&frame, &names).await?;
             let groups = entries.column(0).as_primitive::<UInt64Type>();
             let sizes = entries.column(entries.num_columns() - 1).as_primitive::<Int64Type>();
             if numbers.is_empty() {
@@ -200,19 +205,19 @@ impl Buckets {
                     Some(quasi) => quasi.data_type.clone(),
                     None => values[place].data_type().clone(),
                 };
-                found.wanted.push(cast(ident(name), plain(&data_type)).alias(name));
+                found.wanted.push(cast(ident(name), without_dictionary(&data_type)).alias(name));
                 let Some(quasi) = bound_policy.quasi.iter().find(|quasi| quasi.index == column) else { continue };
                 let mut axis = match raised {
-                    Some(quasi) => Column::read(quasi, values)?,
-                    None => Column::plain(quasi, &values[place])?,
+                    Some(quasi) => Column::read_generalised(quasi, values)?,
+                    None => Column::read_plain(quasi, &values[place])?,
                 };
-                extents.push(starts.windows(2).map(|ends| union(&axis.extents[ends[0]..ends[1]])).collect());
+                extents.push(starts.windows(2).map(|ends| union_extents(&axis.extents[ends[0]..ends[1]])).collect());
                 axis.extents = Vec::new();
                 found.axes.push((first + place, axis));
             }
             let mut counts: Vec<u64> = sizes.values().iter().map(|&size| size as u64).collect();
             let values = match raised {
-                Some(quasi) => Shows::Raised(Box::new(Column::read(quasi, values)?)),
+                Some(quasi) => Shows::Raised(Box::new(Column::read_generalised(quasi, values)?)),
                 None => {
                     let keys = content_keys(values, entries.num_rows())?;
                     Shows::Exact(sort_in_buckets(keys, &mut counts, &starts))
@@ -243,7 +248,7 @@ impl Buckets {
     }
 
     /// Who of a table of people fits which buckets.
-    pub(crate) async fn fit(&self, people: &DataFrame) -> Result<Fits> {
+    pub(crate) async fn fit_people(&self, people: &DataFrame) -> Result<Fits> {
         let keys: Vec<Expr> = self.wanted.iter().map(|column| ident(column.schema_name().to_string())).collect();
         let distinct =
             people.clone().select(self.wanted.clone())?.aggregate(keys, vec![count(lit(1)).alias("__people")])?;
@@ -272,13 +277,13 @@ impl Buckets {
             let columns: Vec<ArrayRef> = slice.columns.iter().map(|&column| Arc::clone(batch.column(column))).collect();
             raised.push(match &slice.values {
                 Shows::Exact(_) => None,
-                Shows::Raised(column) => Some(column.values(&columns[0])?),
+                Shows::Raised(column) => Some(column.read_values(&columns[0])?),
             });
             keys.push(content_keys(&columns, batch.num_rows())?);
         }
         let mut places = Vec::with_capacity(self.axes.len());
         for (column, axis) in &self.axes {
-            places.push(axis.values(batch.column(*column))?.at);
+            places.push(axis.read_values(batch.column(*column))?.at);
         }
         let mut at = vec![0.0; places.len()];
         let mut candidates: Vec<u32> = Vec::new();
@@ -287,7 +292,7 @@ impl Buckets {
             let listed =
                 self.index.as_ref().map(|(slice, index)| index.get(&keys[*slice][row]).map_or(&[][..], Vec::as_slice));
             match listed {
-                Some(few) if few.len() <= FEW => candidates.extend(few),
+                Some(few) if few.len() <= MAX_CANDIDATES => candidates.extend(few),
                 _ => {
                     at.iter_mut().zip(&places).for_each(|(at, places)| *at = places[row]);
                     self.boxes.query_point(&at, |bucket| candidates.push(bucket));
@@ -299,14 +304,14 @@ impl Buckets {
                 let before = fitting.len();
                 fitting.push(bucket);
                 for (slice, (keys, raised)) in self.slices.iter().zip(keys.iter().zip(&raised)) {
-                    match slice.find(bucket, keys[row], raised.as_ref(), row) {
+                    match slice.find_values(bucket, keys[row], raised.as_ref(), row) {
                         Found::Nothing => {
                             fitting.truncate(before);
                             break;
                         }
                         Found::One(value) => fitting.push(value),
                         Found::Several => {
-                            fits.muddled.insert(bucket);
+                            fits.ambiguous.insert(bucket);
                             fitting.push(0);
                         }
                     }
@@ -323,7 +328,7 @@ impl Buckets {
     }
 
     /// How often every combination is published in a bucket, slice by slice.
-    fn published(&self, bucket: usize) -> Vec<BTreeMap<u32, u64>> {
+    fn published_counts(&self, bucket: usize) -> Vec<BTreeMap<u32, u64>> {
         let of = |slice: &Slice| {
             let entries = slice.starts[bucket]..slice.starts[bucket + 1];
             entries.map(|entry| (entry as u32, slice.counts[entry])).collect()
@@ -332,27 +337,30 @@ impl Buckets {
     }
 
     /// What a reader believes about everybody, and published rows that fit nobody.
-    pub(crate) fn beliefs(&self, fits: &Fits, effort: Budget) -> (Vec<Belief>, u64) {
+    pub(crate) fn compute_beliefs(&self, fits: &Fits, effort: Budget) -> (Vec<Belief>, u64) {
         let clear = |crowd: &&Crowd| !fits.is_muddled(crowd);
         let crowds: Vec<Crowd> = fits.crowds.iter().filter(clear).cloned().collect();
-        let found = overlap::attack(&self.sizes, |bucket| self.published(bucket), &crowds, effort);
-        let muddled: u64 = fits.muddled.iter().map(|&bucket| self.sizes[bucket as usize]).sum();
+        let found = overlap::attack_overlaps(&self.sizes, |bucket| self.published_counts(bucket), &crowds, effort);
+        let ambiguous: u64 = fits.ambiguous.iter().map(|&bucket| self.sizes[bucket as usize]).sum();
         let mut believed = found.crowds.into_iter();
         let belief = |crowd: &Crowd| match clear(&crowd) {
-            true => believed.next().unwrap_or(Belief::Exact(Share::none())),
-            false => Belief::Between(Share::none(), Share::all()),
+            true => believed.next().unwrap_or(Belief::Exact(Fraction::zero())),
+            false => Belief::Between(Fraction::zero(), Fraction::one()),
         };
-        (fits.crowds.iter().map(belief).collect(), found.strangers.saturating_sub(muddled))
+        (fits.crowds.iter().map(belief).collect(), found.unmatched.saturating_sub(ambiguous))
     }
 
     /// People by how surely they are known to be in the source.
-    pub(crate) fn tally(&self, fits: &Fits, effort: Budget) -> Tally {
-        let mut tally =
-            Tally { released: self.sizes.iter().sum(), buckets: self.sizes.len() as u64, ..Tally::default() };
-        let (beliefs, _) = self.beliefs(fits, effort);
+    pub(crate) fn confidence_histogram(&self, fits: &Fits, effort: Budget) -> ConfidenceHistogram {
+        let mut tally = ConfidenceHistogram {
+            released: self.sizes.iter().sum(),
+            buckets: self.sizes.len() as u64,
+            ..ConfidenceHistogram::default()
+        };
+        let (beliefs, _) = self.compute_beliefs(fits, effort);
         let mut bounded: HashSet<usize> = HashSet::new();
         for (crowd, belief) in fits.crowds.iter().zip(&beliefs) {
-            tally.add(belief, crowd.people);
+            tally.add_belief(belief, crowd.people);
             if matches!(belief, Belief::Between(..)) {
                 bounded.extend(crowd.fits.iter().map(|(bucket, _)| *bucket));
             }
@@ -363,7 +371,7 @@ impl Buckets {
     }
 
     /// People who fit each bucket.
-    pub(crate) fn people(&self, fits: &Fits) -> Vec<u64> {
+    pub(crate) fn count_people(&self, fits: &Fits) -> Vec<u64> {
         let mut fitting = vec![0; self.sizes.len()];
         for crowd in &fits.crowds {
             crowd.fits.iter().for_each(|(bucket, _)| fitting[*bucket] += crowd.people);
@@ -372,15 +380,15 @@ impl Buckets {
     }
 
     /// The identity of every bucket: the key of its number.
-    pub(crate) fn names(&self) -> Result<Vec<i128>> {
+    pub(crate) fn bucket_keys(&self) -> Result<Vec<i128>> {
         let numbers: ArrayRef = Arc::new(UInt64Array::from(self.numbers.clone()));
         Ok(content_keys(&[numbers], self.numbers.len())?)
     }
 
     /// Risks of linking published rows with public people.
-    pub(crate) fn linkage(&self, fits: &Fits) -> Linkage {
+    pub(crate) fn linkage_risks(&self, fits: &Fits) -> Linkage {
         let mut linkage = Linkage::default();
-        self.sizes.iter().zip(self.people(fits)).for_each(|(&rows, people)| linkage.add(rows, people));
+        self.sizes.iter().zip(self.count_people(fits)).for_each(|(&rows, people)| linkage.add_class(rows, people));
         linkage
     }
 
@@ -388,11 +396,11 @@ impl Buckets {
     /// have, but for so many that were suppressed.
     pub(crate) fn check_source(&self, fits: &Fits, suppressed: u64) -> Vec<Finding> {
         let nothing = Budget { bucket: 0, whole: 0, joint: 0 };
-        let (_, strangers) = self.beliefs(fits, nothing);
+        let (_, unmatched) = self.compute_beliefs(fits, nothing);
         let mut findings = Vec::new();
-        if strangers > 0 {
-            let message = format!("{strangers} published rows do not occur in the source");
-            findings.push(Finding::new("truthful", strangers, message));
+        if unmatched > 0 {
+            let message = format!("{unmatched} published rows do not occur in the source");
+            findings.push(Finding::new("truthful", unmatched, message));
         }
         // Rows that fit one bucket alone must be in it.
         let mut alone = vec![0_u64; self.sizes.len()];
@@ -412,17 +420,17 @@ impl Buckets {
 
 impl Fits {
     fn is_muddled(&self, crowd: &Crowd) -> bool {
-        !self.muddled.is_empty() && crowd.fits.iter().any(|(bucket, _)| self.muddled.contains(&(*bucket as u32)))
+        !self.ambiguous.is_empty() && crowd.fits.iter().any(|(bucket, _)| self.ambiguous.contains(&(*bucket as u32)))
     }
 
     /// Buckets connected with an inconclusive one are inconclusive, too.
     fn spread_muddle(&mut self) {
         let mut known = usize::MAX;
-        while !self.muddled.is_empty() && known != self.muddled.len() {
-            known = self.muddled.len();
+        while !self.ambiguous.is_empty() && known != self.ambiguous.len() {
+            known = self.ambiguous.len();
             for crowd in &self.crowds {
-                if crowd.fits.iter().any(|(bucket, _)| self.muddled.contains(&(*bucket as u32))) {
-                    self.muddled.extend(crowd.fits.iter().map(|(bucket, _)| *bucket as u32));
+                if crowd.fits.iter().any(|(bucket, _)| self.ambiguous.contains(&(*bucket as u32))) {
+                    self.ambiguous.extend(crowd.fits.iter().map(|(bucket, _)| *bucket as u32));
                 }
             }
         }
@@ -430,7 +438,7 @@ impl Fits {
 }
 
 impl Slice {
-    fn find(&self, bucket: u32, key: i128, raised: Option<&Values>, row: usize) -> Found {
+    fn find_values(&self, bucket: u32, key: i128, raised: Option<&Values>, row: usize) -> Found {
         let (from, to) = (self.starts[bucket as usize], self.starts[bucket as usize + 1]);
         match (&self.values, raised) {
             (Shows::Raised(column), Some(values)) => {
@@ -450,13 +458,13 @@ impl Slice {
 }
 
 /// Group, values and count of every combination in every bucket, by group.
-async fn entries(frame: &DataFrame, names: &[String]) -> Result<RecordBatch> {
+async fn count_entries(frame: &DataFrame, names: &[String]) -> Result<RecordBatch> {
     let mut keys = vec![ident(GROUP)];
     for name in names {
         // People are read without dictionaries.
         let data_type = frame.schema().field_with_unqualified_name(name)?.data_type();
         keys.push(match data_type {
-            DataType::Dictionary(..) => cast(ident(name), plain(data_type)).alias(name),
+            DataType::Dictionary(..) => cast(ident(name), without_dictionary(data_type)).alias(name),
             _ => ident(name),
         });
     }
@@ -471,12 +479,12 @@ async fn entries(frame: &DataFrame, names: &[String]) -> Result<RecordBatch> {
 }
 
 /// What some extents cover together.
-fn union(extents: &[(f64, f64)]) -> (f64, f64) {
+fn union_extents(extents: &[(f64, f64)]) -> (f64, f64) {
     extents.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |all, one| (all.0.min(one.0), all.1.max(one.1)))
 }
 
 /// The type without a dictionary around it.
-fn plain(data_type: &DataType) -> DataType {
+fn without_dictionary(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         other => other.clone(),

@@ -11,7 +11,7 @@ use crate::binding::BoundPolicy;
 use crate::dependency::Preserved;
 use crate::error::{Error, Result};
 use crate::policy::Dependency;
-use crate::published::content;
+use crate::published::content_key;
 
 /// How well a functional dependency holds and is preserved.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,11 +34,11 @@ pub struct DependencyScore {
 }
 
 /// Checks every dependency; fails if one is violated by more rows than it tolerates.
-pub(crate) async fn check(source: &DataFrame, bound_policy: &BoundPolicy) -> Result<Vec<DependencyScore>> {
+pub(crate) async fn check_dependencies(source: &DataFrame, bound_policy: &BoundPolicy) -> Result<Vec<DependencyScore>> {
     let mut scores = Vec::new();
     let mut broken = Vec::new();
     for (index, dependency) in bound_policy.policy.dependencies.iter().enumerate() {
-        let (rows, violating, instances) = look(source, dependency).await?;
+        let (rows, violating, instances) = count_violations(source, dependency).await?;
         let share = violating as f64 / rows.max(1) as f64;
         if share > dependency.tolerance {
             broken.push(format!(
@@ -59,8 +59,8 @@ pub(crate) async fn check(source: &DataFrame, bound_policy: &BoundPolicy) -> Res
 }
 
 /// Rows, rows to remove for the dependency to hold (g3), and instances.
-async fn look(source: &DataFrame, dependency: &Dependency) -> Result<(u64, u64, u64)> {
-    let sides = vec![content(&dependency.from).alias("from"), content(&dependency.to).alias("to")];
+async fn count_violations(source: &DataFrame, dependency: &Dependency) -> Result<(u64, u64, u64)> {
+    let sides = vec![content_key(&dependency.from).alias("from"), content_key(&dependency.to).alias("to")];
     let size = ident("size");
     let found = source
         .clone()
@@ -80,9 +80,9 @@ async fn look(source: &DataFrame, dependency: &Dependency) -> Result<(u64, u64, 
 }
 
 /// Fills in what a release preserves.
-pub(crate) fn score(mut scores: Vec<DependencyScore>, preserved: &[Preserved]) -> Vec<DependencyScore> {
+pub(crate) fn score_preserved(mut scores: Vec<DependencyScore>, preserved: &[Preserved]) -> Vec<DependencyScore> {
     for (score, preserved) in scores.iter_mut().zip(preserved) {
-        (score.loss, score.preserved) = (preserved.loss(), preserved.complete());
+        (score.loss, score.preserved) = (preserved.loss(), preserved.complete_share());
         score.sampled = preserved.is_sampled().then(|| preserved.instances() as u64);
     }
     scores

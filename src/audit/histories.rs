@@ -83,9 +83,9 @@ pub(crate) async fn check_histories(
             "SELECT m.history AS \"{HISTORY}\", s.* FROM ({subjects}) m JOIN (SELECT DISTINCT * FROM {table}) s ON {on}"
         );
         let values = context.sql(&values).await?;
-        let expected = number(context, &format!("SELECT COUNT(*) FROM ({subjects})")).await?;
+        let expected = query_number(context, &format!("SELECT COUNT(*) FROM ({subjects})")).await?;
         let found = values.clone().count().await? as u64;
-        findings.extend(Finding::some("series", expected.abs_diff(found), |rows| {
+        findings.extend(Finding::if_any("series", expected.abs_diff(found), |rows| {
             format!("{rows} rows that the ledger knows of are not published as it says")
         }));
         let broken = broken_rules(plans, &shown, &values, bound_policy, &[HISTORY.to_owned()]).await?;
@@ -101,12 +101,13 @@ pub(crate) async fn check_histories(
 async fn check_moves(context: &SessionContext) -> Result<Option<Finding>> {
     let moves = "SELECT DISTINCT a.history AS became, b.history AS was, a.cohort AS placed FROM audit_after a LEFT JOIN \
                  audit_before b ON a.subject = b.subject WHERE a.history IS NOT NULL";
-    let all = number(context, &format!("SELECT COUNT(*) FROM ({moves})")).await?;
-    let by_name = number(context, &format!("SELECT COUNT(*) FROM (SELECT DISTINCT became FROM ({moves}))")).await?;
+    let all = query_number(context, &format!("SELECT COUNT(*) FROM ({moves})")).await?;
+    let by_name =
+        query_number(context, &format!("SELECT COUNT(*) FROM (SELECT DISTINCT became FROM ({moves}))")).await?;
     let by_move =
-        number(context, &format!("SELECT COUNT(*) FROM (SELECT DISTINCT was, placed FROM ({moves}))")).await?;
+        query_number(context, &format!("SELECT COUNT(*) FROM (SELECT DISTINCT was, placed FROM ({moves}))")).await?;
     let off = all.abs_diff(by_name) + all.abs_diff(by_move);
-    Ok(Finding::some("series", off, |count| format!("{count} histories of the ledger do not say what has happened")))
+    Ok(Finding::if_any("series", off, |count| format!("{count} histories of the ledger do not say what has happened")))
 }
 
 /// Checks that the rows of every cohort are those that the ledger knows of.
@@ -117,8 +118,8 @@ async fn check_rows(context: &SessionContext) -> Result<Option<Finding>> {
          SELECT \"__throng_cohort\" AS cohort, \"__throng_content\" AS content, -1 AS side FROM audit_shown_after) \
          GROUP BY cohort, content)"
     );
-    let off = number(context, &off).await?;
-    Ok(Finding::some("series", off, |count| {
+    let off = query_number(context, &off).await?;
+    Ok(Finding::if_any("series", off, |count| {
         format!("{count} rows are in the ledger or in the release, and not in the same class of the other")
     }))
 }
@@ -129,7 +130,7 @@ fn of_series(finding: Finding) -> Finding {
 }
 
 /// A query of one whole number; null counts as 0.
-async fn number(context: &SessionContext, query: &str) -> Result<u64> {
+async fn query_number(context: &SessionContext, query: &str) -> Result<u64> {
     let rows = context.sql(query).await?.collect().await?;
     let row = rows.iter().find(|batch| batch.num_rows() > 0);
     let row = row.ok_or_else(|| Error::internal("a count without a row"))?;

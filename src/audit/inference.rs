@@ -19,13 +19,13 @@ use futures::TryStreamExt;
 
 use super::inferred::Inferred;
 use super::seating::{Alike, Seating};
-use crate::attack::chase::{BitSet, Crowds, Kind, Knowledge, Member, View, crowds};
+use crate::attack::chase::{BitSet, Crowds, Kind, Knowledge, Member, View, count_crowds};
 use crate::attack::seats::{self, Counted};
 use crate::binding::{BoundPolicy, QuasiColumn, published_fields};
 use crate::error::{Error, Result};
 use crate::model::{Attribute, Dependency};
 use crate::policy::Inference;
-use crate::published::content;
+use crate::published::content_key;
 use crate::published::cover::{Original, Published};
 use crate::published::exact::KEY;
 use crate::verify::{Finding, InProcess, broken_rules};
@@ -49,7 +49,7 @@ struct MixedDependencies {
 }
 
 impl MixedDependencies {
-    fn of(bound_policy: &BoundPolicy) -> Option<Self> {
+    fn of_policy(bound_policy: &BoundPolicy) -> Option<Self> {
         let laid = bound_policy.dependencies();
         let (mut quasi, mut plain): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
         let mut place = |attribute: &Attribute| {
@@ -66,8 +66,9 @@ impl MixedDependencies {
                 Attribute::Plain(_) => Attribute::Plain(place),
             }
         };
-        let is_mixed =
-            |dependency: &&(&Dependency, f64)| !dependency.0.quasi().is_empty() && !dependency.0.plain().is_empty();
+        let is_mixed = |dependency: &&(&Dependency, f64)| {
+            !dependency.0.quasi_axes().is_empty() && !dependency.0.plain_columns().is_empty()
+        };
         let tolerances = bound_policy.policy.dependencies.iter().map(|dependency| dependency.tolerance);
         let all: Vec<(&Dependency, f64)> = laid.list.iter().zip(tolerances).collect();
         let mut dependencies = Vec::new();
@@ -81,7 +82,7 @@ impl MixedDependencies {
     }
 
     /// The columns that hide the right sides, or the left where the right are published as they are.
-    fn telling(&self) -> Vec<usize> {
+    fn hiding_columns(&self) -> Vec<usize> {
         let quasi = |side: &[Attribute]| -> Vec<usize> {
             let places = side.iter().filter_map(|one| if let Attribute::Quasi(at) = one { Some(*at) } else { None });
             places.map(|place| self.quasi[place]).collect()
@@ -98,7 +99,7 @@ impl MixedDependencies {
 
     /// The keys of the plain columns.
     fn plain_keys(&self) -> Vec<Expr> {
-        let key = |(at, name): (usize, &String)| content(std::slice::from_ref(name)).alias(plain_name(at));
+        let key = |(at, name): (usize, &String)| content_key(std::slice::from_ref(name)).alias(plain_name(at));
         self.plain.iter().enumerate().map(key).collect()
     }
 }
@@ -120,7 +121,7 @@ impl<K: std::hash::Hash + Eq> Numbers<K> {
         Self(HashMap::new())
     }
 
-    fn of(&mut self, value: K) -> usize {
+    fn number_of(&mut self, value: K) -> usize {
         let next = self.0.len();
         *self.0.entry(value).or_insert(next)
     }
@@ -141,10 +142,11 @@ impl Plains {
     }
 
     /// The combination of a row whose keys begin at a column.
-    fn read(&mut self, batch: &RecordBatch, from: usize, row: usize) -> usize {
+    fn read_combination(&mut self, batch: &RecordBatch, from: usize, row: usize) -> usize {
         let values = self.values.iter_mut().enumerate();
-        let combination: Vec<u32> = values.map(|(at, values)| values.of(key(batch, from + at, row)) as u32).collect();
-        let at = self.combinations.of(combination.clone());
+        let combination: Vec<u32> =
+            values.map(|(at, values)| values.number_of(read_key(batch, from + at, row)) as u32).collect();
+        let at = self.combinations.number_of(combination.clone());
         if at == self.list.len() {
             self.list.push(combination);
         }
@@ -152,28 +154,28 @@ impl Plains {
     }
 }
 
-fn key(batch: &RecordBatch, column: usize, row: usize) -> i128 {
+fn read_key(batch: &RecordBatch, column: usize, row: usize) -> i128 {
     batch.column(column).as_primitive::<Decimal128Type>().value(row)
 }
 
 /// The place of a label by its key.
-fn place(places: &HashMap<i128, usize>, batch: &RecordBatch, column: usize, row: usize) -> Result<usize> {
-    let found = places.get(&key(batch, column, row));
+fn label_place(places: &HashMap<i128, usize>, batch: &RecordBatch, column: usize, row: usize) -> Result<usize> {
+    let found = places.get(&read_key(batch, column, row));
     found.copied().ok_or_else(|| Error::retry("the published files changed while they were read"))
 }
 
 /// Chases the published rows; `None` if no dependency can distinguish rows of a class.
-pub(crate) async fn chase(
+pub(crate) async fn chase_published(
     published: &DataFrame,
     source: &DataFrame,
     bound_policy: &BoundPolicy,
 ) -> Result<Option<Chased>> {
-    let Some(mixed) = MixedDependencies::of(bound_policy) else { return Ok(None) };
+    let Some(mixed) = MixedDependencies::of_policy(bound_policy) else { return Ok(None) };
     let quasi: Vec<&QuasiColumn> = mixed.quasi.iter().map(|&at| &bound_policy.quasi[at]).collect();
     let context = published.task_ctx();
     let memory = MemoryConsumer::new("Chase").register(context.memory_pool());
     let mut plains = Plains::new(mixed.plain.len());
-    let register = Register::read(source, &mixed, &quasi, &mut plains, &memory).await?;
+    let register = Register::read_source(source, &mixed, &quasi, &mut plains, &memory).await?;
     let (labels, label_places) = read_labels(published, &quasi, &register, &memory).await?;
     let label_columns = published_columns(&quasi);
 
@@ -186,59 +188,65 @@ pub(crate) async fn chase(
         labels,
         kinds,
     };
-    // Sums over rows and profiles take a while; do not block other tasks.
-    let (view, knowledge) = tokio::task::spawn_blocking(move || {
-        let knowledge = crate::attack::chase::chase(&view);
+    let (view, knowledge) = compute_aside("the chase", move || {
+        let knowledge = crate::attack::chase::chase_dependencies(&view);
         (view, knowledge)
     })
-    .await
-    .map_err(|error| Error::internal(format!("the chase failed: {error}")))?;
-    let class_keys = vec![content(&bound_policy.class_columns()).alias(CLASS), content(&label_columns).alias(LABEL)];
+    .await?;
+    let class_keys =
+        vec![content_key(&bound_policy.class_columns()).alias(CLASS), content_key(&label_columns).alias(LABEL)];
     let classes = count_kinds(published, class_keys, &mixed)?.sort(vec![ident(CLASS).sort(true, true)])?;
     let alike = read_alike(classes, &label_places, &mut plains, &memory).await?;
     let seated = MemoryConsumer::new("Seating").register(context.memory_pool());
     let width = bound_policy.quasi.len();
-    let told = |batch: &RecordBatch| -> Result<Vec<(usize, usize)>> {
-        let mut profiles = register.find(&mixed.quasi.iter().map(|&at| batch.column(at)).collect::<Vec<_>>())?;
-        Ok(profiles.drain(..).enumerate().map(|(row, at)| (at, plains.read(batch, width, row))).collect())
+    let read_columns = |batch: &RecordBatch| -> Result<Vec<(usize, usize)>> {
+        let mut profiles =
+            register.find_profiles(&mixed.quasi.iter().map(|&at| batch.column(at)).collect::<Vec<_>>())?;
+        Ok(profiles.drain(..).enumerate().map(|(row, at)| (at, plains.read_combination(batch, width, row))).collect())
     };
-    let fits = |one: &Alike, profile: usize| knowledge.fitting(&view.labels[one.label], one.plain).contains(profile);
-    let seating =
-        Seating::read((published, bound_policy), source, mixed.plain_keys(), &alike, &seated, told, fits).await?;
-    let (view, knowledge, seating, places) = tokio::task::spawn_blocking(move || {
-        let places =
-            seating.as_ref().map(|seating| seats::seats(&view, &seating.people, &seating.seats, seats::MAX_STEPS));
-        (view, knowledge, seating, places)
+    let fits =
+        |one: &Alike, profile: usize| knowledge.fitting_profiles(&view.labels[one.label], one.plain).contains(profile);
+    let seating = Seating::read_seating(
+        (published, bound_policy),
+        source,
+        mixed.plain_keys(),
+        &alike,
+        &seated,
+        read_columns,
+        fits,
+    )
+    .await?;
+    let (view, seating) = compute_aside("counting people", move || {
+        let seated = seating.map(|seating| {
+            let places = seats::possible_places(&view, &seating.people, &seating.seats, seats::MAX_STEPS);
+            (seating, places)
+        });
+        (view, seated)
     })
-    .await
-    .map_err(|error| Error::internal(format!("counting people failed: {error}")))?;
+    .await?;
 
     let k = u64::from(bound_policy.policy.privacy.k);
-    let mut counts = CrowdCounts::new(k, mixed.plain.len(), !bound_policy.rules(false).is_empty());
+    let mut counts = CrowdCounts::new(k, mixed.plain.len(), !bound_policy.configured_rules(false).is_empty());
     let parted = MemoryConsumer::new("ChasedClasses").register(context.memory_pool());
     let mut start = 0;
     for class in alike.chunk_by(|one, next| one.class == next.class) {
         let end = start + class.len();
-        let counted = match (&seating, &places) {
-            (Some(seating), Some(places)) => seats::count(&seating.seats[start..end], &places[start..end], k),
-            _ => register.count(&view, &knowledge, class, k),
+        let counted = match &seating {
+            Some((seating, places)) => seats::count_hiding_rows(&seating.seats[start..end], &places[start..end], k),
+            None => register.count_crowds(&view, &knowledge, class, k),
         };
-        counts.add(class, &counted);
+        counts.add_class(class, &counted);
         parted.try_resize(counts.size())?;
         start = end;
     }
-    let breaches = counts.breaches(published, &mixed, bound_policy).await?;
-    let withheld = bound_policy.quasi.iter().filter(|quasi| quasi.withheld);
-    let found = Inferred {
-        smallest: counts.smallest,
-        classes: counts.crowds,
-        small_classes: counts.small,
-        exposed_rows: counts.exposed,
-        undecided_rows: counts.undecided,
-        breaches,
-        withheld: withheld.map(|quasi| quasi.name.clone()).collect(),
-    };
-    Ok(Some(Chased { found, telling: mixed.telling() }))
+    let breaches = counts.count_breaches(published, &mixed, bound_policy).await?;
+    Ok(Some(Chased { found: counts.to_inferred(breaches, bound_policy), telling: mixed.hiding_columns() }))
+}
+
+/// Computes what takes a while, sums over rows and profiles, without keeping other tasks from their thread.
+async fn compute_aside<T: Send + 'static>(what: &str, compute: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let computed = tokio::task::spawn_blocking(compute).await;
+    computed.map_err(|error| Error::internal(format!("{what} failed: {error}")))
 }
 
 /// How many published rows have the same keys and plain columns.
@@ -256,15 +264,15 @@ async fn read_kinds(
     plains: &mut Plains,
     memory: &MemoryReservation,
 ) -> Result<Vec<Kind>> {
-    let counted = count_kinds(published, vec![content(label_columns).alias(LABEL)], mixed)?;
+    let counted = count_kinds(published, vec![content_key(label_columns).alias(LABEL)], mixed)?;
     let mut kinds = Vec::new();
     let mut stream = counted.execute_stream().await?;
     while let Some(batch) = stream.try_next().await? {
         memory.try_grow(batch.num_rows() * size_of::<Kind>())?;
         let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
         for row in 0..batch.num_rows() {
-            let label = place(label_places, &batch, 0, row)?;
-            kinds.push(Kind { label, plain: plains.read(&batch, 1, row), rows: sizes.value(row) as u64 });
+            let label = label_place(label_places, &batch, 0, row)?;
+            kinds.push(Kind { label, plain: plains.read_combination(&batch, 1, row), rows: sizes.value(row) as u64 });
         }
     }
     Ok(kinds)
@@ -284,11 +292,11 @@ async fn read_alike(
         let sizes = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
         for row in 0..batch.num_rows() {
             alike.push(Alike {
-                class: key(&batch, 0, row),
-                label: place(label_places, &batch, 1, row)?,
-                plain: plains.read(&batch, 2, row),
+                class: read_key(&batch, 0, row),
+                label: label_place(label_places, &batch, 1, row)?,
+                plain: plains.read_combination(&batch, 2, row),
                 rows: sizes.value(row) as u64,
-                plain_keys: (2..batch.num_columns() - 1).map(|column| key(&batch, column, row)).collect(),
+                plain_keys: (2..batch.num_columns() - 1).map(|column| read_key(&batch, column, row)).collect(),
             });
         }
     }
@@ -315,7 +323,7 @@ struct Register {
 }
 
 impl Register {
-    async fn read(
+    async fn read_source(
         source: &DataFrame,
         mixed: &MixedDependencies,
         quasi: &[&QuasiColumn],
@@ -334,19 +342,19 @@ impl Register {
             memory.try_grow(batch.get_array_memory_size())?;
             let mut columns: Vec<Vec<u32>> = Vec::new();
             for (column, values) in batch.columns().iter().zip(&mut values) {
-                let rows = comparable(column)?;
-                columns.push(rows.iter().map(|row| values.of(row.as_ref().to_vec()) as u32).collect());
+                let rows = comparable_bytes(column)?;
+                columns.push(rows.iter().map(|row| values.number_of(row.as_ref().to_vec()) as u32).collect());
             }
             for row in 0..batch.num_rows() {
                 let profile: Vec<u32> = columns.iter().map(|column| column[row]).collect();
-                let at = numbers.of(profile.clone());
+                let at = numbers.number_of(profile.clone());
                 if at == profiles.len() {
                     profiles.push(profile);
                     places.push((originals.len(), row));
                 }
-                pairs.push((at, plains.read(&batch, quasi.len(), row)));
+                pairs.push((at, plains.read_combination(&batch, quasi.len(), row)));
             }
-            let read = quasi.iter().zip(batch.columns()).map(|(quasi, column)| Original::read(quasi, column));
+            let read = quasi.iter().zip(batch.columns()).map(|(quasi, column)| Original::read_column(quasi, column));
             originals.push(read.collect::<Result<Vec<Original>>>()?);
         }
         let mut beside: HashMap<usize, BitSet> = HashMap::new();
@@ -358,8 +366,8 @@ impl Register {
     }
 
     /// The profiles of rows of the source, by their quasi-identifiers.
-    fn find(&self, columns: &[&ArrayRef]) -> Result<Vec<usize>> {
-        let rows = columns.iter().map(|column| comparable(column)).collect::<Result<Vec<Rows>>>()?;
+    fn find_profiles(&self, columns: &[&ArrayRef]) -> Result<Vec<usize>> {
+        let rows = columns.iter().map(|column| comparable_bytes(column)).collect::<Result<Vec<Rows>>>()?;
         let profile = |row: usize| {
             let values = rows.iter().zip(&self.values);
             let profile: Option<Vec<u32>> =
@@ -371,14 +379,14 @@ impl Register {
     }
 
     /// Among how many rows of a class people can hide if nobody is counted, which leaves all other rows undecided.
-    fn count(&self, view: &View, knowledge: &Knowledge, class: &[Alike], k: u64) -> Counted {
+    fn count_crowds(&self, view: &View, knowledge: &Knowledge, class: &[Alike], k: u64) -> Counted {
         let none = BitSet::with_len(self.profiles.len());
         let member = |one: &Alike| {
-            let fitting = knowledge.fitting(&view.labels[one.label], one.plain);
+            let fitting = knowledge.fitting_profiles(&view.labels[one.label], one.plain);
             let people = fitting.intersection(self.beside.get(&one.plain).unwrap_or(&none));
             Member { rows: one.rows, fitting, people }
         };
-        let crowds = crowds(&class.iter().map(member).collect::<Vec<_>>());
+        let crowds = count_crowds(&class.iter().map(member).collect::<Vec<_>>());
         let open = class.iter().zip(&crowds.smallest).filter(|(_, smallest)| **smallest >= k);
         let undecided = open.map(|(one, _)| one.rows).sum();
         Counted { crowds, undecided }
@@ -386,7 +394,7 @@ impl Register {
 }
 
 /// Values of a column as bytes that differ when the values do.
-fn comparable(column: &ArrayRef) -> Result<Rows> {
+fn comparable_bytes(column: &ArrayRef) -> Result<Rows> {
     let converter = RowConverter::new(vec![SortField::new(column.data_type().clone())])?;
     Ok(converter.convert_columns(std::slice::from_ref(column))?)
 }
@@ -399,7 +407,7 @@ async fn read_labels(
     memory: &MemoryReservation,
 ) -> Result<(Vec<BitSet>, HashMap<i128, usize>)> {
     let columns = published_columns(quasi);
-    let mut keys = vec![content(&columns).alias(LABEL)];
+    let mut keys = vec![content_key(&columns).alias(LABEL)];
     keys.extend(columns.iter().map(ident));
     let (mut labels, mut places) = (Vec::new(), HashMap::new());
     let mut stream = published.clone().aggregate(keys, vec![])?.execute_stream().await?;
@@ -409,7 +417,7 @@ async fn read_labels(
         let mut shown = Vec::new();
         for quasi in quasi {
             let (mine, others) = arrays.split_at(published_fields(quasi).len());
-            shown.push(Published::read(quasi, mine)?);
+            shown.push(Published::read_columns(quasi, mine)?);
             arrays = others;
         }
         for row in 0..batch.num_rows() {
@@ -420,7 +428,7 @@ async fn read_labels(
                     covered.insert(at);
                 }
             }
-            places.insert(key(&batch, 0, row), labels.len());
+            places.insert(read_key(&batch, 0, row), labels.len());
             labels.push(covered);
         }
     }
@@ -447,7 +455,7 @@ impl CrowdCounts {
     }
 
     /// Adds what is left of a class.
-    fn add(&mut self, class: &[Alike], counted: &Counted) {
+    fn add_class(&mut self, class: &[Alike], counted: &Counted) {
         let Crowds { crowds, smallest } = &counted.crowds;
         for crowd in crowds {
             self.smallest = if self.crowds == 0 { crowd.rows } else { self.smallest.min(crowd.rows) };
@@ -469,13 +477,27 @@ impl CrowdCounts {
         self.undecided += counted.undecided;
     }
 
+    /// What the manifest says of it, with the rules that are broken.
+    fn to_inferred(&self, breaches: BTreeMap<String, u64>, bound_policy: &BoundPolicy) -> Inferred {
+        let withheld = bound_policy.quasi.iter().filter(|quasi| quasi.withheld);
+        Inferred {
+            smallest: self.smallest,
+            classes: self.crowds,
+            small_classes: self.small,
+            exposed_rows: self.exposed,
+            undecided_rows: self.undecided,
+            breaches,
+            withheld: withheld.map(|quasi| quasi.name.clone()).collect(),
+        }
+    }
+
     /// Bytes held, about.
     fn size(&self) -> usize {
         self.parted.iter().flatten().map(|column| column.capacity() * size_of::<i128>()).sum()
     }
 
     /// The rules that do not hold among the rows that are left, and among how many sets of rows.
-    async fn breaches(
+    async fn count_breaches(
         &mut self,
         published: &DataFrame,
         mixed: &MixedDependencies,
@@ -490,7 +512,7 @@ impl CrowdCounts {
         let array = |keys: Vec<i128>| Arc::new(Decimal128Array::from(keys).with_data_type(KEY)) as ArrayRef;
         let batch = RecordBatch::try_from_iter(names.zip(parted.into_iter().map(array)))?;
         let context = SessionContext::new_with_state(published.clone().into_parts().0);
-        let mut wanted = vec![content(&bound_policy.class_columns()).alias(CLASS)];
+        let mut wanted = vec![content_key(&bound_policy.class_columns()).alias(CLASS)];
         wanted.extend(mixed.plain_keys());
         wanted.extend(bound_policy.sensitive.iter().map(|column| ident(&column.name)));
         let [on, of_crowd] = [&on, &of_crowd].map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
@@ -515,28 +537,32 @@ pub(crate) enum Verdict {
 /// Repair is mainly done by the grouping, which keeps enough people together who fit each other's rows. What
 /// it could not see (other cells know more of a left side) is repaired here: the columns on the right of dependencies are
 /// withheld, or those on the left where the right are published as they are. Nothing can be learnt of them then.
-pub(crate) async fn weigh(rows: &DataFrame, source: &DataFrame, bound_policy: &BoundPolicy) -> Result<Verdict> {
-    let Some(Chased { found, telling }) = chase(rows, source, bound_policy).await? else {
+pub(crate) async fn chase_before_publishing(
+    rows: &DataFrame,
+    source: &DataFrame,
+    bound_policy: &BoundPolicy,
+) -> Result<Verdict> {
+    let Some(Chased { found, telling }) = chase_published(rows, source, bound_policy).await? else {
         return Ok(Verdict::Publish(None));
     };
     if found.is_exposed() && bound_policy.policy.privacy.inference == Inference::Repair {
         let fresh = |column: &usize| !bound_policy.quasi[*column].withheld;
         let columns: Vec<usize> = telling.iter().copied().filter(fresh).collect();
         if !columns.is_empty() {
-            return Ok(Verdict::Withhold(Box::new(withhold(bound_policy, &columns)?)));
+            return Ok(Verdict::Withhold(Box::new(withhold_columns(bound_policy, &columns)?)));
         }
     }
-    match judge(&found, bound_policy) {
+    match judge_inferred(&found, bound_policy) {
         Some(finding) if bound_policy.policy.privacy.inference == Inference::Warn => {
             tracing::warn!("inference: {}; privacy.inference = \"repair\" keeps them together", finding.message);
         }
-        finding => Finding::refuse(finding.as_slice())?,
+        finding => Finding::ensure_none(finding.as_slice())?,
     }
     Ok(Verdict::Publish(Some(found)))
 }
 
 /// What does not hold for a reader who knows the dependencies. What was not examined is a warning in the log.
-pub(crate) fn judge(found: &Inferred, bound_policy: &BoundPolicy) -> Option<Finding> {
+pub(crate) fn judge_inferred(found: &Inferred, bound_policy: &BoundPolicy) -> Option<Finding> {
     if let Some(message) = found.undecided() {
         tracing::warn!("inference: {message}");
     }
@@ -544,8 +570,8 @@ pub(crate) fn judge(found: &Inferred, bound_policy: &BoundPolicy) -> Option<Find
 }
 
 /// The bound policy that also withholds some quasi-identifiers.
-fn withhold(bound_policy: &BoundPolicy, columns: &[usize]) -> Result<BoundPolicy> {
+fn withhold_columns(bound_policy: &BoundPolicy, columns: &[usize]) -> Result<BoundPolicy> {
     let policy =
         bound_policy.policy.withholding(columns.iter().map(|&column| bound_policy.quasi[column].name.as_str()))?;
-    BoundPolicy::resolve(Arc::new(policy), Arc::clone(&bound_policy.input), bound_policy.key.clone())
+    BoundPolicy::bind_schema(Arc::new(policy), Arc::clone(&bound_policy.input), bound_policy.key.clone())
 }

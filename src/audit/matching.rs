@@ -13,18 +13,18 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::Int64Type;
-use datafusion::common::runtime::JoinSet;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, ident, lit};
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
 use super::places::{Column, Values};
+use crate::attack::confidence::ConfidenceHistogram;
 use crate::attack::linkage::Linkage;
-use crate::attack::tally::Tally;
-use crate::attack::{Belief, Share};
+use crate::attack::{Belief, Fraction};
 use crate::binding::{BoundPolicy, published_fields};
 use crate::error::{Error, Result};
+use crate::plan::join_parts;
 use crate::published::{BoxTree, content_keys};
 
 /// People of a public table by the classes that they fit.
@@ -61,28 +61,29 @@ impl Matching {
         bound_policy: &BoundPolicy,
     ) -> Result<Self> {
         let public = public.clone().select(quasi.to_vec())?;
-        let classes = Arc::new(ClassIndex::read(published, bound_policy).await?);
+        let classes = Arc::new(ClassIndex::read_classes(published, bound_policy).await?);
         let (names, rows) = (classes.names.clone(), classes.rows.clone());
         let none = vec![0; rows.len()];
-        let mut tasks = JoinSet::new();
-        for mut stream in public.execute_stream_partitioned().await? {
+        let parts = public.execute_stream_partitioned().await?.into_iter().map(|mut stream| {
             let (classes, mut part) = (Arc::clone(&classes), Self { alone: none.clone(), ..Self::default() });
-            tasks.spawn(async move {
+            async move {
                 while let Some(batch) = stream.try_next().await? {
-                    classes.fitting(&batch, |_, fitting| part.add(fitting))?;
+                    classes.find_fitting(&batch, |_, fitting| part.add_person(fitting))?;
                 }
                 Ok::<_, Error>(part)
-            });
-        }
-        let mut whole = Self { names, rows, alone: none, ..Self::default() };
-        while let Some(part) = tasks.join_next().await {
-            whole.merge(part.map_err(|error| Error::internal(format!("a task of the matching failed: {error}")))??);
-        }
+            }
+        });
+        let mut whole = Self { names, rows, alone: none.clone(), ..Self::default() };
+        join_parts("a task of the matching", parts.collect::<Vec<_>>(), |part| {
+            whole.merge(part);
+            Ok(())
+        })
+        .await?;
         Ok(whole)
     }
 
     /// Counts a person who fits some classes, ascending.
-    fn add(&mut self, fitting: &[u32]) {
+    fn add_person(&mut self, fitting: &[u32]) {
         match fitting {
             [] => self.outside += 1,
             [class] => self.alone[*class as usize] += 1,
@@ -112,30 +113,36 @@ impl Matching {
     /// What a reader believes of the people who fit the same classes: exact where these classes cover nobody else in
     /// common with others; bounds otherwise, from how often members must and can be among them. Those who fit none are
     /// left out.
-    pub(crate) fn beliefs(&self) -> Vec<(u64, Belief)> {
+    pub(crate) fn compute_beliefs(&self) -> Vec<(u64, Belief)> {
         let fitting = self.people_of_class();
         let alone = self.alone.iter().enumerate().filter(|(_, people)| **people > 0);
         let alone = alone.map(|(class, &people)| match fitting[class] == people {
-            true => (people, Belief::Exact(Share::from((self.rows[class], people)))),
-            false => (people, self.between(&[class as u32], people, &fitting)),
+            true => (people, Belief::Exact(Fraction::from((self.rows[class], people)))),
+            false => (people, self.belief_between(&[class as u32], people, &fitting)),
         });
         let several = self.several.iter();
-        alone.chain(several.map(|(classes, &people)| (people, self.between(classes, people, &fitting)))).collect()
+        alone
+            .chain(several.map(|(classes, &people)| (people, self.belief_between(classes, people, &fitting))))
+            .collect()
     }
 
-    fn between(&self, classes: &[u32], people: u64, fitting: &[u64]) -> Belief {
+    fn belief_between(&self, classes: &[u32], people: u64, fitting: &[u64]) -> Belief {
         let sizes = || classes.iter().map(|&class| (self.rows[class as usize], fitting[class as usize]));
         let most = sizes().map(|(rows, _)| rows).sum::<u64>().min(people);
         let least = sizes().map(|(rows, all)| rows.saturating_sub(all - people)).max().unwrap_or(0);
-        Belief::Between(Share::from((least.min(people), people)), Share::from((most, people)))
+        Belief::Between(Fraction::from((least.min(people), people)), Fraction::from((most, people)))
     }
 
     /// People by how surely they are known to be in the source.
-    pub(crate) fn tally(&self) -> Tally {
-        let mut tally = Tally { released: self.rows.iter().sum(), buckets: self.rows.len() as u64, ..Tally::default() };
+    pub(crate) fn confidence_histogram(&self) -> ConfidenceHistogram {
+        let mut tally = ConfidenceHistogram {
+            released: self.rows.iter().sum(),
+            buckets: self.rows.len() as u64,
+            ..ConfidenceHistogram::default()
+        };
         tally.add_outside(self.outside);
-        for (people, belief) in self.beliefs() {
-            let mut part = Tally::default();
+        for (people, belief) in self.compute_beliefs() {
+            let mut part = ConfidenceHistogram::default();
             part.add_bucket(0, [(&belief, people)]);
             part.buckets = 0;
             tally.merge(&part);
@@ -144,16 +151,16 @@ impl Matching {
     }
 
     /// Risks of linking published rows with public people.
-    pub(crate) fn linkage(&self) -> Linkage {
+    pub(crate) fn linkage_risks(&self) -> Linkage {
         let mut linkage = Linkage::default();
-        self.rows.iter().zip(self.people_of_class()).for_each(|(&rows, people)| linkage.add(rows, people));
+        self.rows.iter().zip(self.people_of_class()).for_each(|(&rows, people)| linkage.add_class(rows, people));
         linkage
     }
 }
 
 impl ClassIndex {
     /// Reads the classes of a release, to be asked about a public table that begins with its quasi-identifiers.
-    pub(crate) async fn read(published: &DataFrame, bound_policy: &BoundPolicy) -> Result<Self> {
+    pub(crate) async fn read_classes(published: &DataFrame, bound_policy: &BoundPolicy) -> Result<Self> {
         let keys = bound_policy.class_columns().iter().map(ident).collect();
         let classes = published.clone().aggregate(keys, vec![count(lit(1)).alias("__rows")])?;
         let schema = Arc::new(classes.schema().as_arrow().clone());
@@ -166,7 +173,7 @@ impl ClassIndex {
         let mut first = 0;
         for quasi in &bound_policy.quasi {
             let width = published_fields(quasi).len();
-            columns.push(Column::read(quasi, &classes.columns()[first..first + width])?);
+            columns.push(Column::read_generalised(quasi, &classes.columns()[first..first + width])?);
             first += width;
         }
         let boxes = BoxTree::new(columns.iter().map(|column| column.extents.as_slice()).collect(), rows.len());
@@ -175,9 +182,9 @@ impl ClassIndex {
     }
 
     /// Finds the classes that every row of a batch fits, ascending.
-    pub(crate) fn fitting(&self, batch: &RecordBatch, mut each: impl FnMut(usize, &[u32])) -> Result<()> {
+    pub(crate) fn find_fitting(&self, batch: &RecordBatch, mut each: impl FnMut(usize, &[u32])) -> Result<()> {
         let columns = self.columns.iter().zip(batch.columns());
-        let values = columns.map(|(column, array)| column.values(array)).collect::<Result<Vec<Values>>>()?;
+        let values = columns.map(|(column, array)| column.read_values(array)).collect::<Result<Vec<Values>>>()?;
         let mut at = vec![0.0; values.len()];
         let mut fitting = Vec::new();
         for row in 0..batch.num_rows() {
@@ -316,10 +323,12 @@ mod tests {
     /// The same by asking every class of every person.
     fn expected(people: &RecordBatch, classes: &RecordBatch, bound_policy: &BoundPolicy) -> BTreeMap<Vec<u64>, u64> {
         let columns = bound_policy.quasi.iter().zip(classes.columns());
-        let shown: Vec<Published> =
-            columns.map(|(quasi, array)| Published::read(quasi, std::slice::from_ref(array)).unwrap()).collect();
+        let shown: Vec<Published> = columns
+            .map(|(quasi, array)| Published::read_columns(quasi, std::slice::from_ref(array)).unwrap())
+            .collect();
         let columns = bound_policy.quasi.iter().zip(people.columns());
-        let originals: Vec<Original> = columns.map(|(quasi, array)| Original::read(quasi, array).unwrap()).collect();
+        let originals: Vec<Original> =
+            columns.map(|(quasi, array)| Original::read_column(quasi, array).unwrap()).collect();
         let mut expected: BTreeMap<Vec<u64>, u64> = BTreeMap::new();
         for person in 0..people.num_rows() {
             let covers =

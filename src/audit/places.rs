@@ -30,24 +30,24 @@ pub(crate) struct Values {
 
 impl Column {
     /// Reads published values that generalise.
-    pub(crate) fn read(quasi: &QuasiColumn, columns: &[ArrayRef]) -> Result<Self> {
-        let published = Published::read(quasi, columns)?;
+    pub(crate) fn read_generalised(quasi: &QuasiColumn, columns: &[ArrayRef]) -> Result<Self> {
+        let published = Published::read_columns(quasi, columns)?;
         let rows = columns.first().map_or(0, |column| column.len());
         let extents = (0..rows).map(|row| published.extent(row)).collect();
         Ok(Self { quasi: quasi.clone(), extents, published: Some(published) })
     }
 
     /// Reads values that are published as they were: each lies where it is.
-    pub(crate) fn plain(quasi: &QuasiColumn, column: &ArrayRef) -> Result<Self> {
+    pub(crate) fn read_plain(quasi: &QuasiColumn, column: &ArrayRef) -> Result<Self> {
         let mut found = Self { quasi: quasi.clone(), extents: Vec::new(), published: None };
-        found.extents = found.values(column)?.at.into_iter().map(|at| (at, at)).collect();
+        found.extents = found.read_values(column)?.at.into_iter().map(|at| (at, at)).collect();
         Ok(found)
     }
 
     /// Reads the original values of a batch.
-    pub(crate) fn values(&self, column: &ArrayRef) -> Result<Values> {
-        let original = Original::read(&self.quasi, column)?;
-        let at = (0..column.len()).map(|row| original.place(row, &self.quasi)).collect();
+    pub(crate) fn read_values(&self, column: &ArrayRef) -> Result<Values> {
+        let original = Original::read_column(&self.quasi, column)?;
+        let at = (0..column.len()).map(|row| original.value_place(row, &self.quasi)).collect();
         Ok(Values { at, original })
     }
 

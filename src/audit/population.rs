@@ -31,24 +31,24 @@ pub struct PopulationRisk {
 
 impl PopulationRisk {
     /// Adds the risks of being linked with a public table.
-    pub(crate) fn link(&mut self, linkage: &Linkage) {
+    pub(crate) fn add_linkage(&mut self, linkage: &Linkage) {
         if linkage.rows > 0 {
-            self.journalist = Some(linkage.journalist());
-            self.marketer = Some(linkage.marketer());
+            self.journalist = Some(linkage.journalist_risk());
+            self.marketer = Some(linkage.marketer_risk());
             self.k_map = linkage.k_map;
         }
     }
 
     /// Adds the estimates for a population of the given size.
-    pub(crate) fn estimate(&mut self, people: u64, source: &Classes, release: &Classes) {
-        let uniques = |classes: &Classes| SampleClasses::new(classes.histogram(), people).uniques();
+    pub(crate) fn add_estimates(&mut self, people: u64, source: &Classes, release: &Classes) {
+        let uniques = |classes: &Classes| SampleClasses::new(classes.histogram(), people).estimate_uniques();
         self.people = Some(people);
         self.source = Some(uniques(source));
         self.release = Some(uniques(release));
     }
 
     /// Itself, when anything is known.
-    pub(crate) fn known(self) -> Option<Self> {
+    pub(crate) fn if_known(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
     }
 }

@@ -13,11 +13,11 @@ use super::buckets::{Buckets, Look, Shown};
 use super::matching::Matching;
 use crate::attack::linkage::Linkage;
 use crate::attack::overlap::Budget;
-use crate::attack::{Belief, Bounds, Share};
+use crate::attack::{Belief, Bounds, Fraction};
 use crate::binding::BoundPolicy;
 use crate::error::Result;
 use crate::policy::Presence;
-use crate::published::content;
+use crate::published::content_key;
 use crate::source::public::Public;
 use crate::verify::Finding;
 
@@ -25,7 +25,7 @@ use crate::verify::Finding;
 const MEMBERSHIP_BUDGET: Budget = Budget { bucket: 1 << 18, whole: usize::MAX, joint: 1 << 20 };
 
 /// Public people whose chance is outside the bounds, or cannot be shown to be inside; and the risks of being linked.
-pub(crate) async fn verify(
+pub(crate) async fn verify_presence(
     published: &DataFrame,
     public: &Public,
     context: &SessionContext,
@@ -35,28 +35,28 @@ pub(crate) async fn verify(
     let bounds = Bounds::new(rule.min, rule.max);
     let mut tested = Tested::default();
     let linkage = if bound_policy.form().is_numbered() {
-        let people = people(public, context, bound_policy)?;
-        let slices = bound_policy.slices(&[]);
+        let people = read_people(public, context, bound_policy)?;
+        let slices = bound_policy.resolve_slices(&[]);
         let shown = Shown::One(published.clone());
-        let buckets = Buckets::read(&shown, bound_policy, &slices, Look::Quasi).await?;
-        let fits = buckets.fit(&people).await?;
-        let (beliefs, strangers) = buckets.beliefs(&fits, MEMBERSHIP_BUDGET);
-        fits.crowds.iter().zip(&beliefs).for_each(|(crowd, belief)| tested.add(&bounds, belief, crowd.people));
-        tested.add(&bounds, &Belief::Exact(Share::none()), fits.outside);
-        tested.more = strangers;
-        let people = buckets.people(&fits);
-        tested.few = few(rule, &people);
-        tested.alike = alike(published, bound_policy, rule, &buckets.names()?, &people).await?;
-        buckets.linkage(&fits)
+        let buckets = Buckets::read_buckets(&shown, bound_policy, &slices, Look::Quasi).await?;
+        let fits = buckets.fit_people(&people).await?;
+        let (beliefs, unmatched) = buckets.compute_beliefs(&fits, MEMBERSHIP_BUDGET);
+        fits.crowds.iter().zip(&beliefs).for_each(|(crowd, belief)| tested.add_belief(&bounds, belief, crowd.people));
+        tested.add_belief(&bounds, &Belief::Exact(Fraction::zero()), fits.outside);
+        tested.more = unmatched;
+        let people = buckets.count_people(&fits);
+        tested.few = count_small_classes(rule, &people);
+        tested.alike = count_alike_classes(published, bound_policy, rule, &buckets.bucket_keys()?, &people).await?;
+        buckets.linkage_risks(&fits)
     } else {
-        let matching = matching(published, public, context, bound_policy).await?;
-        matching.beliefs().iter().for_each(|(people, belief)| tested.add(&bounds, belief, *people));
-        tested.add(&bounds, &Belief::Exact(Share::none()), matching.outside);
+        let matching = match_people(published, public, context, bound_policy).await?;
+        matching.compute_beliefs().iter().for_each(|(people, belief)| tested.add_belief(&bounds, belief, *people));
+        tested.add_belief(&bounds, &Belief::Exact(Fraction::zero()), matching.outside);
         let people = matching.people_of_class();
         tested.more = matching.rows.iter().zip(&people).map(|(rows, people)| rows.saturating_sub(*people)).sum();
-        tested.few = few(rule, &people);
-        tested.alike = alike(published, bound_policy, rule, &matching.names, &people).await?;
-        matching.linkage()
+        tested.few = count_small_classes(rule, &people);
+        tested.alike = count_alike_classes(published, bound_policy, rule, &matching.names, &people).await?;
+        matching.linkage_risks()
     };
     Ok((tested.findings(rule), linkage))
 }
@@ -76,8 +76,8 @@ struct Tested {
 }
 
 impl Tested {
-    fn add(&mut self, bounds: &Bounds, belief: &Belief, people: u64) {
-        let within = |share| bounds.allow(share);
+    fn add_belief(&mut self, bounds: &Bounds, belief: &Belief, people: u64) {
+        let within = |share| bounds.contains_fraction(share);
         match (within(belief.low()), within(belief.high())) {
             (true, true) => {}
             _ if belief.low() != belief.high() => self.unsure += people,
@@ -115,12 +115,12 @@ impl Tested {
 }
 
 /// Classes that fewer people fit than the rule asks for.
-fn few(rule: &Presence, people: &[u64]) -> u64 {
+fn count_small_classes(rule: &Presence, people: &[u64]) -> u64 {
     people.iter().filter(|&&people| people < rule.people.map_or(0, u64::from)).count() as u64
 }
 
 /// Classes whose commonest sensitive value is that of too many of the people who fit, for every rule that asks.
-async fn alike(
+async fn count_alike_classes(
     published: &DataFrame,
     bound_policy: &BoundPolicy,
     rule: &Presence,
@@ -129,7 +129,7 @@ async fn alike(
 ) -> Result<Vec<u64>> {
     let mut found = Vec::new();
     for rule in &rule.diversity {
-        let keys = vec![content(&bound_policy.class_columns()).alias("class"), ident(&rule.column).alias("value")];
+        let keys = vec![content_key(&bound_policy.class_columns()).alias("class"), ident(&rule.column).alias("value")];
         let commonest = published
             .clone()
             .aggregate(keys, vec![count(lit(1)).alias("size")])?
@@ -141,22 +141,23 @@ async fn alike(
             (0..batch.num_rows()).for_each(|row| _ = most.insert(keys.value(row), sizes.value(row) as u64));
         }
         // A class that cannot be found again cannot be shown to be diverse.
-        let too_many =
-            |(name, people): &(&i128, &u64)| most.get(*name).is_none_or(|&commonest| !rule.allows(commonest, **people));
+        let too_many = |(name, people): &(&i128, &u64)| {
+            most.get(*name).is_none_or(|&commonest| !rule.allows_count(commonest, **people))
+        };
         found.push(names.iter().zip(people).filter(too_many).count() as u64);
     }
     Ok(found)
 }
 
 /// The quasi-identifiers of the public table, as the source has them.
-pub(crate) fn people(public: &Public, context: &SessionContext, bound_policy: &BoundPolicy) -> Result<DataFrame> {
+pub(crate) fn read_people(public: &Public, context: &SessionContext, bound_policy: &BoundPolicy) -> Result<DataFrame> {
     let columns: Vec<_> =
         bound_policy.quasi.iter().map(|quasi| (quasi.name.clone(), quasi.data_type.clone())).collect();
-    Ok(public.frame(context).select(public.quasi(&columns)?)?)
+    Ok(public.frame(context).select(public.quasi_exprs(&columns)?)?)
 }
 
 /// Who of the public table fits which class of a release.
-pub(crate) async fn matching(
+pub(crate) async fn match_people(
     published: &DataFrame,
     public: &Public,
     context: &SessionContext,
@@ -164,5 +165,5 @@ pub(crate) async fn matching(
 ) -> Result<Matching> {
     let columns: Vec<_> =
         bound_policy.quasi.iter().map(|quasi| (quasi.name.clone(), quasi.data_type.clone())).collect();
-    Matching::new(published, &public.frame(context), &public.quasi(&columns)?, bound_policy).await
+    Matching::new(published, &public.frame(context), &public.quasi_exprs(&columns)?, bound_policy).await
 }

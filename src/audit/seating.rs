@@ -20,7 +20,7 @@ use super::places::{Column, Values};
 use crate::attack::seats::{People, Seat};
 use crate::binding::{BoundPolicy, published_fields};
 use crate::error::Result;
-use crate::published::{BoxTree, content};
+use crate::published::{BoxTree, content_key};
 
 /// Maximum number of places (pairs of equal people and equal rows) that are examined.
 const MAX_PLACES: usize = 1 << 22;
@@ -51,16 +51,16 @@ pub(super) struct Seating {
 type Key = (usize, Vec<u32>);
 
 impl Seating {
-    /// Seats the people of the source; `None` if there are too many places. `told` reads profile and plain columns of a row
+    /// Seats the people of the source; `None` if there are too many places. `read_columns` reads profile and plain columns of a row
     /// of a batch, the columns of which are all quasi-identifiers and `plain`; `fits` says whether somebody with a profile
     /// can be on rows that look alike.
-    pub(super) async fn read(
+    pub(super) async fn read_seating(
         (published, bound_policy): (&DataFrame, &BoundPolicy),
         source: &DataFrame,
         plain: Vec<Expr>,
         alike: &[Alike],
         memory: &MemoryReservation,
-        mut told: impl FnMut(&RecordBatch) -> Result<Vec<(usize, usize)>>,
+        mut read_columns: impl FnMut(&RecordBatch) -> Result<Vec<(usize, usize)>>,
         fits: impl Fn(&Alike, usize) -> bool,
     ) -> Result<Option<Self>> {
         if bound_policy.form().is_numbered() {
@@ -73,7 +73,7 @@ impl Seating {
         let mut first = 1;
         for quasi in &bound_policy.quasi {
             let width = published_fields(quasi).len();
-            columns.push(Column::read(quasi, &classes.columns()[first..first + width])?);
+            columns.push(Column::read_generalised(quasi, &classes.columns()[first..first + width])?);
             first += width;
         }
         let boxes = BoxTree::new(columns.iter().map(|column| column.extents.as_slice()).collect(), classes.num_rows());
@@ -90,11 +90,11 @@ impl Seating {
         let mut places = 0;
         let mut stream = source.clone().select(wanted)?.execute_stream().await?;
         while let Some(batch) = stream.try_next().await? {
-            let told = told(&batch)?;
-            let read = columns.iter().zip(batch.columns()).map(|(column, array)| column.values(array));
+            let read_columns = read_columns(&batch)?;
+            let read = columns.iter().zip(batch.columns()).map(|(column, array)| column.read_values(array));
             let values = read.collect::<Result<Vec<Values>>>()?;
             let mut at = vec![0.0; values.len()];
-            for (row, (profile, plain)) in told.into_iter().enumerate() {
+            for (row, (profile, plain)) in read_columns.into_iter().enumerate() {
                 at.iter_mut().zip(&values).for_each(|(at, values)| *at = values.at[row]);
                 let mut classes = Vec::new();
                 boxes.query_point(&at, |class| {
@@ -143,7 +143,7 @@ impl Seating {
 
 /// Every class of a release, its key and then its published columns.
 async fn read_classes(published: &DataFrame, bound_policy: &BoundPolicy) -> Result<RecordBatch> {
-    let mut keys = vec![content(&bound_policy.class_columns()).alias("__class")];
+    let mut keys = vec![content_key(&bound_policy.class_columns()).alias("__class")];
     keys.extend(bound_policy.class_columns().iter().map(ident));
     let classes = published.clone().aggregate(keys, vec![])?;
     let schema = Arc::new(classes.schema().as_arrow().clone());

@@ -82,19 +82,19 @@ impl ColumnRelease {
 }
 
 /// Attacks releases in their order.
-pub(crate) async fn attack(nights: &[Night], bound_policy: &BoundPolicy) -> Result<SeriesAttack> {
+pub(crate) async fn attack_releases(nights: &[Night], bound_policy: &BoundPolicy) -> Result<SeriesAttack> {
     let k = bound_policy.policy.privacy.k;
     let mut found = SeriesAttack { k, releases: Vec::new(), sensitive: BTreeMap::new() };
     let mut columns: Vec<ColumnAttack> =
         bound_policy.sensitive.iter().map(|column| ColumnAttack::new(&column.name)).collect();
     for night in nights {
-        let index = ClassIndex::read(&night.published, bound_policy).await?;
-        let seen = Seen::read(night, &index, bound_policy.quasi.len()).await?;
+        let index = ClassIndex::read_classes(&night.published, bound_policy).await?;
+        let seen = Seen::find_classes(night, &index, bound_policy.quasi.len()).await?;
         let (rows, people) = (index.rows.iter().sum(), seen.people.len() as u64);
         found.releases.push(ComparedRelease { name: night.name.clone(), rows, people });
         for column in &mut columns {
             let least = least_values(bound_policy, &column.name);
-            let exposure = column.observe(night, &index, &seen, bound_policy).await?;
+            let exposure = column.observe_night(night, &index, &seen, bound_policy).await?;
             let empty = || ColumnExposure { least_values: least, releases: Vec::new() };
             let releases = &mut found.sensitive.entry(column.name.clone()).or_insert_with(empty).releases;
             releases.push(ColumnRelease::new(exposure, least, k));
@@ -122,7 +122,7 @@ impl ColumnAttack {
         Self { name: name.to_owned(), values: HashMap::new(), state: Intersection::default() }
     }
 
-    async fn observe(
+    async fn observe_night(
         &mut self,
         night: &Night,
         index: &ClassIndex,
@@ -130,7 +130,7 @@ impl ColumnAttack {
         bound_policy: &BoundPolicy,
     ) -> Result<Exposure> {
         let classes = self.class_values(&night.published, index, &bound_policy.class_columns()).await?;
-        Ok(self.state.observe(Sighting { classes: &classes, crowds: &seen.crowds, people: &seen.people }))
+        Ok(self.state.observe_release(Sighting { classes: &classes, crowds: &seen.crowds, people: &seen.people }))
     }
 
     /// How often each value stands in each class.
@@ -170,13 +170,13 @@ struct Seen {
 
 impl Seen {
     /// Finds the classes of everybody; the columns of subjects follow the quasi-identifiers.
-    async fn read(night: &Night, index: &ClassIndex, quasi: usize) -> Result<Self> {
+    async fn find_classes(night: &Night, index: &ClassIndex, quasi: usize) -> Result<Self> {
         let mut seen = Self::default();
         let mut numbers: HashMap<Vec<u32>, u32> = HashMap::new();
         let mut stream = night.people.clone().execute_stream().await?;
         while let Some(batch) = stream.try_next().await? {
             let subjects = content_keys(&batch.columns()[quasi..], batch.num_rows())?;
-            index.fitting(&batch, |row, fitting| {
+            index.find_fitting(&batch, |row, fitting| {
                 let crowd = (!fitting.is_empty()).then(|| match numbers.get(fitting) {
                     Some(&number) => number,
                     None => {

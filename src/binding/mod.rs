@@ -125,9 +125,9 @@ impl BoundPolicy {
     /// Binds a policy without identifiers to the columns of a source; all problems are reported together.
     #[cfg(test)]
     pub(crate) fn new(policy: Arc<Policy>, input: SchemaRef) -> Result<Self> {
-        Self::refuse(&policy, &input)?;
+        Self::ensure_columns_fit(&policy, &input)?;
         let key = policy.new_run_key()?;
-        let bound_policy = Self::resolve(policy, input, key)?;
+        let bound_policy = Self::bind_schema(policy, input, key)?;
         bound_policy.ensure_public_rows_present()?;
         Ok(bound_policy)
     }
@@ -144,12 +144,12 @@ impl BoundPolicy {
 
     /// Whether an input column is read: everything but dropped identifiers, and what identifies people, or members among
     /// the public.
-    pub(crate) fn reads(&self, index: usize) -> bool {
+    pub(crate) fn reads_column(&self, index: usize) -> bool {
         self.roles[index] != Role::Identifier || [self.person, self.member].contains(&Some(index))
     }
 
     /// Rejects a source whose columns do not fit a policy.
-    pub(crate) fn refuse(policy: &Policy, input: &Schema) -> Result<()> {
+    pub(crate) fn ensure_columns_fit(policy: &Policy, input: &Schema) -> Result<()> {
         let problems: Vec<String> = check::check_columns(policy, input)
             .into_iter()
             .filter(|problem| problem.is_error())
@@ -160,7 +160,7 @@ impl BoundPolicy {
 
     /// Binds a policy to a schema that has passed the check before, and has since had its identifiers replaced and may
     /// have lost columns that are not published. The key is that of the run, however often its policy is bound to a schema.
-    pub(crate) fn resolve(policy: Arc<Policy>, input: SchemaRef, key: RunKey) -> Result<Self> {
+    pub(crate) fn bind_schema(policy: Arc<Policy>, input: SchemaRef, key: RunKey) -> Result<Self> {
         let mut bound_policy = Self {
             output: Arc::clone(&input),
             roles: Vec::with_capacity(input.fields().len()),
@@ -179,9 +179,9 @@ impl BoundPolicy {
                 bound_policy.roles.push(Role::Identifier);
                 continue;
             }
-            let column = bound_policy.column(field.name())?;
+            let column = bound_policy.find_column(field.name())?;
             // An identifier that has been replaced is kept as it is now.
-            let replaced = column.treat().is_some_and(|treat| *treat != IdentifierAction::Drop);
+            let replaced = column.identifier_action().is_some_and(|treat| *treat != IdentifierAction::Drop);
             let role = if replaced { Role::Kept } else { column.role };
             bound_policy.roles.push(role);
             match role {
@@ -254,7 +254,7 @@ impl BoundPolicy {
     }
 
     /// The rules about sensitive columns as they are asked: of groups while they are built, or of what is published.
-    pub(crate) fn rules(&self, building: bool) -> Vec<ConfiguredRule> {
+    pub(crate) fn configured_rules(&self, building: bool) -> Vec<ConfiguredRule> {
         let reserve = building && self.policy.privacy.max_suppression > 0.0;
         let rules = self.policy.privacy.rules().into_iter();
         let ready = rules.map(|listed| {
@@ -267,7 +267,7 @@ impl BoundPolicy {
         ready.collect()
     }
 
-    fn column(&self, name: &str) -> Result<Column> {
+    fn find_column(&self, name: &str) -> Result<Column> {
         match (self.policy.columns.get(name), self.policy.defaults.as_ref().and_then(|defaults| defaults.role)) {
             (Some(column), _) => Ok(column.clone()),
             (None, Some(role)) => Ok(Column::new(role)),
@@ -308,15 +308,15 @@ impl BoundPolicy {
             data_type: field.data_type().clone(),
             hierarchy: self.policy.hierarchies.get(field.name()).cloned(),
             domain: column.domain,
-            ranges: self.policy.ranges(field.name()),
-            compared: self.policy.privacy.compares(field.name()),
+            ranges: self.policy.column_ranges(field.name()),
+            compared: self.policy.privacy.compares_column(field.name()),
         }
     }
 }
 
 /// The published fields of a quasi-identifier: one, or two for `bounds`.
 pub(crate) fn published_fields(quasi: &QuasiColumn) -> Vec<Field> {
-    let of = |name: &str| Field::new(name, plain(&quasi.data_type), true);
+    let of = |name: &str| Field::new(name, without_dictionary(&quasi.data_type), true);
     match quasi.publish {
         Publish::Label => vec![Field::new(&quasi.name, DataType::Utf8View, true)],
         Publish::Range => {
@@ -329,7 +329,7 @@ pub(crate) fn published_fields(quasi: &QuasiColumn) -> Vec<Field> {
 }
 
 /// The type without a dictionary around it.
-fn plain(data_type: &DataType) -> DataType {
+fn without_dictionary(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         other => other.clone(),
@@ -370,7 +370,7 @@ impl BoundPolicy {
         text += &format!(", quasi=[{}]", names(self.quasi.iter().map(|column| column.name.as_str()).collect()));
         text += &format!(", sensitive=[{}]", names(self.sensitive.iter().map(|column| column.name.as_str()).collect()));
         for (action, wanted) in [("pseudonym", true), ("constant", false)] {
-            let treated = self.policy.columns.iter().filter(|(_, column)| match column.treat() {
+            let treated = self.policy.columns.iter().filter(|(_, column)| match column.identifier_action() {
                 Some(IdentifierAction::Pseudonym(_)) => wanted,
                 Some(IdentifierAction::Constant(_)) => !wanted,
                 _ => false,

@@ -15,7 +15,7 @@ impl BoundPolicy {
     }
 
     /// The columns of slices by name.
-    pub(crate) fn named(&self, slices: &Slices) -> Vec<Vec<String>> {
+    pub(crate) fn slice_names(&self, slices: &Slices) -> Vec<Vec<String>> {
         let name = |column: &usize| self.input.field(*column).name().clone();
         slices.columns.iter().map(|slice| slice.iter().map(name).collect()).collect()
     }
@@ -31,7 +31,7 @@ impl BoundPolicy {
 
     /// What stays together inside a group, as places in the input; `found` are the slices found in a sample. Sensitive
     /// columns of a form with two tables are in none: they have a table of their own.
-    pub(crate) fn slices(&self, found: &[Vec<String>]) -> Slices {
+    pub(crate) fn resolve_slices(&self, found: &[Vec<String>]) -> Slices {
         let of = |wanted: &[Role]| -> Vec<usize> {
             (0..self.roles.len()).filter(|&index| wanted.contains(&self.roles[index])).collect()
         };
@@ -63,7 +63,7 @@ impl BoundPolicy {
 
     /// The quasi-identifiers (as places among them) that stay with a sensitive column: whoever knows them sees more of it
     /// than the whole group shows.
-    pub(crate) fn beside(&self, sensitive: usize, slices: &Slices) -> Vec<usize> {
+    pub(crate) fn columns_beside(&self, sensitive: usize, slices: &Slices) -> Vec<usize> {
         if self.form() != Form::Slice {
             return Vec::new();
         }

@@ -5,13 +5,13 @@ use comfy_table::Table;
 
 use super::attack_series::{self, SeriesArguments};
 use crate::arguments::{JobArguments, Limits};
+use crate::attack::confidence::STEPS;
 use crate::attack::disclosure::LEVELS;
-use crate::attack::tally::STEPS;
 use crate::audit::{Attack, Population};
 use crate::error::Result;
 use crate::release::{Run, RunOptions};
-use crate::terminal::summary::{estimates, number, table};
-use crate::terminal::{print, print_json};
+use crate::terminal::summary::{format_estimates, number, summary_table};
+use crate::terminal::{print_json, print_result};
 
 /// Attack a release: who can be found in it, who can be ruled out, and what can be inferred about them
 ///
@@ -48,14 +48,14 @@ pub(crate) struct Arguments {
 }
 
 /// Attacks a release.
-pub(crate) async fn run(arguments: Arguments) -> Result<()> {
-    let (job, base) = arguments.job.read()?;
-    let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
-    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
+pub(crate) async fn run_attack(arguments: Arguments) -> Result<()> {
+    let (job, base) = arguments.job.read_job()?;
+    let options = RunOptions { session: arguments.limits.session_options(), ..RunOptions::default() };
+    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame_job_file(error))?;
     if arguments.series.series {
         let found = run.attack_series(&arguments.series.knowledge(arguments.public)).await;
-        let found = found.map_err(|error| arguments.job.blame(error))?;
-        return if arguments.json { print_json(&found) } else { print(&attack_series::text(&found)) };
+        let found = found.map_err(|error| arguments.job.blame_job_file(error))?;
+        return if arguments.json { print_json(&found) } else { print_result(&attack_series::format_series(&found)) };
     }
     let public = match arguments.public.as_slice() {
         [] => None,
@@ -63,19 +63,19 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         _ => super::usage_error("--public can be repeated only with --series"),
     };
     let found = run.attack(arguments.run_id.as_deref(), public, arguments.population).await;
-    let found = found.map_err(|error| arguments.job.blame(error))?;
+    let found = found.map_err(|error| arguments.job.blame_job_file(error))?;
     if arguments.json {
         return print_json(&found);
     }
-    print(&text(&found))
+    print_result(&format_attack(&found))
 }
 
-fn text(found: &Attack) -> String {
+fn format_attack(found: &Attack) -> String {
     let what = found.form.map_or("classes".to_owned(), |form| format!("groups of the form `{}`", form.as_str()));
     let mut text = format!("run {}: {} rows in {} {what}\n\n", found.run, number(found.rows), number(found.classes));
     if let Some(membership) = &found.membership {
         let tally = &membership.tally;
-        let mut levels = table(&["chance to be in the source", "public people", "share"]);
+        let mut levels = summary_table(&["chance to be in the source", "public people", "share"]);
         let mut row = |level: String, people: u64| {
             let share = people as f64 * 100.0 / tally.people.max(1) as f64;
             levels.add_row([level, number(people), format!("{share:.2} %")]);
@@ -101,7 +101,7 @@ fn text(found: &Attack) -> String {
         }
         text.push('\n');
     }
-    text += &format!("{}\n", risks(found));
+    text += &format!("{}\n", risk_table(found));
     if let Some(inferred) = &found.inference {
         text += &format!(
             "\nto a reader who knows the dependencies: {} sets of rows fit somebody, the smallest of {} rows; {} rows fit \
@@ -115,7 +115,7 @@ fn text(found: &Attack) -> String {
         }
     }
     for (name, disclosure) in &found.sensitive {
-        let mut levels = table(&["sureness", "people by value", "people by range"]);
+        let mut levels = summary_table(&["sureness", "people by value", "people by range"]);
         for (at, level) in LEVELS.iter().enumerate() {
             let name = format!("{:.0} % or more", level * 100.0);
             levels.add_row([name, number(disclosure.value[at]), number(disclosure.range[at])]);
@@ -123,14 +123,14 @@ fn text(found: &Attack) -> String {
         text += &format!("\nhow surely `{name}` is known from the class alone:\n{levels}\n");
     }
     if let Some(Population { people, source, release }) = &found.population {
-        text += &format!("\n{}", estimates(*people, Some(source), Some(release)));
+        text += &format!("\n{}", format_estimates(*people, Some(source), Some(release)));
     }
     text
 }
 
-fn risks(found: &Attack) -> Table {
+fn risk_table(found: &Attack) -> Table {
     let risks = &found.linkage;
-    let mut rows = table(&["linkage", "value", "meaning"]);
+    let mut rows = summary_table(&["linkage", "value", "meaning"]);
     let mut row = |name: &str, value: Option<String>, meaning: &str| {
         if let Some(value) = value {
             rows.add_row([name, &value, meaning]);

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::audit::{ColumnExposure, SeriesAttack};
 use crate::release::SeriesKnowledge;
-use crate::terminal::summary::{number, table};
+use crate::terminal::summary::{number, summary_table};
 
 /// What is known about several releases.
 #[derive(Debug, Args)]
@@ -31,21 +31,28 @@ impl SeriesArguments {
 }
 
 /// The figures for people.
-pub(super) fn text(found: &SeriesAttack) -> String {
+pub(super) fn format_series(found: &SeriesAttack) -> String {
     let mut text =
         format!("{} releases, oldest first, to a reader who knows who was there for each:\n", found.releases.len());
     for (name, column) in &found.sensitive {
-        text += &format!("\nwhat is left of `{name}`, release by release:\n{}\n", exposure(found, column));
+        text += &format!("\nwhat is left of `{name}`, release by release:\n{}\n", exposure_table(found, column));
         text += &values_left(column);
     }
     text
 }
 
-fn exposure(found: &SeriesAttack, column: &ColumnExposure) -> comfy_table::Table {
+fn exposure_table(found: &SeriesAttack, column: &ColumnExposure) -> comfy_table::Table {
     let (below_least, below_k) =
         (format!("fewer than {}", column.least_values), format!("fewer than {} rows", found.k));
-    let mut rows =
-        table(&["release", "rows", "people so far", "one value", &below_least, &below_k, "found by subtraction"]);
+    let mut rows = summary_table(&[
+        "release",
+        "rows",
+        "people so far",
+        "one value",
+        &below_least,
+        &below_k,
+        "found by subtraction",
+    ]);
     for (release, known) in found.releases.iter().zip(&column.releases) {
         let share = |share: f64| format!("{:.2} %", share * 100.0);
         rows.add_row([
@@ -67,7 +74,7 @@ const LISTED: u64 = 5;
 /// How many people are left with how many values after the last release.
 fn values_left(column: &ColumnExposure) -> String {
     let Some(last) = column.releases.last() else { return String::new() };
-    let mut rows = table(&["values left at the end", "people"]);
+    let mut rows = summary_table(&["values left at the end", "people"]);
     for values in 1..=LISTED {
         rows.add_row([number(values), number(last.exposure.by_values.get(&values).copied().unwrap_or(0))]);
     }

@@ -5,12 +5,13 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::arguments::JobArguments;
+use crate::engine::SessionOptions;
 use crate::error::{Error, Problem, Result};
 use crate::policy::{check, check_schema};
-use crate::release::{Run, RunOptions, SessionOptions};
+use crate::release::{Run, RunOptions};
 use crate::source::Source;
 use crate::storage::Stores;
-use crate::terminal::{print, print_json};
+use crate::terminal::{print_json, print_result};
 
 /// Check a job file, its hierarchies and the columns of its source; reads no data unless asked to
 ///
@@ -28,8 +29,8 @@ pub(crate) struct Arguments {
 }
 
 /// Reports all problems at once.
-pub(crate) async fn run(arguments: Arguments) -> Result<()> {
-    let (job, base) = arguments.job.read()?;
+pub(crate) async fn run_check(arguments: Arguments) -> Result<()> {
+    let (job, base) = arguments.job.read_job()?;
     let mut problems = check(&job, &base);
     let source = match Source::find(&Stores::default(), &base, &job).await {
         Ok(source) => {
@@ -59,7 +60,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     }
     let (errors, remarks): (Vec<&Problem>, Vec<&Problem>) = problems.iter().partition(|problem| problem.is_error());
     if !arguments.json {
-        remarks.iter().try_for_each(|remark| print(&remark.to_string()))?;
+        remarks.iter().try_for_each(|remark| print_result(&remark.to_string()))?;
     }
     let mut lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
     match input {
@@ -69,15 +70,16 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     }
     if lines.is_empty() {
         if arguments.data {
-            let run = Run::new(job, &base, RunOptions::default()).map_err(|error| arguments.job.blame(error))?;
-            for report in run.feasibility().await.map_err(|error| arguments.job.blame(error))? {
+            let run =
+                Run::new(job, &base, RunOptions::default()).map_err(|error| arguments.job.blame_job_file(error))?;
+            for report in run.feasibility().await.map_err(|error| arguments.job.blame_job_file(error))? {
                 if !arguments.json {
-                    print(&report.to_string())?;
+                    print_result(&report.to_string())?;
                 }
-                report.refuse()?;
+                report.ensure_feasible()?;
             }
         }
-        return if arguments.json { Ok(()) } else { print(&format!("{file}: fine")) };
+        return if arguments.json { Ok(()) } else { print_result(&format!("{file}: fine")) };
     }
     let count = lines.len();
     let noun = if count == 1 { "problem" } else { "problems" };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use clap::Args;
 
-use crate::arguments::size;
+use crate::arguments::parse_size;
 use crate::cluster::{Executor, Scheduler, scheduler};
 use crate::error::Result;
 use crate::storage::Timeout;
@@ -74,10 +74,10 @@ pub(crate) struct ExecutorArguments {
     #[arg(long, env = "THRONG_WORK_DIR", value_name = "FOLDER")]
     work_dir: Option<PathBuf>,
     /// Memory limit of all its tasks, which share it evenly. Defaults to 70 % of the machine or container
-    #[arg(long, env = "THRONG_MEMORY_LIMIT", value_name = "SIZE", value_parser = size)]
+    #[arg(long, env = "THRONG_MEMORY_LIMIT", value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<ByteSize>,
     /// Limit of disk space for spill files, for example 100GB
-    #[arg(long, env = "THRONG_SPILL_LIMIT", value_name = "SIZE", value_parser = size)]
+    #[arg(long, env = "THRONG_SPILL_LIMIT", value_name = "SIZE", value_parser = parse_size)]
     spill_limit: Option<ByteSize>,
     /// Number of concurrent tasks. Defaults to one per core
     #[arg(long, env = "THRONG_CONCURRENCY", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -91,7 +91,7 @@ pub(crate) struct ExecutorArguments {
 }
 
 /// Runs a scheduler until the process receives a signal to stop.
-pub(crate) async fn schedule(arguments: SchedulerArguments) -> Result<()> {
+pub(crate) async fn run_scheduler(arguments: SchedulerArguments) -> Result<()> {
     let scheduler = Scheduler {
         bind: arguments.bind,
         port: arguments.port,
@@ -101,8 +101,8 @@ pub(crate) async fn schedule(arguments: SchedulerArguments) -> Result<()> {
         min_executors: arguments.min_executors,
     };
     tokio::select! {
-        ended = scheduler.run() => ended,
-        () = super::run::stopped() => {
+        ended = scheduler.run_until_stopped() => ended,
+        () = super::run::wait_for_stop() => {
             tracing::info!("scheduler stopped");
             Ok(())
         }
@@ -110,7 +110,7 @@ pub(crate) async fn schedule(arguments: SchedulerArguments) -> Result<()> {
 }
 
 /// Runs an executor until the process receives a signal to stop.
-pub(crate) async fn execute(arguments: ExecutorArguments) -> Result<()> {
+pub(crate) async fn run_executor(arguments: ExecutorArguments) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let executor = Executor {
         scheduler: arguments.scheduler,
@@ -127,5 +127,5 @@ pub(crate) async fn execute(arguments: ExecutorArguments) -> Result<()> {
         heartbeat: arguments.heartbeat.0,
         timeouts: arguments.patience.0.max(Duration::from_secs(1)),
     };
-    executor.run().await
+    executor.run_until_stopped().await
 }

@@ -6,8 +6,8 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use super::{Cli, usage_error};
-use crate::error::{Result, unwritable};
-use crate::terminal::{eprint_line, print};
+use crate::error::{Result, unwritable_file};
+use crate::terminal::{eprint_line, print_result};
 
 /// Print a completion script for a shell
 ///
@@ -33,17 +33,17 @@ pub(crate) struct Man {
 }
 
 /// Prints the script.
-pub(crate) fn completions(arguments: &Completions) -> Result<()> {
+pub(crate) fn print_completions(arguments: &Completions) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "throng", &mut script);
-    print(&String::from_utf8_lossy(&script))
+    print_result(&String::from_utf8_lossy(&script))
 }
 
 /// Prints or writes manual pages.
-pub(crate) fn man(arguments: &Man, quiet: bool) -> Result<()> {
+pub(crate) fn write_man_pages(arguments: &Man, quiet: bool) -> Result<()> {
     let mut throng = Cli::command();
     if let Some(folder) = &arguments.folder {
-        let failed = |error| unwritable(folder, &error);
+        let failed = |error| unwritable_file(folder, &error);
         std::fs::create_dir_all(folder).map_err(failed)?;
         clap_mangen::generate_to(throng, folder).map_err(failed)?;
         if !quiet {
@@ -61,5 +61,5 @@ pub(crate) fn man(arguments: &Man, quiet: bool) -> Result<()> {
     };
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page)?;
-    print(&String::from_utf8_lossy(&page))
+    print_result(&String::from_utf8_lossy(&page))
 }

@@ -6,7 +6,7 @@ use crate::arguments::{JobArguments, Limits};
 use crate::error::Result;
 use crate::release::{Run, RunOptions};
 use crate::terminal::summary::number;
-use crate::terminal::{print, print_json, table};
+use crate::terminal::{new_table, print_json, print_result};
 
 /// Keep subjects from being published again by a series: requests of erasure
 ///
@@ -29,22 +29,22 @@ pub(crate) struct Arguments {
 }
 
 /// Notes the subjects.
-pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
-    let (job, base) = arguments.job.read()?;
-    let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
-    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
-    let found = run.forget(&arguments.subjects).await.map_err(|error| arguments.job.blame(error))?;
+pub(crate) async fn run_forget(arguments: Arguments, quiet: bool) -> Result<()> {
+    let (job, base) = arguments.job.read_job()?;
+    let options = RunOptions { session: arguments.limits.session_options(), ..RunOptions::default() };
+    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame_job_file(error))?;
+    let found = run.forget(&arguments.subjects).await.map_err(|error| arguments.job.blame_job_file(error))?;
     if arguments.json {
         return print_json(&found);
     }
     if quiet {
         return Ok(());
     }
-    let mut releases = table(&["release", "subjects that may be in it"]);
+    let mut releases = new_table(&["release", "subjects that may be in it"]);
     for (name, subjects) in &found.releases {
         releases.add_row([name.clone(), number(*subjects)]);
     }
-    print(&format!(
+    print_result(&format!(
         "{} subjects will not be published again: {} of them have been published, {} wait\n{releases}",
         number(found.subjects),
         number(found.published),

@@ -12,8 +12,8 @@ use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 
-use crate::error::{Error, Result, unwritable};
-use crate::generate::{Census, Nights, schema};
+use crate::error::{Error, Result, unwritable_file};
+use crate::generate::{Census, Nights};
 use crate::terminal::eprint_line;
 
 /// Write a synthetic census as Parquet, for demonstrations, tests and benchmarks
@@ -48,15 +48,15 @@ pub(crate) struct Arguments {
 const BATCH_ROWS: usize = 1 << 16;
 
 /// Writes the census.
-pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
+pub(crate) fn run_generate(arguments: &Arguments, quiet: bool) -> Result<()> {
     if let Some(nights) = arguments.nights {
         return write_nights(arguments, nights, quiet);
     }
     let census = Census::new(arguments.seed, arguments.rows);
     if arguments.files == 1 {
-        write(&census, 0..arguments.rows, &arguments.output)?;
+        write_census(&census, 0..arguments.rows, &arguments.output)?;
     } else {
-        fs::create_dir_all(&arguments.output).map_err(|error| unwritable(&arguments.output, &error))?;
+        fs::create_dir_all(&arguments.output).map_err(|error| unwritable_file(&arguments.output, &error))?;
         // Files are handed out one by one to as many threads as there are cores.
         let next = AtomicU64::new(0);
         let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments, quiet: bool) -> Result<()> {
                                 (u128::from(arguments.rows) * u128::from(file) / u128::from(arguments.files)) as u64
                             };
                             let path = arguments.output.join(format!("part-{file:05}.parquet"));
-                            write(&census, at(file)..at(file + 1), &path)?;
+                            write_census(&census, at(file)..at(file + 1), &path)?;
                         }
                     })
                 })
@@ -94,10 +94,13 @@ fn write_nights(arguments: &Arguments, nights: u64, quiet: bool) -> Result<()> {
     if !(0.0..1.0).contains(&arguments.churn) {
         return Err(Error::job(format!("--churn must be at least 0 and below 1, is {}", arguments.churn)));
     }
-    fs::create_dir_all(&arguments.output).map_err(|error| unwritable(&arguments.output, &error))?;
+    fs::create_dir_all(&arguments.output).map_err(|error| unwritable_file(&arguments.output, &error))?;
     let census = Nights::new(arguments.seed, arguments.rows, arguments.churn);
     for night in 0..nights {
-        write_rows(census.night(night, BATCH_ROWS), &arguments.output.join(format!("night-{night:03}.parquet")))?;
+        write_rows(
+            census.night_batches(night, BATCH_ROWS),
+            &arguments.output.join(format!("night-{night:03}.parquet")),
+        )?;
     }
     if !quiet {
         eprint_line(&format!("wrote {nights} nights to {}", arguments.output.display()));
@@ -105,14 +108,14 @@ fn write_nights(arguments: &Arguments, nights: u64, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-fn write(census: &Census, rows: std::ops::Range<u64>, path: &PathBuf) -> Result<()> {
+fn write_census(census: &Census, rows: std::ops::Range<u64>, path: &PathBuf) -> Result<()> {
     write_rows(census.batches(rows, BATCH_ROWS), path)
 }
 
 fn write_rows(batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>, path: &PathBuf) -> Result<()> {
-    let file = File::create(path).map_err(|error| unwritable(path, &error))?;
+    let file = File::create(path).map_err(|error| unwritable_file(path, &error))?;
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-    let mut writer = ArrowWriter::try_new(file, schema(), Some(properties))?;
+    let mut writer = ArrowWriter::try_new(file, Census::schema(), Some(properties))?;
     for batch in batches {
         writer.write(&batch?)?;
     }

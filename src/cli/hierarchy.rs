@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use datafusion::logical_expr::{LogicalPlanBuilder, ident};
 
-use crate::error::{Error, Result, reason, unwritable};
-use crate::explore::profile::{level_csv, profile};
+use crate::engine::SessionOptions;
+use crate::error::{Error, Result, io_reason, unwritable_file};
+use crate::explore::profile::{level_csv, profile_rows};
 use crate::hierarchy::{InlineTree, LevelTree};
 use crate::policy::{HierarchySpec, MAX_HIERARCHY_BYTES};
-use crate::release::SessionOptions;
 use crate::source::Source;
 use crate::storage::{Stores, read_text};
-use crate::terminal::{eprint_line, print};
+use crate::terminal::{eprint_line, print_result};
 
 /// Make, check, draw and convert hierarchies
 ///
@@ -92,45 +92,45 @@ enum Form {
 }
 
 /// Runs the subcommand.
-pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run_hierarchy(arguments: Arguments, quiet: bool) -> Result<()> {
     match arguments.command {
-        Command::Build { data, column, output } => build(&data, &column, output.as_deref(), quiet).await,
+        Command::Build { data, column, output } => build_hierarchy(&data, &column, output.as_deref(), quiet).await,
         Command::Check { file, data, column } => {
-            let tree = open(&file)?;
-            let (leaves, nodes) = (tree.leaves().len(), inner(&tree.outline().inline()) + 1);
+            let tree = open_hierarchy(&file)?;
+            let (leaves, nodes) = (tree.leaves().len(), count_inner_nodes(&tree.outline().to_inline_trees()) + 1);
             let mut text =
                 format!("{}: fine; {leaves} values, {nodes} nodes, {} levels", file.display(), tree.height());
             if let Some((data, column)) = data.zip(column) {
-                text += &compare(&tree, &file, &data, &column).await?;
+                text += &compare_values(&tree, &file, &data, &column).await?;
             }
-            if quiet { Ok(()) } else { print(&text) }
+            if quiet { Ok(()) } else { print_result(&text) }
         }
         Command::Draw { file, svg, most } => {
-            let outline = open(&file)?.outline();
+            let outline = open_hierarchy(&file)?.outline();
             match svg {
-                Some(path) => write(Some(&path), outline.svg().as_bytes()),
-                None => print(&outline.text(most.max(1))),
+                Some(path) => write_output(Some(&path), outline.to_svg().as_bytes()),
+                None => print_result(&outline.to_text(most.max(1))),
             }
         }
         Command::Convert { file, to, output } => {
-            let tree = open(&file)?;
-            let spec = || HierarchySpec::Tree { tree: tree.outline().inline() };
+            let tree = open_hierarchy(&file)?;
+            let spec = || HierarchySpec::Tree { tree: tree.outline().to_inline_trees() };
             let failed = |error: String| Error::internal(error);
             let content = match to {
-                Form::Csv => level_csv(&tree.rows())?,
+                Form::Csv => level_csv(&tree.level_rows())?,
                 Form::Toml => toml::to_string(&spec()).map_err(|error| failed(error.to_string()))?.into_bytes(),
                 Form::Json => serde_json::to_vec_pretty(&spec()).map_err(|error| failed(error.to_string()))?,
             };
-            write(output.as_deref(), &content)
+            write_output(output.as_deref(), &content)
         }
     }
 }
 
 /// A tree from a file of any form.
-fn open(path: &Path) -> Result<LevelTree> {
+fn open_hierarchy(path: &Path) -> Result<LevelTree> {
     let wrong = |reason: String| Error::job(format!("{}: {reason}", path.display()));
     let text = read_text(path, MAX_HIERARCHY_BYTES, "hierarchy file");
-    let text = text.map_err(|error| wrong(format!("cannot be read: {}", reason(&error))))?;
+    let text = text.map_err(|error| wrong(format!("cannot be read: {}", io_reason(&error))))?;
     let spec: HierarchySpec = match path.extension().and_then(|extension| extension.to_str()) {
         Some("toml") => toml::from_str(&text).map_err(|error| wrong(error.to_string()))?,
         Some("json") => serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?,
@@ -142,30 +142,30 @@ fn open(path: &Path) -> Result<LevelTree> {
     }
 }
 
-fn inner(tree: &[InlineTree]) -> usize {
+fn count_inner_nodes(tree: &[InlineTree]) -> usize {
     let below = |node: &InlineTree| match node {
         InlineTree::Leaf(_) => 0,
-        InlineTree::Node(_, children) => 1 + inner(children),
+        InlineTree::Node(_, children) => 1 + count_inner_nodes(children),
     };
     tree.iter().map(below).sum()
 }
 
-async fn build(data: &str, column: &str, output: Option<&Path>, quiet: bool) -> Result<()> {
+async fn build_hierarchy(data: &str, column: &str, output: Option<&Path>, quiet: bool) -> Result<()> {
     let (context, _spill) = SessionOptions::default().open()?;
-    let source = Source::at(&Stores::default(), Path::new("."), data).await?;
+    let source = Source::at_url(&Stores::default(), Path::new("."), data).await?;
     let (input, schema) = source.scan(&context).await?;
-    known(&schema, data, column)?;
+    ensure_column_exists(&schema, data, column)?;
     let plan = LogicalPlanBuilder::from(input).project([ident(column)])?.build()?;
-    let found = profile(&context, plan).await?;
-    let content = found.columns[0].hierarchy()?;
-    write(output, content.as_bytes())?;
+    let found = profile_rows(&context, plan).await?;
+    let content = found.columns[0].hierarchy_text()?;
+    write_output(output, content.as_bytes())?;
     if let (Some(path), false) = (output, quiet) {
         eprint_line(&format!("wrote {}; it may contain values of the data", path.display()));
     }
     Ok(())
 }
 
-fn known(schema: &datafusion::arrow::datatypes::Schema, data: &str, column: &str) -> Result<()> {
+fn ensure_column_exists(schema: &datafusion::arrow::datatypes::Schema, data: &str, column: &str) -> Result<()> {
     match schema.field_with_name(column) {
         Ok(_) => Ok(()),
         Err(_) => {
@@ -176,30 +176,30 @@ fn known(schema: &datafusion::arrow::datatypes::Schema, data: &str, column: &str
 }
 
 /// Counts the values that hierarchy and column do not share.
-async fn compare(tree: &LevelTree, file: &Path, data: &str, column: &str) -> Result<String> {
+async fn compare_values(tree: &LevelTree, file: &Path, data: &str, column: &str) -> Result<String> {
     use datafusion::arrow::array::{Array, AsArray};
     use datafusion::functions_aggregate::expr_fn::count;
     use datafusion::logical_expr::lit;
     let (context, _spill) = SessionOptions::default().open()?;
-    let source = Source::at(&Stores::default(), Path::new("."), data).await?;
+    let source = Source::at_url(&Stores::default(), Path::new("."), data).await?;
     let (input, schema) = source.scan(&context).await?;
-    known(&schema, data, column)?;
+    ensure_column_exists(&schema, data, column)?;
     let plan = LogicalPlanBuilder::from(input).aggregate([ident(column)], [count(lit(1))])?.build()?;
     let batches = context.execute_logical_plan(plan).await?.collect().await?;
-    let (mut strangers, mut rows, mut seen) = (0_u64, 0_i64, 0);
+    let (mut unmatched, mut rows, mut seen) = (0_u64, 0_i64, 0);
     for batch in &batches {
-        let (values, counts) = (crate::encode::text(batch.column(0))?, batch.column(1));
+        let (values, counts) = (crate::encode::to_text(batch.column(0))?, batch.column(1));
         let counts = counts.as_primitive::<datafusion::arrow::datatypes::Int64Type>();
         for row in (0..batch.num_rows()).filter(|row| !values.is_null(*row)) {
-            match tree.leaf(values.value(row)) {
+            match tree.find_leaf(values.value(row)) {
                 Some(_) => seen += 1,
-                None => (strangers, rows) = (strangers + 1, rows + counts.value(row)),
+                None => (unmatched, rows) = (unmatched + 1, rows + counts.value(row)),
             }
         }
     }
-    if strangers > 0 {
+    if unmatched > 0 {
         return Err(Error::job(format!(
-            "{}: {strangers} values of `{column}` in {rows} rows are not in the hierarchy; add them, or set unknown = \"top\"",
+            "{}: {unmatched} values of `{column}` in {rows} rows are not in the hierarchy; add them, or set unknown = \"top\"",
             file.display()
         )));
     }
@@ -207,9 +207,9 @@ async fn compare(tree: &LevelTree, file: &Path, data: &str, column: &str) -> Res
 }
 
 /// Writes a file, or to standard output.
-fn write(path: Option<&Path>, content: &[u8]) -> Result<()> {
+fn write_output(path: Option<&Path>, content: &[u8]) -> Result<()> {
     match path {
-        None => print(&String::from_utf8_lossy(content)),
-        Some(path) => std::fs::write(path, content).map_err(|error| unwritable(path, &error)),
+        None => print_result(&String::from_utf8_lossy(content)),
+        Some(path) => std::fs::write(path, content).map_err(|error| unwritable_file(path, &error)),
     }
 }

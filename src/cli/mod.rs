@@ -13,6 +13,7 @@ mod hierarchy;
 mod plan;
 mod profile;
 mod recommend;
+mod recommend_series;
 mod releases;
 mod report;
 mod run;
@@ -123,32 +124,32 @@ impl Command {
             )
     }
 
-    async fn run(self, quiet: bool) -> Result<()> {
+    async fn run_command(self, quiet: bool) -> Result<()> {
         match self {
-            Self::Run(arguments) => run::run(arguments, quiet).await,
-            Self::Check(arguments) => check::run(arguments).await,
-            Self::Plan(arguments) => plan::run(arguments).await,
-            Self::Verify(arguments) => verify::run(arguments, quiet).await,
-            Self::Attack(arguments) => attack::run(arguments).await,
-            Self::Profile(arguments) => profile::run(arguments, quiet).await,
-            Self::Report(arguments) => report::run(arguments, quiet).await,
-            Self::Sweep(arguments) => sweep::run(arguments, quiet).await,
-            Self::Bound(arguments) => bound::run(arguments, quiet).await,
-            Self::Recommend(arguments) => recommend::run(arguments, quiet).await,
-            Self::Hierarchy(arguments) => hierarchy::run(arguments, quiet).await,
-            Self::Generate(arguments) => generate::run(&arguments, quiet),
-            Self::Schema(arguments) => schema::run(&arguments),
-            Self::Sql(arguments) => sql::run(arguments).await,
-            Self::Releases(arguments) => releases::list(arguments).await,
-            Self::Rollback(arguments) => releases::rollback(arguments, quiet).await,
-            Self::Gc(arguments) => releases::gc(arguments, quiet).await,
-            Self::Forget(arguments) => forget::run(arguments, quiet).await,
+            Self::Run(arguments) => run::run_job(arguments, quiet).await,
+            Self::Check(arguments) => check::run_check(arguments).await,
+            Self::Plan(arguments) => plan::run_plan(arguments).await,
+            Self::Verify(arguments) => verify::run_verify(arguments, quiet).await,
+            Self::Attack(arguments) => attack::run_attack(arguments).await,
+            Self::Profile(arguments) => profile::run_profile(arguments, quiet).await,
+            Self::Report(arguments) => report::run_report(arguments, quiet).await,
+            Self::Sweep(arguments) => sweep::run_sweep(arguments, quiet).await,
+            Self::Bound(arguments) => bound::run_bound(arguments, quiet).await,
+            Self::Recommend(arguments) => recommend::run_recommend(arguments, quiet).await,
+            Self::Hierarchy(arguments) => hierarchy::run_hierarchy(arguments, quiet).await,
+            Self::Generate(arguments) => generate::run_generate(&arguments, quiet),
+            Self::Schema(arguments) => schema::run_schema(&arguments),
+            Self::Sql(arguments) => sql::run_sql(arguments).await,
+            Self::Releases(arguments) => releases::list_releases(arguments).await,
+            Self::Rollback(arguments) => releases::run_rollback(arguments, quiet).await,
+            Self::Gc(arguments) => releases::run_gc(arguments, quiet).await,
+            Self::Forget(arguments) => forget::run_forget(arguments, quiet).await,
             #[cfg(feature = "cluster")]
-            Self::Scheduler(arguments) => cluster::schedule(arguments).await,
+            Self::Scheduler(arguments) => cluster::run_scheduler(arguments).await,
             #[cfg(feature = "cluster")]
-            Self::Executor(arguments) => cluster::execute(arguments).await,
-            Self::Completions(arguments) => completions::completions(&arguments),
-            Self::Man(arguments) => completions::man(&arguments, quiet),
+            Self::Executor(arguments) => cluster::run_executor(arguments).await,
+            Self::Completions(arguments) => completions::print_completions(&arguments),
+            Self::Man(arguments) => completions::write_man_pages(&arguments, quiet),
         }
     }
 }
@@ -177,7 +178,7 @@ pub fn main() -> ExitCode {
         .build()
     {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&Error::resources(format!("threads cannot be started: {error}")), json),
+        Err(error) => return report_failure(&Error::resources(format!("threads cannot be started: {error}")), json),
     };
     let logging = {
         let _inside = runtime.enter();
@@ -187,12 +188,12 @@ pub fn main() -> ExitCode {
     };
     let done = runtime.block_on(async {
         if !cli.command.is_interruptible() {
-            return cli.command.run(cli.quiet).await;
+            return cli.command.run_command(cli.quiet).await;
         }
         // Dropping it cleans up its spill folders, uploads and tasks.
         tokio::select! {
-            done = cli.command.run(cli.quiet) => done,
-            () = run::stopped() => Err(Error::interrupted("nothing was published")),
+            done = cli.command.run_command(cli.quiet) => done,
+            () = run::wait_for_stop() => Err(Error::interrupted("nothing was published")),
         }
     });
     logging.finish();
@@ -200,7 +201,7 @@ pub fn main() -> ExitCode {
     runtime.shutdown_background();
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error, json),
+        Err(error) => report_failure(&error, json),
     }
 }
 
@@ -237,7 +238,7 @@ fn exit_code(error: &Error) -> u8 {
     }
 }
 
-fn fail(error: &Error, json: bool) -> ExitCode {
+fn report_failure(error: &Error, json: bool) -> ExitCode {
     let code = exit_code(error);
     eprint_line(&format!("error: {error}"));
     if json && !has_printed() {

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::arguments::{JobArguments, Limits};
 use crate::error::Result;
 use crate::release::{self, Run, RunOptions};
-use crate::terminal::print;
+use crate::terminal::print_result;
 
 /// Show the plan of a job; reads the schema of the source, but no data
 ///
@@ -22,14 +22,14 @@ pub(crate) struct Arguments {
 }
 
 /// Prints the plan.
-pub(crate) async fn run(arguments: Arguments) -> Result<()> {
-    let (job, base) = arguments.job.read()?;
+pub(crate) async fn run_plan(arguments: Arguments) -> Result<()> {
+    let (job, base) = arguments.job.read_job()?;
     let options = RunOptions {
-        session: arguments.limits.options(),
+        session: arguments.limits.session_options(),
         #[cfg(feature = "cluster")]
         engine: arguments.cluster.engine(),
         ..RunOptions::default()
     };
-    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
-    print(&release::plan(&run).await.map_err(|error| arguments.job.blame(error))?)
+    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame_job_file(error))?;
+    print_result(&release::explain_plan(&run).await.map_err(|error| arguments.job.blame_job_file(error))?)
 }

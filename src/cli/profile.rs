@@ -15,9 +15,9 @@ use crate::policy::Role;
 use crate::source::Source;
 use crate::storage::Stores;
 use crate::telemetry::progress::Progress;
-use crate::terminal::summary::{estimates, number};
-use crate::terminal::table;
-use crate::terminal::{eprint_line, print};
+use crate::terminal::new_table;
+use crate::terminal::summary::{format_estimates, number};
+use crate::terminal::{eprint_line, print_result};
 
 /// Profile a dataset: a guess of the role of every column, and how exposed people are as it stands
 ///
@@ -52,25 +52,25 @@ pub(crate) struct Arguments {
 }
 
 /// Profiles a dataset.
-pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run_profile(arguments: Arguments, quiet: bool) -> Result<()> {
     if let Some(path) = arguments.write.as_deref().filter(|_| !arguments.force) {
         // Fail before the long scan of the data.
-        Draft::refuse(path)?;
+        Draft::ensure_absent(path)?;
     }
-    let (context, _spill) = arguments.limits.options().open()?;
-    let source = Source::at(&Stores::default(), Path::new("."), &arguments.data).await?;
+    let (context, _spill) = arguments.limits.session_options().open()?;
+    let source = Source::at_url(&Stores::default(), Path::new("."), &arguments.data).await?;
     let (input, _) = source.scan(&context).await?;
     let progress = Progress::new(quiet);
     let watch = |scan: Scan, plan: &Arc<dyn ExecutionPlan>, rows: u64| match scan {
-        Scan::Columns => progress.scan("columns + exposure", plan, rows, 0.0..0.9),
-        Scan::Exposure => progress.scan("exposure", plan, rows, 0.9..1.0),
+        Scan::Columns => progress.begin_scan("columns + exposure", plan, rows, 0.0..0.9),
+        Scan::Exposure => progress.begin_scan("exposure", plan, rows, 0.9..1.0),
     };
     let found = profile_watched(&context, input.clone(), &watch).await;
-    progress.end();
+    progress.end_bars();
     let mut found = found?;
     if arguments.population.is_some() || arguments.public.is_some() {
         let public = match &arguments.public {
-            Some(url) => Some(Source::at(&Stores::default(), Path::new("."), url).await?.scan(&context).await?.0),
+            Some(url) => Some(Source::at_url(&Stores::default(), Path::new("."), url).await?.scan(&context).await?.0),
             None => None,
         };
         found.look_at_population(&context, input, arguments.population, public).await?;
@@ -79,13 +79,13 @@ pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         found.show_values();
     }
     if arguments.json {
-        print(&serde_json::to_string_pretty(&found).map_err(|error| Error::internal(error.to_string()))?)?;
+        print_result(&serde_json::to_string_pretty(&found).map_err(|error| Error::internal(error.to_string()))?)?;
     } else if !quiet {
-        print(&of(&found))?;
+        print_result(&format_profile(&found))?;
     }
     if let Some(path) = &arguments.write {
         let draft = Draft::new(&found, &arguments.data, path)?;
-        draft.write(arguments.force)?;
+        draft.write_files(arguments.force)?;
         if !quiet {
             eprint_line(&format!("wrote {}; check its roles, then run: throng run {}", path.display(), path.display()));
             if !draft.hierarchies.is_empty() {
@@ -99,13 +99,13 @@ pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-fn of(profile: &Profile) -> String {
+fn format_profile(profile: &Profile) -> String {
     let shown = profile.columns.iter().any(|column| column.values.is_some());
     let mut header = vec!["column", "type", "nulls", "distinct", "uniqueness", "extent", "guess", "because"];
     if shown {
         header.push("values");
     }
-    let mut table = table(&header);
+    let mut table = new_table(&header);
     for at in 2..5 {
         if let Some(column) = table.column_mut(at) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -114,12 +114,12 @@ fn of(profile: &Profile) -> String {
     for column in &profile.columns {
         let mut row = vec![
             column.name.clone(),
-            kind(column.kind()),
-            percent(column.nulls as f64 / profile.rows.max(1) as f64),
-            column.distinct.map(|distinct| about(column.estimated) + &number(distinct)).unwrap_or_default(),
-            column.uniqueness.map(|share| about(column.estimated) + &percent(share)).unwrap_or_default(),
+            type_name(column.kind()),
+            format_percent(column.nulls as f64 / profile.rows.max(1) as f64),
+            column.distinct.map(|distinct| mark_estimate(column.estimated) + &number(distinct)).unwrap_or_default(),
+            column.uniqueness.map(|share| mark_estimate(column.estimated) + &format_percent(share)).unwrap_or_default(),
             column.extent.clone().unwrap_or_default(),
-            role(column.role).to_owned(),
+            role_name(column.role).to_owned(),
             column.reason.clone(),
         ];
         if let Some(values) = &column.values {
@@ -136,8 +136,8 @@ fn of(profile: &Profile) -> String {
     }
     text += &format!(
         "As it stands, {}{} of {} rows are unique in {}.\n",
-        about(exposure.estimated_from.is_some()),
-        percent(exposure.unique),
+        mark_estimate(exposure.estimated_from.is_some()),
+        format_percent(exposure.unique),
         number(profile.rows),
         exposure.quasi.join(", ")
     );
@@ -149,7 +149,7 @@ fn of(profile: &Profile) -> String {
             );
         }
         if let (Some(people), Some(source)) = (risk.people, &risk.source) {
-            text += &estimates(people, Some(source), None);
+            text += &format_estimates(people, Some(source), None);
         }
     }
     if exposure.singling.is_empty() {
@@ -157,7 +157,7 @@ fn of(profile: &Profile) -> String {
     } else {
         text += "The smallest sets of columns that single out more than 5 % of the rows:\n";
         for set in exposure.singling.iter().take(10) {
-            let share = about(set.estimated_from.is_some()) + &percent(set.share);
+            let share = mark_estimate(set.estimated_from.is_some()) + &format_percent(set.share);
             text += &format!("  {share:>7}  {}\n", set.columns.join(" + "));
         }
         if exposure.singling.len() > 10 {
@@ -165,11 +165,11 @@ fn of(profile: &Profile) -> String {
         }
     }
     text.truncate(text.trim_end().len());
-    text + "\n\n" + &precision(profile)
+    text + "\n\n" + &describe_precision(profile)
 }
 
 /// States what was counted and what was estimated.
-fn precision(profile: &Profile) -> String {
+fn describe_precision(profile: &Profile) -> String {
     let mut estimated = Vec::new();
     if profile.columns.iter().any(|column| column.estimated) {
         estimated.push("more than 65,536 distinct values".to_owned());
@@ -188,12 +188,12 @@ fn precision(profile: &Profile) -> String {
 }
 
 /// Marks an estimate.
-fn about(estimated: bool) -> String {
+fn mark_estimate(estimated: bool) -> String {
     if estimated { "~".into() } else { String::new() }
 }
 
 /// The everyday name of a type.
-fn kind(kind: &DataType) -> String {
+fn type_name(kind: &DataType) -> String {
     match kind {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".into(),
         DataType::Boolean => "yes or no".into(),
@@ -207,14 +207,14 @@ fn kind(kind: &DataType) -> String {
             "list".into()
         }
         DataType::Struct(_) => "record".into(),
-        DataType::Dictionary(_, values) => self::kind(values),
+        DataType::Dictionary(_, values) => type_name(values),
         whole if whole.is_integer() => "whole number".into(),
         number if number.is_numeric() => "number".into(),
         other => other.to_string(),
     }
 }
 
-fn role(role: Role) -> &'static str {
+fn role_name(role: Role) -> &'static str {
     match role {
         Role::Identifier => "identifier",
         Role::Quasi => "quasi",
@@ -223,7 +223,7 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-fn percent(share: f64) -> String {
+fn format_percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".into(),
         small if small < 0.1 => "< 0.1 %".into(),

@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::arguments::StoreArguments;
+use crate::arguments::{StoreArguments, blame_job_file, read_job};
 use crate::error::{Error, Result};
-use crate::release::{self, collect_garbage, latest_run, releases};
+use crate::release::{self, Run, RunOptions, collect_garbage, latest_run, releases};
 use crate::storage::local_path;
-use crate::terminal::table;
-use crate::terminal::{eprint_line, print, print_json};
+use crate::terminal::new_table;
+use crate::terminal::{eprint_line, print_json, print_result};
 
 /// List the releases of a sink, oldest first; the one that readers see is marked
 ///
@@ -45,15 +45,16 @@ pub(crate) struct Rollback {
     json: bool,
 }
 
-/// Remove files that no release refers to, as killed runs leave them behind
+/// Remove files that no release refers to, as killed runs leave them behind, and releases of a series beyond its horizon
 ///
 /// Files younger than --older-than are kept, because a run may be writing them; those of a run in progress
-/// are kept however old they are.
+/// are kept however old they are. Given the job file of a series, old versions of its ledger are removed as well, never the
+/// one in force.
 ///
 /// Example: throng gc pipelines/out/census --dry-run
 #[derive(Debug, Args)]
 pub(crate) struct Gc {
-    /// The sink: a folder or an object-store prefix
+    /// The sink: a folder or an object-store prefix; or the job file that publishes into it
     sink: PathBuf,
     /// Only list what would be removed
     #[arg(long)]
@@ -69,8 +70,8 @@ pub(crate) struct Gc {
 }
 
 /// Lists releases.
-pub(crate) async fn list(arguments: Releases) -> Result<()> {
-    let sink = arguments.stores.open(&arguments.sink)?;
+pub(crate) async fn list_releases(arguments: Releases) -> Result<()> {
+    let sink = arguments.stores.open_sink(&arguments.sink)?;
     let newest = latest_run(&sink).await?;
     let found = releases(&sink).await?;
     if found.is_empty() {
@@ -92,7 +93,7 @@ pub(crate) async fn list(arguments: Releases) -> Result<()> {
         });
         return print_json(&listed.collect::<Vec<Value>>());
     }
-    let mut table = table(&["", "run", "committed", "rows", "suppressed", "k", "files"]);
+    let mut table = new_table(&["", "run", "committed", "rows", "suppressed", "k", "files"]);
     for release in found {
         table.add_row([
             if newest.as_ref() == Some(&release.run) { "*" } else { "" }.to_owned(),
@@ -104,12 +105,12 @@ pub(crate) async fn list(arguments: Releases) -> Result<()> {
             release.files.len().to_string(),
         ]);
     }
-    print(&table.to_string())
+    print_result(&table.to_string())
 }
 
 /// Makes an earlier release the newest.
-pub(crate) async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
-    release::rollback(&arguments.stores.open(&arguments.sink)?, &arguments.run_id).await?;
+pub(crate) async fn run_rollback(arguments: Rollback, quiet: bool) -> Result<()> {
+    release::rollback(&arguments.stores.open_sink(&arguments.sink)?, &arguments.run_id).await?;
     if arguments.json {
         return print_json(&json!({ "run": arguments.run_id }));
     }
@@ -120,13 +121,13 @@ pub(crate) async fn rollback(arguments: Rollback, quiet: bool) -> Result<()> {
 }
 
 /// Removes unreferenced files.
-pub(crate) async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
-    let missing = |path: PathBuf| !path.exists();
-    if local_path(Path::new("."), &arguments.sink.to_string_lossy()).is_some_and(missing) {
-        return Err(Error::input(format!("there is no sink at `{}`", arguments.sink.display())));
-    }
+pub(crate) async fn run_gc(arguments: Gc, quiet: bool) -> Result<()> {
     let age = Duration::from_secs(arguments.older_than.saturating_mul(3600));
-    let found = collect_garbage(&arguments.stores.open(&arguments.sink)?, age, arguments.dry_run).await?;
+    let found = if arguments.sink.extension().is_some_and(|extension| extension == "toml") {
+        collect_of_job(&arguments, age).await.map_err(|error| blame_job_file(&arguments.sink, error))?
+    } else {
+        collect_of_sink(&arguments, age).await?
+    };
     let bytes: u64 = found.iter().map(|(_, size)| size).sum();
     if arguments.json {
         let files: Vec<Value> = found.iter().map(|(path, size)| json!({ "path": path, "size": size })).collect();
@@ -135,7 +136,7 @@ pub(crate) async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
     }
     if !quiet {
         for (path, _) in &found {
-            print(path)?;
+            print_result(path)?;
         }
         let verb = if arguments.dry_run { "would be removed" } else { "removed" };
         match found.len() {
@@ -144,4 +145,24 @@ pub(crate) async fn gc(arguments: Gc, quiet: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+async fn collect_of_sink(arguments: &Gc, age: Duration) -> Result<Vec<(String, u64)>> {
+    let missing = |path: PathBuf| !path.exists();
+    if local_path(Path::new("."), &arguments.sink.to_string_lossy()).is_some_and(missing) {
+        return Err(Error::input(format!("there is no sink at `{}`", arguments.sink.display())));
+    }
+    collect_garbage(&arguments.stores.open_sink(&arguments.sink)?, age, arguments.dry_run).await
+}
+
+/// Removes what the sink of a job does not need any more, and the ledger of its series.
+async fn collect_of_job(arguments: &Gc, age: Duration) -> Result<Vec<(String, u64)>> {
+    let (mut job, base) = read_job(&arguments.sink, &[])?;
+    arguments.stores.lay_over(&mut job);
+    let run = Run::new(job, &base, RunOptions::default())?;
+    // The ledger first, which finishes the commit of a run that has died.
+    let versions = run.collect_versions(age, arguments.dry_run).await?;
+    let mut found = collect_garbage(&run.sink()?, age, arguments.dry_run).await?;
+    found.extend(versions.into_iter().map(|(name, size)| (format!("series.state: {name}"), size)));
+    Ok(found)
 }

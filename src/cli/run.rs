@@ -10,15 +10,18 @@ use serde::Serialize;
 use tracing::field::Empty;
 use tracing::{Instrument, info_span};
 
+use super::bound::prove_job_bound;
 use super::exit_code;
 use crate::arguments::{JobArguments, Limits};
+use crate::engine::Phase;
 use crate::error::{Error, Result};
-use crate::release::{Manifest, Outcome, Phase, Run, RunOptions};
+use crate::explore::LossBound;
+use crate::release::{Manifest, Outcome, Run, RunOptions};
 use crate::storage::local_path;
 use crate::telemetry::metrics::Ended;
 use crate::telemetry::progress::Progress;
-use crate::telemetry::tally::{ResourceUsage, Tally};
-use crate::terminal::{eprint_line, print, print_json, summary};
+use crate::telemetry::run_stats::{ResourceUsage, RunStats};
+use crate::terminal::{eprint_line, print_json, print_result, summary};
 
 /// Anonymise a dataset and publish the verified result
 ///
@@ -40,6 +43,10 @@ pub(crate) struct Arguments {
     /// Rows per cell; smaller cells need less memory at some cost in quality
     #[arg(long, env = "THRONG_CELL_ROWS", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     cell_rows: Option<u64>,
+    /// Prove how little any release of the source could lose, and print how near this one comes to it. That takes longer
+    /// than the run. It is printed only: it depends on every row of the source, so it is for the owner of the data
+    #[arg(long)]
+    bound: bool,
     #[cfg(feature = "cluster")]
     #[command(flatten)]
     cluster: crate::arguments::ClusterArguments,
@@ -56,7 +63,7 @@ fn run_id(text: &str) -> Result<String, String> {
 }
 
 /// Waits for a signal to stop: Ctrl-C or SIGTERM.
-pub(super) async fn stopped() {
+pub(super) async fn wait_for_stop() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -79,15 +86,17 @@ struct Report<'a> {
     /// Whether the release was there before this run.
     done_before: bool,
     effort: &'a ResourceUsage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bound: Option<&'a LossBound>,
 }
 
 /// Runs the job and reports the outcome.
-pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
-    let tally = Tally::new();
+pub(crate) async fn run_job(arguments: Arguments, quiet: bool) -> Result<()> {
+    let stats = RunStats::new();
     let job = arguments.job.job.clone();
     let span = info_span!("run", job = %job.display(), run = Empty, otel.status_code = Empty);
-    let outcome = execute(&arguments, quiet, &tally).instrument(span.clone()).await;
-    let effort = tally.effort();
+    let outcome = execute_job(&arguments, quiet, &stats).instrument(span.clone()).await;
+    let effort = stats.resource_usage();
     let (manifest, done_before) = match &outcome {
         Ok((Outcome::Released(manifest, _), _)) => (Some(manifest.as_ref()), false),
         Ok((Outcome::AlreadyDone(manifest), _)) => (Some(manifest.as_ref()), true),
@@ -102,21 +111,41 @@ pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
         let error = outcome.as_ref().err();
         let exit_code = error.map_or(0, exit_code);
         // Whether there is a release is what the exit code says.
-        if let Err(error) = (Ended { pipeline, manifest, done_before, error, exit_code, effort: &effort }).write(file) {
+        if let Err(error) =
+            (Ended { pipeline, manifest, done_before, error, exit_code, effort: &effort }).write_file(file)
+        {
             tracing::warn!("{error}");
         }
     }
     let (outcome, sink) = outcome?;
-    show(&arguments, quiet, &outcome, &sink, &effort)
+    let bound = if arguments.bound { prove_bound(&arguments).await } else { None };
+    show_outcome(&arguments, quiet, &outcome, &sink, Figures { effort: &effort, bound: bound.as_ref() })
+}
+
+/// What is told of a run beside its release.
+struct Figures<'a> {
+    effort: &'a ResourceUsage,
+    bound: Option<&'a LossBound>,
+}
+
+/// The bound of the job. The release stands, so that there is none is a warning.
+async fn prove_bound(arguments: &Arguments) -> Option<LossBound> {
+    let (job, base) = arguments.job.read_job().ok()?;
+    let session = arguments.limits.session_options();
+    let proven = tokio::select! {
+        proven = prove_job_bound(&job, &base, &session) => proven,
+        () = wait_for_stop() => Err(Error::interrupted("the release was published before")),
+    };
+    proven.inspect_err(|error| tracing::warn!("no bound was proven: {error}")).ok()
 }
 
 /// Runs the job; the name of its sink comes with the outcome.
-async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(Outcome, String)> {
-    let (job, base) = arguments.job.read()?;
+async fn execute_job(arguments: &Arguments, quiet: bool, stats: &RunStats) -> Result<(Outcome, String)> {
+    let (job, base) = arguments.job.read_job()?;
     // Relative to the working directory, not to the job file.
     let sink = local_path(&base, &job.sink.url).map_or(job.sink.url.clone(), |path| path.display().to_string());
     let options = RunOptions {
-        session: arguments.limits.options(),
+        session: arguments.limits.session_options(),
         run_id: arguments.run_id.clone(),
         cell_rows: arguments.cell_rows.map(|rows| rows as usize),
         #[cfg(feature = "cluster")]
@@ -124,18 +153,18 @@ async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(O
         ..RunOptions::default()
     };
     let warning = job.method.seed_warning();
-    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
+    let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame_job_file(error))?;
     let progress = Progress::new(quiet);
     let committing = AtomicBool::new(false);
     let observer = |phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64| {
         committing.store(phase == Phase::Commit, Ordering::Relaxed);
-        tally.begin(phase, plan, rows);
-        progress.begin(phase, plan, rows);
+        stats.begin_phase(phase, plan, rows);
+        progress.begin_phase(phase, plan, rows);
     };
     let mut execution = Box::pin(run.execute(&observer));
     let outcome = tokio::select! {
         outcome = &mut execution => outcome,
-        () = stopped() => {
+        () = wait_for_stop() => {
             // A commit takes moments and must not be interrupted halfway: wait for it.
             if committing.load(Ordering::Relaxed) {
                 execution.await
@@ -146,15 +175,15 @@ async fn execute(arguments: &Arguments, quiet: bool, tally: &Tally) -> Result<(O
             }
         }
     };
-    progress.end();
+    progress.end_bars();
     if let (Ok(Outcome::Released(..)), Some(warning)) = (&outcome, warning) {
         tracing::warn!("{}: {}; {}", warning.key, warning.message, warning.help.unwrap_or_default());
     }
-    outcome.map(|outcome| (outcome, sink)).map_err(|error| arguments.job.blame(error))
+    outcome.map(|outcome| (outcome, sink)).map_err(|error| arguments.job.blame_job_file(error))
 }
 
 /// Shows a release to whoever asked for it.
-fn show(arguments: &Arguments, quiet: bool, outcome: &Outcome, sink: &str, effort: &ResourceUsage) -> Result<()> {
+fn show_outcome(arguments: &Arguments, quiet: bool, outcome: &Outcome, sink: &str, figures: Figures<'_>) -> Result<()> {
     let (manifest, times, done_before) = match outcome {
         Outcome::Released(manifest, times) => (manifest.as_ref(), times.as_slice(), false),
         Outcome::AlreadyDone(manifest) => (manifest.as_ref(), [].as_slice(), true),
@@ -166,7 +195,10 @@ fn show(arguments: &Arguments, quiet: bool, outcome: &Outcome, sink: &str, effor
         ));
     }
     if arguments.json {
-        return print_json(&Report { manifest, done_before, effort });
+        return print_json(&Report { manifest, done_before, effort: figures.effort, bound: figures.bound });
     }
-    if quiet { Ok(()) } else { print(&summary::of(manifest, sink, times)) }
+    if quiet {
+        return Ok(());
+    }
+    print_result(&(summary::format_release(manifest, sink, times) + &summary::format_bound(manifest, figures.bound)))
 }

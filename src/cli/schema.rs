@@ -13,6 +13,6 @@ use crate::terminal::print_json;
 pub(crate) struct Arguments {}
 
 /// Prints the schema.
-pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
+pub(crate) fn run_schema(_arguments: &Arguments) -> Result<()> {
     print_json(&json_schema())
 }

@@ -9,10 +9,10 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::parser::DFParser;
 
 use crate::arguments::Limits;
-use crate::error::{Error, ErrorKind, Result, reason};
-use crate::operator::{policies, register};
+use crate::error::{Error, ErrorKind, Result, io_reason};
+use crate::operator::{PolicyRegistry, register};
 use crate::storage::read_statements;
-use crate::terminal::print;
+use crate::terminal::print_result;
 
 /// Run SQL statements from a file, with `anonymize(...)` as a relation
 ///
@@ -36,33 +36,33 @@ pub(crate) struct Arguments {
 }
 
 /// Runs the statements one after another and prints what they return.
-pub(crate) async fn run(arguments: Arguments) -> Result<()> {
+pub(crate) async fn run_sql(arguments: Arguments) -> Result<()> {
     let name = arguments.file.display().to_string();
     let text = match name.as_str() {
         "-" => read_statements(std::io::stdin()),
         _ => File::open(&arguments.file).and_then(read_statements),
     };
-    let text = text.map_err(|error| Error::job(format!("{name} cannot be read: {}", reason(&error))))?;
-    let (context, _spill) = arguments.limits.options().open()?;
+    let text = text.map_err(|error| Error::job(format!("{name} cannot be read: {}", io_reason(&error))))?;
+    let (context, _spill) = arguments.limits.session_options().open()?;
     register(&context)?;
     let beside = arguments.file.parent().filter(|folder| !folder.as_os_str().is_empty() && name != "-");
-    let registry = policies(&context)?;
+    let registry = PolicyRegistry::of_session(&context)?;
     for folder in [Path::new(".")].into_iter().chain(beside).chain(arguments.policies.iter().map(PathBuf::as_path)) {
         registry.allow_files_below(folder)?;
     }
-    let statements = DFParser::parse_sql(&text).map_err(|error| wrong(&name, error))?;
+    let statements = DFParser::parse_sql(&text).map_err(|error| statement_error(&name, error))?;
     for statement in statements {
-        let plan = context.state().statement_to_plan(statement).await.map_err(|error| wrong(&name, error))?;
+        let plan = context.state().statement_to_plan(statement).await.map_err(|error| statement_error(&name, error))?;
         let batches = context.execute_logical_plan(plan).await?.collect().await?;
         if batches.iter().any(|batch| batch.num_columns() > 0) {
-            print(&pretty_format_batches(&batches)?.to_string())?;
+            print_result(&pretty_format_batches(&batches)?.to_string())?;
         }
     }
     Ok(())
 }
 
 /// The error of a statement, without the internal prefixes of DataFusion.
-fn wrong(name: &str, error: DataFusionError) -> Error {
+fn statement_error(name: &str, error: DataFusionError) -> Error {
     let text = match error.find_root() {
         DataFusionError::SQL(error, _) => error.to_string(),
         DataFusionError::Plan(text) => text.clone(),

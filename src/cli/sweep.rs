@@ -6,14 +6,14 @@ use clap::Args;
 use comfy_table::{CellAlignment, Table};
 
 use crate::arguments::{JobArguments, Limits};
-use crate::error::{Error, Result, unwritable};
+use crate::error::{Error, Result, unwritable_file};
 use crate::explore::{Setting, Trial, Trials};
 use crate::grouping::entry::Entry;
 use crate::measure::wilcoxon::signed_rank;
 use crate::methods::METHODS;
 use crate::policy::{Job, MethodName, check};
 use crate::release::Scores;
-use crate::terminal::{eprint_line, print};
+use crate::terminal::{eprint_line, print_result};
 
 /// Try a job under several k and methods, and compare what they lose; publishes nothing
 ///
@@ -28,10 +28,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_delimiter = ',', default_value = "2,5,10,25,50", value_name = "K,...", value_parser = clap::value_parser!(u32).range(2..))]
     k: Vec<u32>,
     /// Methods to try; defaults to the job's
-    #[arg(long, long_help = methods_help("Methods to try; defaults to the job's"), value_delimiter = ',', value_name = "NAME,...", value_parser = method)]
+    #[arg(long, long_help = methods_help("Methods to try; defaults to the job's"), value_delimiter = ',', value_name = "NAME,...", value_parser = parse_method)]
     method: Vec<MethodName>,
     /// Weights of utility to try with `toc`
-    #[arg(long, value_delimiter = ',', value_name = "W,...", value_parser = weight)]
+    #[arg(long, value_delimiter = ',', value_name = "W,...", value_parser = parse_weight)]
     w_utility: Vec<f64>,
     /// Set l of every l-diversity rule to k
     #[arg(long)]
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
 }
 
 /// The name of a method in job files.
-pub(super) fn method(text: &str) -> Result<MethodName, String> {
+pub(super) fn parse_method(text: &str) -> Result<MethodName, String> {
     let name = serde_json::Value::String(text.to_owned());
     serde_json::from_value(name).map_err(|error| error.to_string())
 }
@@ -64,52 +64,52 @@ pub(super) fn methods_help(about: &str) -> String {
     format!("{about}\n\n{}\n  for research: {}", usual.join("\n"), research.join(", "))
 }
 
-fn weight(text: &str) -> Result<f64, String> {
+fn parse_weight(text: &str) -> Result<f64, String> {
     let weight: f64 = text.parse().map_err(|_| "must be a number from 0 to 1")?;
     if (0.0..=1.0).contains(&weight) { Ok(weight) } else { Err("must be a number from 0 to 1".into()) }
 }
 
 /// Rejects a job that cannot run.
-pub(super) fn refuse(job: &Job, base: &Path) -> Result<()> {
+pub(super) fn ensure_job_runs(job: &Job, base: &Path) -> Result<()> {
     let problems: Vec<String> =
         check(job, base).iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
     if problems.is_empty() { Ok(()) } else { Err(Error::job(problems.join("\n"))) }
 }
 
 /// Tries every setting.
-pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
-    let form = arguments.output.as_deref().map(form).transpose()?;
-    let (job, base) = arguments.job.read()?;
-    let blame = |error| arguments.job.blame(error);
-    refuse(&job, &base).map_err(blame)?;
+pub(crate) async fn run_sweep(arguments: Arguments, quiet: bool) -> Result<()> {
+    let form = arguments.output.as_deref().map(output_form).transpose()?;
+    let (job, base) = arguments.job.read_job()?;
+    let blame = |error| arguments.job.blame_job_file(error);
+    ensure_job_runs(&job, &base).map_err(blame)?;
     let methods = if arguments.method.is_empty() { vec![job.method.name] } else { arguments.method.clone() };
-    let trials = Trials::open(&job, &base, &arguments.limits.options()).await?;
+    let trials = Trials::open_source(&job, &base, &arguments.limits.session_options()).await?;
     let rows = match arguments.sample {
-        Some(sample) => trials.sample(sample, job.method.seed.unwrap_or_default()).await?,
-        None => trials.whole(),
+        Some(sample) => trials.sample_rows(sample, job.method.seed.unwrap_or_default()).await?,
+        None => trials.all_rows(),
     };
     let mut found = Vec::new();
-    for mut setting in settings(&methods, &arguments.k, &arguments.w_utility) {
+    for mut setting in list_settings(&methods, &arguments.k, &arguments.w_utility) {
         setting.l_is_k = arguments.l_is_k;
         if !quiet {
             eprint_line(&format!("k = {}, {}", setting.k, setting.name()));
         }
-        found.push(trials.run(&rows, setting).await.map_err(blame)?);
+        found.push(trials.run_trial(&rows, setting).await.map_err(blame)?);
     }
     if let (Some(path), Some(form)) = (&arguments.output, form) {
         let content = form(&found)?;
-        std::fs::write(path, content).map_err(|error| unwritable(path, &error))?;
+        std::fs::write(path, content).map_err(|error| unwritable_file(path, &error))?;
     }
     if arguments.json {
-        return print(&String::from_utf8_lossy(&json(&found)?));
+        return print_result(&String::from_utf8_lossy(&to_json(&found)?));
     }
     if quiet {
         return Ok(());
     }
-    print(&format!("{}\n\n{}", table(&found), comparisons(&found)))
+    print_result(&format!("{}\n\n{}", trial_table(&found), compare_methods(&found)))
 }
 
-fn settings(methods: &[MethodName], ks: &[u32], weights: &[f64]) -> Vec<Setting> {
+fn list_settings(methods: &[MethodName], ks: &[u32], weights: &[f64]) -> Vec<Setting> {
     let mut settings = Vec::new();
     for &method in methods {
         let weights: Vec<Option<f64>> = match method.as_str() {
@@ -125,19 +125,19 @@ fn settings(methods: &[MethodName], ks: &[u32], weights: &[f64]) -> Vec<Setting>
 
 type Form = fn(&[Trial]) -> Result<Vec<u8>>;
 
-fn form(path: &Path) -> Result<Form> {
+fn output_form(path: &Path) -> Result<Form> {
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("json") => Ok(json),
-        Some("csv") => Ok(csv),
+        Some("json") => Ok(to_json),
+        Some("csv") => Ok(to_csv),
         _ => Err(Error::job(format!("--output {}: must end in .json or .csv", path.display()))),
     }
 }
 
-fn json(trials: &[Trial]) -> Result<Vec<u8>> {
+fn to_json(trials: &[Trial]) -> Result<Vec<u8>> {
     serde_json::to_vec_pretty(trials).map_err(|error| Error::internal(error.to_string()))
 }
 
-fn csv(trials: &[Trial]) -> Result<Vec<u8>> {
+fn to_csv(trials: &[Trial]) -> Result<Vec<u8>> {
     let failed = |error: csv::Error| Error::internal(error.to_string());
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut header = vec!["k", "method", "rows", "suppressed", "classes"];
@@ -203,13 +203,13 @@ const SHOWN: [Column; 9] = [
     ("dependency loss", |scores| scores.dependency_loss),
 ];
 
-fn table(trials: &[Trial]) -> Table {
+fn trial_table(trials: &[Trial]) -> Table {
     // A score that no trial has measured gets no column.
     let measured = |(_, score): &&Column| trials.iter().any(|trial| trial.scores.as_ref().and_then(score).is_some());
     let shown: Vec<&Column> = SHOWN.iter().filter(measured).collect();
     let names = shown.iter().map(|(name, _)| *name);
     let header: Vec<&str> = ["method", "k"].into_iter().chain(names).chain(["suppressed", "time", "memory"]).collect();
-    let mut table = crate::terminal::table(&header);
+    let mut table = crate::terminal::new_table(&header);
     for at in 1..header.len() {
         if let Some(column) = table.column_mut(at) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -222,7 +222,7 @@ fn table(trials: &[Trial]) -> Table {
             table.add_row(cells);
             continue;
         };
-        cells.extend(shown.iter().map(|(_, score)| score(scores).map(figure).unwrap_or_default()));
+        cells.extend(shown.iter().map(|(_, score)| score(scores).map(format_score).unwrap_or_default()));
         cells.extend([
             format!("{:.2} %", trial.suppressed as f64 * 100.0 / trial.rows.max(1) as f64),
             format!("{:.2} s", trial.seconds),
@@ -234,12 +234,12 @@ fn table(trials: &[Trial]) -> Table {
 }
 
 /// Shares with four digits, sums without.
-fn figure(score: f64) -> String {
+fn format_score(score: f64) -> String {
     if score.abs() < 100.0 { format!("{score:.4}") } else { format!("{score:.0}") }
 }
 
 /// Every two methods over the k that both were tried at.
-fn comparisons(trials: &[Trial]) -> String {
+fn compare_methods(trials: &[Trial]) -> String {
     let mut methods: Vec<&str> = trials.iter().map(|trial| trial.method.as_str()).collect();
     methods.dedup();
     let loss = |method: &str, k: u32| {

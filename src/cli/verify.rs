@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::agreement::{verify_release, verify_series};
 use crate::arguments::{JobArguments, Limits};
 use crate::error::Result;
-use crate::release::{ReleaseCheck, Run, RunOptions, find_release, verify_release, verify_series};
-use crate::telemetry::progress::waiting;
-use crate::terminal::{print, print_json};
+use crate::release::{ReleaseCheck, Run, RunOptions, find_release};
+use crate::telemetry::progress::show_waiting;
+use crate::terminal::{print_json, print_result};
 use crate::verify::Finding;
 
 /// Verify a release: class sizes and all rules from the published files, file by file against the manifest, and row by
@@ -40,30 +41,30 @@ pub(crate) struct Arguments {
 }
 
 /// Verifies a release.
-pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
+pub(crate) async fn run_verify(arguments: Arguments, quiet: bool) -> Result<()> {
     if arguments.series {
         return verify_all(arguments, quiet).await;
     }
     let run_id = arguments.run_id.as_deref();
     let is_job = arguments.job.job.extension().is_some_and(|extension| extension == "toml");
     let ReleaseCheck { manifest, classes, findings, attained } = if is_job {
-        let (job, base) = arguments.job.read()?;
+        let (job, base) = arguments.job.read_job()?;
         let options = RunOptions {
-            session: arguments.limits.options(),
+            session: arguments.limits.session_options(),
             #[cfg(feature = "cluster")]
             engine: arguments.cluster.engine(),
             ..RunOptions::default()
         };
-        let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
-        waiting("release and source", quiet, run.verify_latest(run_id))
+        let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame_job_file(error))?;
+        show_waiting("release and source", quiet, run.verify_latest(run_id))
             .await
-            .map_err(|error| arguments.job.blame(error))?
+            .map_err(|error| arguments.job.blame_job_file(error))?
     } else {
-        let sink = arguments.job.stores.open(&arguments.job.job)?;
+        let sink = arguments.job.stores.open_sink(&arguments.job.job)?;
         let manifest = find_release(&sink, run_id).await?;
-        let (context, _spill) = arguments.limits.options().open()?;
+        let (context, _spill) = arguments.limits.session_options().open()?;
         let verifying = verify_release(&context, &sink, &manifest);
-        let (classes, findings) = waiting("release", quiet, verifying).await?;
+        let (classes, findings) = show_waiting("release", quiet, verifying).await?;
         ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() }
     };
     if arguments.json {
@@ -85,12 +86,12 @@ pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
             "findings": broken,
         }))?;
     }
-    Finding::refuse(&findings)?;
+    Finding::ensure_none(&findings)?;
     if quiet || arguments.json {
         return Ok(());
     }
     let checked = if is_job { manifest.verification.rule_names().join(", ") } else { format!("k = {}", manifest.k) };
-    print(&format!(
+    print_result(&format!(
         "run `{}` holds: {} rows in classes of {} or more ({} in all); checked {checked}, every file by its checksum{}",
         manifest.run,
         classes.rows(),
@@ -104,14 +105,16 @@ pub(crate) async fn run(arguments: Arguments, quiet: bool) -> Result<()> {
 async fn verify_all(arguments: Arguments, quiet: bool) -> Result<()> {
     let is_job = arguments.job.job.extension().is_some_and(|extension| extension == "toml");
     let (releases, findings) = if is_job {
-        let (job, base) = arguments.job.read()?;
-        let options = RunOptions { session: arguments.limits.options(), ..RunOptions::default() };
-        let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame(error))?;
-        waiting("releases", quiet, run.verify_neighbours()).await.map_err(|error| arguments.job.blame(error))?
+        let (job, base) = arguments.job.read_job()?;
+        let options = RunOptions { session: arguments.limits.session_options(), ..RunOptions::default() };
+        let run = Run::new(job, &base, options).map_err(|error| arguments.job.blame_job_file(error))?;
+        show_waiting("releases", quiet, run.verify_neighbours())
+            .await
+            .map_err(|error| arguments.job.blame_job_file(error))?
     } else {
-        let sink = arguments.job.stores.open(&arguments.job.job)?;
-        let (context, _spill) = arguments.limits.options().open()?;
-        waiting("releases", quiet, verify_series(&context, &sink)).await?
+        let sink = arguments.job.stores.open_sink(&arguments.job.job)?;
+        let (context, _spill) = arguments.limits.session_options().open()?;
+        show_waiting("releases", quiet, verify_series(&context, &sink)).await?
     };
     if arguments.json {
         let broken: Vec<Value> = findings
@@ -120,10 +123,12 @@ async fn verify_all(arguments: Arguments, quiet: bool) -> Result<()> {
             .collect();
         print_json(&json!({ "releases": releases, "holds": findings.is_empty(), "findings": broken }))?;
     }
-    Finding::refuse(&findings)?;
+    Finding::ensure_none(&findings)?;
     if quiet || arguments.json {
         return Ok(());
     }
     let checked = if is_job { "k and every rule" } else { "k" };
-    print(&format!("{releases} releases hold: whatever differs between two neighbours meets {checked} by itself"))
+    print_result(&format!(
+        "{releases} releases hold: whatever differs between two neighbours meets {checked} by itself"
+    ))
 }

@@ -52,7 +52,7 @@ pub(crate) struct Client {
     pending_cancellations: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
-fn away(host: &str, port: u16, error: impl std::fmt::Display) -> Error {
+fn unreachable_error(host: &str, port: u16, error: impl std::fmt::Display) -> Error {
     Error::retry(format!("the scheduler at {host}:{port} cannot be reached ({error}); is `throng scheduler` running?"))
 }
 
@@ -60,7 +60,7 @@ impl Client {
     /// Connects to a scheduler.
     pub(crate) async fn connect(host: &str, port: u16) -> Result<Self> {
         let settings = GrpcClientConfig::from(&BallistaConfig::default());
-        let failed = |error: &dyn std::error::Error| away(host, port, root_of(error));
+        let failed = |error: &dyn std::error::Error| unreachable_error(host, port, root_of(error));
         let endpoint = create_grpc_client_endpoint(format!("http://{host}:{port}"), Some(&settings))
             .map_err(|error| failed(&error))?;
         let channel = endpoint.connect().await.map_err(|error| failed(&error))?;
@@ -71,7 +71,7 @@ impl Client {
     }
 
     /// Waits until the scheduler has been notified of every abandoned job.
-    pub(crate) async fn settle(&self) {
+    pub(crate) async fn wait_for_cancellations(&self) {
         let pending_cancellations = self
             .pending_cancellations
             .lock()
@@ -80,7 +80,7 @@ impl Client {
     }
 
     /// Submits a plan.
-    pub(crate) async fn submit(
+    pub(crate) async fn submit_plan(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         name: &str,
@@ -107,7 +107,7 @@ impl Client {
         let mut request = tonic::Request::new(query);
         version::insert_version_header(request.metadata_mut());
         let answer = self.connection.clone().execute_query(request).await;
-        let answer = answer.map_err(|status| self.refused(&status))?;
+        let answer = answer.map_err(|status| self.rejection_error(&status))?;
         let theirs = version::version_from_metadata(answer.metadata()).map(str::to_owned);
         version::check_compatibility(Some(ballista_core::BALLISTA_VERSION), theirs.as_deref()).map_err(|why| {
             Error::input(format!(
@@ -127,10 +127,10 @@ impl Client {
         }
     }
 
-    fn refused(&self, status: &tonic::Status) -> Error {
+    fn rejection_error(&self, status: &tonic::Status) -> Error {
         use tonic::Code::{DeadlineExceeded, Unavailable, Unknown};
         match status.code() {
-            Unavailable | DeadlineExceeded | Unknown => away(&self.host, self.port, status.message()),
+            Unavailable | DeadlineExceeded | Unknown => unreachable_error(&self.host, self.port, status.message()),
             _ => Error::input(format!("the scheduler has rejected the plan: {}", status.message())),
         }
     }
@@ -162,16 +162,16 @@ impl Job {
     }
 
     /// Waits for its end, and fetches its rows.
-    pub(crate) async fn rows(mut self) -> Result<Vec<RecordBatch>> {
-        let (done, proxy) = self.wait().await?;
+    pub(crate) async fn collect_rows(mut self) -> Result<Vec<RecordBatch>> {
+        let (done, proxy) = self.wait_for_end().await?;
         let mut batches = Vec::new();
         for location in done.partition_location {
-            batches.extend(self.fetch(location, proxy.as_ref()).await?);
+            batches.extend(self.fetch_partition(location, proxy.as_ref()).await?);
         }
         Ok(batches)
     }
 
-    async fn wait(&mut self) -> Result<(SuccessfulJob, Option<FlightProxy>)> {
+    async fn wait_for_end(&mut self) -> Result<(SuccessfulJob, Option<FlightProxy>)> {
         let mut unheard = Duration::ZERO;
         loop {
             let asked = GetJobStatusParams { job_id: self.id.clone().into() };
@@ -186,12 +186,12 @@ impl Job {
                         }
                         Some(job_status::Status::Failed(failed)) => {
                             self.ended = true;
-                            return Err(self.why(&failed.error));
+                            return Err(self.classify_failure(&failed.error));
                         }
                         _ => {}
                     }
                 }
-                Err(status) if unheard >= PATIENCE => return Err(self.client.refused(&status)),
+                Err(status) if unheard >= PATIENCE => return Err(self.client.rejection_error(&status)),
                 Err(_) => unheard += POLL_INTERVAL,
             }
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -199,9 +199,10 @@ impl Job {
     }
 
     /// Classifies a failure of the cluster. Messages that are not Throng's own may quote a value and are not passed on.
-    fn why(&self, text: &str) -> Error {
-        guard::heard(text).unwrap_or_else(|| {
+    fn classify_failure(&self, text: &str) -> Error {
+        guard::decode_error(text).unwrap_or_else(|| {
             let id = &self.id;
+            // The scheduler passes errors of executors on as text; these are how DataFusion's begin that are about memory.
             let exhausted = ["Resources exhausted", "Failed to allocate"].iter().any(|sign| text.contains(sign));
             if exhausted {
                 return Error::resources(format!(
@@ -216,7 +217,11 @@ impl Job {
         })
     }
 
-    async fn fetch(&self, location: PartitionLocation, proxy: Option<&FlightProxy>) -> Result<Vec<RecordBatch>> {
+    async fn fetch_partition(
+        &self,
+        location: PartitionLocation,
+        proxy: Option<&FlightProxy>,
+    ) -> Result<Vec<RecordBatch>> {
         let lost = |what: String| {
             Error::retry(format!("an executor was lost before its results were fetched ({what}); run again"))
         };

@@ -37,29 +37,30 @@ const COLLAPSE: u8 = 5;
 const VERIFY: u8 = 6;
 
 /// Writes a part of a verification: the length of its bytes, these, and the policy if it needs one.
-fn put(sent: Sent<'_>, buffer: &mut Vec<u8>) -> Result<()> {
+fn write_part(sent: Sent<'_>, buffer: &mut Vec<u8>) -> Result<()> {
     buffer.extend((sent.bytes.len() as u32).to_le_bytes());
     buffer.extend(sent.bytes);
     sent.bound_policy.map_or(Ok(()), |bound_policy| encode_bound_policy(bound_policy, buffer))
 }
 
-/// Reads what [`put`] has written.
-fn split(buffer: &[u8]) -> Result<(&[u8], Option<BoundPolicy>)> {
+/// Reads what [`write_part`] has written.
+fn split_part(buffer: &[u8]) -> Result<(&[u8], Option<BoundPolicy>)> {
     let parts = buffer.split_first_chunk().and_then(|(length, rest)| {
         let length = u32::from_le_bytes(*length) as usize;
         rest.split_at_checked(length)
     });
-    let (bytes, policy) = parts.ok_or_else(|| broken("a part of a verification is truncated").into_datafusion())?;
+    let (bytes, policy) =
+        parts.ok_or_else(|| malformed_plan("a part of a verification is truncated").into_datafusion())?;
     let bound_policy = if policy.is_empty() { None } else { Some(decode_bound_policy(policy)?) };
     Ok((bytes, bound_policy))
 }
 
-fn broken(what: impl std::fmt::Display) -> Error {
+fn malformed_plan(what: impl std::fmt::Display) -> Error {
     Error::internal(format!("a plan cannot be read: {what}; run the same version of throng everywhere"))
 }
 
-fn only(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<Arc<dyn ExecutionPlan>> {
-    inputs.first().cloned().ok_or_else(|| broken("a node has no input").into_datafusion())
+fn single_input(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<Arc<dyn ExecutionPlan>> {
+    inputs.first().cloned().ok_or_else(|| malformed_plan("a node has no input").into_datafusion())
 }
 
 impl PhysicalExtensionCodec for ClusterCodec {
@@ -71,37 +72,38 @@ impl PhysicalExtensionCodec for ClusterCodec {
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some((kind, buffer)) = buffer.split_first() else {
-            return Err(broken("a node is empty").into_datafusion());
+            return Err(malformed_plan("a node is empty").into_datafusion());
         };
         match *kind {
             BALLISTA => self.ballista.try_decode(buffer, inputs, context, converter),
             ANONYMIZE => PhysicalExtensionCodec::try_decode(&self.anonymize, buffer, inputs, context, converter),
             SURVEY => {
                 let Some((ceiling, buffer)) = buffer.split_first_chunk() else {
-                    return Err(broken("a survey has no ceiling").into_datafusion());
+                    return Err(malformed_plan("a survey has no ceiling").into_datafusion());
                 };
                 let bound_policy = Arc::new(decode_bound_policy(buffer)?);
-                Ok(Arc::new(SurveyExec::new(only(inputs)?, bound_policy, u64::from_le_bytes(*ceiling))))
+                Ok(Arc::new(SurveyExec::new(single_input(inputs)?, bound_policy, u64::from_le_bytes(*ceiling))))
             }
             WRITE => {
-                let target: Target = serde_json::from_slice(buffer).map_err(|error| broken(error).into_datafusion())?;
-                Ok(Arc::new(WriteExec::new(only(inputs)?, target, Uploads::default())))
+                let target: Target =
+                    serde_json::from_slice(buffer).map_err(|error| malformed_plan(error).into_datafusion())?;
+                Ok(Arc::new(WriteExec::new(single_input(inputs)?, target, Uploads::default())))
             }
             GUARD => {
                 let border = if buffer.is_empty() { Border::End } else { Border::Start };
-                Ok(Arc::new(GuardExec::new(only(inputs)?, border)))
+                Ok(Arc::new(GuardExec::new(single_input(inputs)?, border)))
             }
             COLLAPSE => {
                 let order: PublishedOrder =
-                    serde_json::from_slice(buffer).map_err(|error| broken(error).into_datafusion())?;
-                let collapse = CollapseExec::try_new(only(inputs)?, order).map_err(Error::into_datafusion)?;
+                    serde_json::from_slice(buffer).map_err(|error| malformed_plan(error).into_datafusion())?;
+                let collapse = CollapseExec::try_new(single_input(inputs)?, order).map_err(Error::into_datafusion)?;
                 Ok(Arc::new(collapse))
             }
             VERIFY => {
-                let (bytes, bound_policy) = split(buffer)?;
-                receive_node(bytes, only(inputs)?, bound_policy).map_err(Error::into_datafusion)
+                let (bytes, bound_policy) = split_part(buffer)?;
+                receive_node(bytes, single_input(inputs)?, bound_policy).map_err(Error::into_datafusion)
             }
-            other => Err(broken(format!("node {other} is not known")).into_datafusion()),
+            other => Err(malformed_plan(format!("node {other} is not known")).into_datafusion()),
         }
     }
 
@@ -120,13 +122,13 @@ impl PhysicalExtensionCodec for ClusterCodec {
             encode_bound_policy(survey.bound_policy(), buffer)
         } else if let Some(write) = node.downcast_ref::<WriteExec>() {
             buffer.push(WRITE);
-            serde_json::to_writer(buffer, write.target()).map_err(|error| broken(error).into_datafusion())
+            serde_json::to_writer(buffer, write.target()).map_err(|error| malformed_plan(error).into_datafusion())
         } else if let Some(collapse) = node.downcast_ref::<CollapseExec>() {
             buffer.push(COLLAPSE);
-            serde_json::to_writer(buffer, collapse.order()).map_err(|error| broken(error).into_datafusion())
+            serde_json::to_writer(buffer, collapse.order()).map_err(|error| malformed_plan(error).into_datafusion())
         } else if let Some(sent) = send_node(&node) {
             buffer.push(VERIFY);
-            put(sent.map_err(Error::into_datafusion)?, buffer)
+            write_part(sent.map_err(Error::into_datafusion)?, buffer)
         } else if let Some(guard) = node.downcast_ref::<GuardExec>() {
             buffer.push(GUARD);
             if guard.border() == Border::Start {
@@ -149,7 +151,7 @@ impl PhysicalExtensionCodec for ClusterCodec {
         match name {
             ASSIGN_CELL => self.anonymize.try_decode_udf(name, buffer),
             _ if is_function(name) => {
-                let (bytes, bound_policy) = split(buffer)?;
+                let (bytes, bound_policy) = split_part(buffer)?;
                 receive_function(bytes, bound_policy).map(Arc::new).map_err(Error::into_datafusion)
             }
             _ => self.ballista.try_decode_udf(name, buffer),
@@ -158,7 +160,7 @@ impl PhysicalExtensionCodec for ClusterCodec {
 
     fn try_encode_udf(&self, function: &ScalarUDF, buffer: &mut Vec<u8>) -> Result<()> {
         if let Some(sent) = send_function(function) {
-            return put(sent.map_err(Error::into_datafusion)?, buffer);
+            return write_part(sent.map_err(Error::into_datafusion)?, buffer);
         }
         // It rejects pseudonyms, and leaves functions alone that every session knows by name.
         self.anonymize.try_encode_udf(function, buffer)

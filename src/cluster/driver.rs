@@ -15,13 +15,15 @@ use tokio::sync::OnceCell;
 use url::Url;
 
 use super::client::Client;
-use super::guard::guarded;
+use super::guard::guard_stages;
 use super::progress::RemoteExec;
-use super::store_config::{StoreConfigs, settings};
+use super::store_config::{StoreConfigs, default_settings};
 use super::survey::SurveyExec;
 use crate::binding::BoundPolicy;
+use crate::engine::phase::known_rows;
+use crate::engine::{Engine, StoreLocation, Watch};
 use crate::error::{Error, Result};
-use crate::release::{Engine, RunOptions, StoreLocation, Watch, known_rows};
+use crate::release::RunOptions;
 use crate::survey::{Merged, Survey, first_ceiling, merge_pieces};
 
 /// Default number of partitions of a plan: enough to keep a few executors busy to the end.
@@ -82,7 +84,7 @@ impl RunOptions {
 }
 
 impl Cluster {
-    async fn client(&self) -> Result<&Client> {
+    async fn connect_client(&self) -> Result<&Client> {
         self.client.get_or_try_init(|| Client::connect(&self.host, self.port)).await
     }
 
@@ -93,22 +95,22 @@ impl Cluster {
         context: &SessionContext,
         watch: &Watch<'_>,
     ) -> Result<Vec<RecordBatch>> {
-        let job = self.client().await?.submit(guarded(plan)?, name, context).await?;
+        let job = self.connect_client().await?.submit_plan(guard_stages(plan)?, name, context).await?;
         let remote = Arc::new(RemoteExec::new());
         watch(&(Arc::clone(&remote) as Arc<dyn ExecutionPlan>));
         let id = job.id().to_owned();
         tokio::select! {
-            rows = job.rows() => rows,
-            () = remote.follow(&self.host, self.progress_port, &id, rows) => {
+            rows = job.collect_rows() => rows,
+            () = remote.follow_job(&self.host, self.progress_port, &id, rows) => {
                 Err(Error::internal("the progress of a job has ended"))
             }
         }
     }
 
-    fn stages(name: &str, plan: Arc<dyn ExecutionPlan>, context: &SessionContext) -> Result<String> {
+    fn explain_stages(name: &str, plan: Arc<dyn ExecutionPlan>, context: &SessionContext) -> Result<String> {
         let job = JobId::from(name.to_owned());
         let options = context.copied_config();
-        let stages = DefaultDistributedPlanner::new().plan_query_stages(&job, guarded(plan)?, options.options());
+        let stages = DefaultDistributedPlanner::new().plan_query_stages(&job, guard_stages(plan)?, options.options());
         let stages = stages.map_err(|error| Error::internal(error.to_string()))?;
         let mut text = String::new();
         for stage in stages {
@@ -128,19 +130,19 @@ impl Engine for Cluster {
     }
 
     /// A scheduler that has never answered is not asked again.
-    fn tries(&self) -> usize {
+    fn max_attempts(&self) -> usize {
         1 + usize::from(self.client.initialized())
     }
 
     fn configure(&self, _config: SessionConfig, places: &[StoreLocation]) -> Result<SessionConfig> {
         // One partition per task: memory is assigned per task, and a lost task then loses one partition.
         let one = (BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK, 1);
-        let mut config = settings().with_target_partitions(PARTITIONS).set_usize(one.0, one.1);
+        let mut config = default_settings().with_target_partitions(PARTITIONS).set_usize(one.0, one.1);
         config.options_mut().extensions.insert(StoreConfigs::new(places)?);
         Ok(config)
     }
 
-    async fn survey(
+    async fn run_survey(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         context: &SessionContext,
@@ -164,7 +166,7 @@ impl Engine for Cluster {
         }
     }
 
-    async fn collect(
+    async fn collect_rows(
         &self,
         name: &str,
         plan: Arc<dyn ExecutionPlan>,
@@ -175,7 +177,7 @@ impl Engine for Cluster {
         self.execute_plan(plan, (name, rows), context, watch).await
     }
 
-    fn explain(
+    fn explain_stages(
         &self,
         survey: Arc<dyn ExecutionPlan>,
         write: Arc<dyn ExecutionPlan>,
@@ -183,13 +185,13 @@ impl Engine for Cluster {
         context: &SessionContext,
     ) -> Result<Option<String>> {
         let survey = Arc::new(SurveyExec::new(survey, Arc::clone(bound_policy), u64::MAX));
-        let text = Self::stages("survey", survey, context)? + &Self::stages("group", write, context)?;
+        let text = Self::explain_stages("survey", survey, context)? + &Self::explain_stages("group", write, context)?;
         Ok(Some(format!("cluster: {self}\n{text}")))
     }
 
-    async fn settle(&self) {
+    async fn wait_for_cancellations(&self) {
         if let Some(client) = self.client.get() {
-            client.settle().await;
+            client.wait_for_cancellations().await;
         }
     }
 }

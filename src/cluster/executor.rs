@@ -19,10 +19,10 @@ use tokio::net::TcpListener;
 
 use super::MAX_MESSAGE_BYTES;
 use super::codec::ClusterCodec;
-use super::scheduler::failed;
-use super::store_config::{runtime, settings};
-use crate::error::{Error, Result, reason};
-use crate::release::SpillFolder;
+use super::scheduler::cluster_error;
+use super::store_config::{default_settings, executor_runtime};
+use crate::engine::SpillFolder;
+use crate::error::{Error, Result, io_reason};
 use crate::write::unique_name;
 
 /// How an executor runs.
@@ -58,21 +58,21 @@ pub(crate) struct Executor {
 
 impl Executor {
     /// Runs until the process receives a signal to stop, then waits for running tasks.
-    pub(crate) async fn run(&self) -> Result<()> {
+    pub(crate) async fn run_until_stopped(&self) -> Result<()> {
         let folder = SpillFolder::create(&self.work_dir)?;
         let health = ExecutorHealth::new();
         let probes = serve_health(SocketAddr::new(self.bind, self.health_port), health.clone());
-        let config = self.config(folder.path().to_owned(), health);
+        let config = self.process_config(folder.path().to_owned(), health);
         tracing::info!(id = config.executor_id, scheduler = %self.scheduler, tasks = self.concurrency, "executor started");
         tokio::select! {
-            ended = start_executor_process(Arc::new(config)) => ended.map_err(failed)?,
+            ended = start_executor_process(Arc::new(config)) => ended.map_err(cluster_error)?,
             ended = probes => ended?,
         }
         tracing::info!("executor stopped");
         Ok(())
     }
 
-    fn config(&self, folder: PathBuf, health: ExecutorHealth) -> ExecutorProcessConfig {
+    fn process_config(&self, folder: PathBuf, health: ExecutorHealth) -> ExecutorProcessConfig {
         let work_dir = folder.display().to_string();
         let spill_limit = self.spill_limit;
         let host = self.advertise.clone().unwrap_or_else(|| self.bind.to_string());
@@ -93,9 +93,9 @@ impl Executor {
             memory_pool_size: self.memory_limit,
             grpc_max_decoding_message_size: MAX_MESSAGE_BYTES as u32,
             grpc_max_encoding_message_size: MAX_MESSAGE_BYTES as u32,
-            override_config_producer: Some(Arc::new(settings)),
+            override_config_producer: Some(Arc::new(default_settings)),
             override_runtime_producer: Some(Arc::new(move |config| {
-                runtime(config, &folder, spill_limit).map_err(Error::into_datafusion)
+                executor_runtime(config, &folder, spill_limit).map_err(Error::into_datafusion)
             })),
             override_physical_codec: Some(Arc::new(ClusterCodec::default())),
             health,
@@ -107,7 +107,7 @@ impl Executor {
 /// Answers probes: alive while the process runs, ready while heartbeats reach the scheduler.
 async fn serve_health(address: SocketAddr, health: ExecutorHealth) -> Result<()> {
     let taken = |error: std::io::Error| {
-        let why = reason(&error);
+        let why = io_reason(&error);
         Error::resources(format!("cannot listen on {address}: {why}; choose another --health-port"))
     };
     let listener = TcpListener::bind(address).await.map_err(taken)?;

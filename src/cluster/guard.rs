@@ -53,7 +53,7 @@ const MARK: &str = "throng failure ";
 const UNREADABLE: &str = "unreadable";
 
 /// A failure as text, with its kind in front.
-fn told(error: DataFusionError, missed: Option<Missed>) -> DataFusionError {
+fn encode_error(error: DataFusionError, missed: Option<Missed>) -> DataFusionError {
     if let Some((executor, stage, partition, how)) = missed {
         return BallistaError::FetchFailed(executor, stage, partition, how).into_datafusion();
     }
@@ -63,10 +63,10 @@ fn told(error: DataFusionError, missed: Option<Missed>) -> DataFusionError {
         None => Error::from(error),
     };
     let kind = if error.is_unreadable() { UNREADABLE } else { error.kind().name() };
-    let told = format!("{MARK}{kind}: {}{END}", error.message());
+    let message = format!("{MARK}{kind}: {}{END}", error.message());
     match error.is_retryable() {
-        true => DataFusionError::IoError(io::Error::other(told)),
-        false => DataFusionError::Execution(told),
+        true => DataFusionError::IoError(io::Error::other(message)),
+        false => DataFusionError::Execution(message),
     }
 }
 
@@ -82,15 +82,15 @@ fn of_ballista(error: &DataFusionError) -> Option<&BallistaError> {
 }
 
 /// Parses the failure from a text of the cluster, in which it is quoted.
-pub(super) fn heard(text: &str) -> Option<Error> {
-    let (_, told) = text.split_once(MARK)?;
-    let (kind, told) = told.split_once(": ")?;
-    let told = told.split(END).next().unwrap_or(told);
-    let told = told.replace("\\n", "\n").replace("\\\"", "\"");
+pub(super) fn decode_error(text: &str) -> Option<Error> {
+    let (_, message) = text.split_once(MARK)?;
+    let (kind, message) = message.split_once(": ")?;
+    let message = message.split(END).next().unwrap_or(message);
+    let message = message.replace("\\n", "\n").replace("\\\"", "\"");
     if kind == UNREADABLE {
         return Some(Error::unreadable());
     }
-    ErrorKind::ALL.into_iter().find(|known| known.name() == kind).map(|kind| Error::new(kind, told))
+    ErrorKind::ALL.into_iter().find(|known| known.name() == kind).map(|kind| Error::new(kind, message))
 }
 
 impl GuardExec {
@@ -110,7 +110,7 @@ impl GuardExec {
     }
 
     /// Records missing shuffle files.
-    fn note(&self) -> impl Fn(&DataFusionError) + Send + use<> {
+    fn record_missing(&self) -> impl Fn(&DataFusionError) + Send + use<> {
         let missed = Arc::clone(&self.missed);
         move |error| {
             if let (Some(BallistaError::FetchFailed(executor, stage, partition, how)), Ok(mut missed)) =
@@ -130,7 +130,7 @@ fn missed_below(plan: &Arc<dyn ExecutionPlan>) -> Option<Missed> {
 
 /// The plan with a guard at both borders of every stage: on both sides of each exchange and of each place where all
 /// partitions come together, and at the top.
-pub(super) fn guarded(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) fn guard_stages(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(Arc::new(GuardExec::new(at_exchanges(plan, false)?, Border::End)))
 }
 
@@ -168,14 +168,14 @@ impl ExecutionPlan for GuardExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let task = context.task_id().unwrap_or_default();
-        let note = self.note();
+        let note = self.record_missing();
         if self.border == Border::Start {
             let rows = self.input.execute(partition, context).inspect_err(&note)?;
             return Ok(Box::pin(RecordBatchStreamAdapter::new(rows.schema(), rows.inspect_err(note))));
         }
         let below = Arc::clone(&self.input);
         let failed = move |task: &str, error: DataFusionError| {
-            let error = told(error, missed_below(&below));
+            let error = encode_error(error, missed_below(&below));
             tracing::warn!(task, partition, error = %error.strip_backtrace(), "task failed");
             error
         };
@@ -206,36 +206,37 @@ mod tests {
 
     #[test]
     fn failures_keep_their_kind_and_leave_values_behind() {
-        let text = |error: DataFusionError| format!("Job 7 failed: Task 3: {:?} at stage 2", told(error, None));
+        let text = |error: DataFusionError| format!("Job 7 failed: Task 3: {:?} at stage 2", encode_error(error, None));
         let privacy = Error::privacy("k = 5 cannot be met; lower it");
         assert!(
-            heard(&text(privacy.into_datafusion()))
-                .is_some_and(|told| told.kind() == ErrorKind::Privacy && told.message().ends_with("lower it"))
+            decode_error(&text(privacy.into_datafusion()))
+                .is_some_and(|error| error.kind() == ErrorKind::Privacy && error.message().ends_with("lower it"))
         );
         let cast = ArrowError::CastError("Cannot cast string 'Jane Doe' to value of Int32 type".into());
-        let told = text(DataFusionError::ArrowError(Box::new(cast), None));
-        assert!(!told.contains("Jane"), "{told}");
-        assert!(heard(&told).is_some_and(|told| told.kind() == ErrorKind::Input));
+        let message = text(DataFusionError::ArrowError(Box::new(cast), None));
+        assert!(!message.contains("Jane"), "{message}");
+        assert!(decode_error(&message).is_some_and(|error| error.kind() == ErrorKind::Input));
         let small = DataFusionError::ResourcesExhausted("Failed to allocate".into());
-        assert!(heard(&text(small)).is_some_and(|told| told.kind() == ErrorKind::Resources));
+        assert!(decode_error(&text(small)).is_some_and(|error| error.kind() == ErrorKind::Resources));
         let quoted = Error::job("`a` is \"b\"\nand more");
         assert!(
-            heard(&text(quoted.into_datafusion()))
-                .is_some_and(|told| told.kind() == ErrorKind::Job && told.message() == "`a` is \"b\"\nand more")
+            decode_error(&text(quoted.into_datafusion()))
+                .is_some_and(|error| error.kind() == ErrorKind::Job && error.message() == "`a` is \"b\"\nand more")
         );
-        assert!(heard("Job 7 failed: executor lost").is_none());
+        assert!(decode_error("Job 7 failed: executor lost").is_none());
     }
 
     #[test]
     fn what_ballista_can_mend_is_left_to_it() {
         let lost = || BallistaError::FetchFailed("executor-1".into(), 1, 2, "gone".into());
-        let failed = |error: DataFusionError| FailedTask::from(BallistaError::from(told(error, None))).failed_reason;
+        let failed =
+            |error: DataFusionError| FailedTask::from(BallistaError::from(encode_error(error, None))).failed_reason;
         assert!(matches!(failed(lost().into_datafusion()), Some(FailedReason::FetchPartitionError(_))));
         let shared = DataFusionError::Shared(Arc::new(lost().into_datafusion()));
         assert!(matches!(failed(shared), Some(FailedReason::FetchPartitionError(_))));
         let ours = Error::from(lost().into_datafusion()).into_datafusion();
         let noted = Some(("executor-1".to_owned(), 1, 2, "gone".to_owned()));
-        let reason = FailedTask::from(BallistaError::from(told(ours, noted))).failed_reason;
+        let reason = FailedTask::from(BallistaError::from(encode_error(ours, noted))).failed_reason;
         assert!(matches!(reason, Some(FailedReason::FetchPartitionError(_))));
         let busy = Error::retry("the store is busy");
         assert!(matches!(failed(busy.into_datafusion()), Some(FailedReason::IoError(_))));

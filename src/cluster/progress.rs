@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{Request, StatusCode};
 use axum::routing::get;
 use axum::{Json, Router};
 use ballista_core::JobId;
@@ -28,9 +28,10 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, Repla
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
+use object_store::ClientOptions;
+use object_store::client::{HttpClient, HttpConnector, HttpRequestBody, ReqwestConnector};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use crate::error::{Error, Result};
 
@@ -48,12 +49,12 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// The part that is done.
-    pub(crate) fn share(&self) -> f64 {
+    pub(crate) fn done_share(&self) -> f64 {
         let shares = self.stages.values().map(|&(done, all)| done as f64 / all.max(1) as f64);
         shares.sum::<f64>() / self.stages.len().max(1) as f64
     }
 
-    fn add(&mut self, stage: &ExecutionStage) {
+    fn add_stage(&mut self, stage: &ExecutionStage) {
         let (id, all, tasks): (_, _, &[TaskInfo]) = match stage {
             ExecutionStage::UnResolved(stage) => (stage.stage_id, 1, &[]),
             ExecutionStage::Resolved(stage) => (stage.stage_id, stage.partitions, &[]),
@@ -102,16 +103,16 @@ const ROUND: Duration = Duration::from_secs(1);
 
 /// Answers `GET /progress/<job>` until the process ends, and cancels jobs whose drivers have been silent, or that have had
 /// no executor, for too long.
-pub(super) async fn serve(address: SocketAddr, scheduler: Server, timeouts: Timeouts) -> Result<()> {
+pub(super) async fn serve_progress(address: SocketAddr, scheduler: Server, timeouts: Timeouts) -> Result<()> {
     let taken = |error: std::io::Error| {
-        let why = crate::error::reason(&error);
+        let why = crate::error::io_reason(&error);
         Error::resources(format!(
             "cannot listen on {address} to report the progress of jobs: {why}; choose another --port"
         ))
     };
     let listener = TcpListener::bind(address).await.map_err(taken)?;
     let service = Arc::new(ProgressService { scheduler, asked: Mutex::default(), timeouts });
-    let routes = Router::new().route("/progress/{job}", get(tell)).with_state(Arc::clone(&service));
+    let routes = Router::new().route("/progress/{job}", get(report_progress)).with_state(Arc::clone(&service));
     tokio::select! {
         ended = axum::serve(listener, routes).into_future() => Ok(ended?),
         () = service.cancel_orphaned_jobs() => Ok(()),
@@ -124,20 +125,20 @@ impl ProgressService {
         let mut no_executors_since: Option<Instant> = None;
         loop {
             tokio::time::sleep(ROUND).await;
-            no_executors_since = match self.alive().await {
+            no_executors_since = match self.count_executors().await {
                 0 => no_executors_since.or(Some(Instant::now())),
                 _ => None,
             };
-            let mut forsaken = Vec::new();
+            let mut orphaned = Vec::new();
             if let Ok(mut asked) = self.asked.lock() {
                 asked.retain(|job, times| {
-                    let why = self.timeouts.ends(*times, no_executors_since);
-                    forsaken.extend(why.map(|why| (job.clone(), why)));
+                    let why = self.timeouts.cancel_reason(*times, no_executors_since);
+                    orphaned.extend(why.map(|why| (job.clone(), why)));
                     why.is_none()
                 });
             }
             let running = self.scheduler.state.task_manager.get_running_job_cache();
-            for (job, why) in forsaken.into_iter().filter(|(job, _)| running.contains_key(job)) {
+            for (job, why) in orphaned.into_iter().filter(|(job, _)| running.contains_key(job)) {
                 tracing::warn!(%job, "{why}: cancelling the job");
                 if let Err(error) = self.scheduler.cancel_job(job).await {
                     tracing::warn!(%error, "a job cannot be cancelled");
@@ -147,17 +148,17 @@ impl ProgressService {
     }
 
     /// Executors that have sent a heartbeat recently.
-    async fn alive(&self) -> usize {
+    async fn count_executors(&self) -> usize {
         let known = self.scheduler.state.executor_manager.get_executors_state().await.unwrap_or_default();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let lately = |heard: &Duration| now.saturating_sub(*heard) < self.timeouts.executors;
-        known.iter().filter(|(_, heard, _)| heard.as_ref().is_some_and(lately)).count()
+        let lately = |heartbeat: &Duration| now.saturating_sub(*heartbeat) < self.timeouts.executors;
+        known.iter().filter(|(_, heartbeat, _)| heartbeat.as_ref().is_some_and(lately)).count()
     }
 }
 
 impl Timeouts {
     /// Returns why a job is to be cancelled, if it is; `no_executors_since` is when the last executor was lost.
-    fn ends(&self, asked: Asked, no_executors_since: Option<Instant>) -> Option<&'static str> {
+    fn cancel_reason(&self, asked: Asked, no_executors_since: Option<Instant>) -> Option<&'static str> {
         let waits = no_executors_since.map_or(Duration::ZERO, |since| since.max(asked.first).elapsed());
         if asked.last.elapsed() >= self.drivers {
             Some("its driver is gone")
@@ -169,7 +170,7 @@ impl Timeouts {
     }
 }
 
-async fn tell(
+async fn report_progress(
     State(service): State<Arc<ProgressService>>,
     Path(job): Path<String>,
 ) -> Result<Json<Progress>, StatusCode> {
@@ -180,21 +181,32 @@ async fn tell(
         let now = Instant::now();
         asked.entry(job).or_insert(Asked { first: now, last: now }).last = now;
     }
-    let mut progress = Progress { alive: service.alive().await, ..Progress::default() };
+    let mut progress = Progress { alive: service.count_executors().await, ..Progress::default() };
     let graph = found.execution_graph.read().await;
-    graph.stages().values().for_each(|stage| progress.add(stage));
+    graph.stages().values().for_each(|stage| progress.add_stage(stage));
     Ok(Json(progress))
 }
 
-/// Asks a scheduler for the progress of a job; `None` while it does not answer.
-async fn ask(host: &str, port: u16, job: &str) -> Option<Progress> {
-    let mut connection = TcpStream::connect((host, port)).await.ok()?;
-    let question = format!("GET /progress/{job} HTTP/1.0\r\nHost: {host}\r\n\r\n");
-    connection.write_all(question.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).await.ok()?;
-    serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+/// Asks schedulers for the progress of jobs.
+struct ProgressClient(HttpClient);
+
+impl ProgressClient {
+    fn new(answer_timeout: Duration) -> Result<Self> {
+        let options = ClientOptions::new().with_allow_http(true).with_http1_only();
+        let options = options.with_connect_timeout(answer_timeout).with_timeout(answer_timeout);
+        Ok(Self(ReqwestConnector::default().connect(&options)?))
+    }
+
+    /// The progress of a job; `None` while the scheduler does not answer.
+    async fn ask_progress(&self, host: &str, port: u16, job: &str) -> Option<Progress> {
+        let question = Request::get(format!("http://{host}:{port}/progress/{job}"));
+        let answer = self.0.execute(question.body(HttpRequestBody::empty()).ok()?).await.ok()?;
+        serde_json::from_slice(&answer.into_body().bytes().await.ok()?).ok()
+    }
 }
+
+/// How long an answer may take: a scheduler that accepts connections and says nothing is one that does not answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often the scheduler is asked.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -221,16 +233,18 @@ impl RemoteExec {
     }
 
     /// Follows a job of `rows` rows. It never ends: whoever waits for the job stops it.
-    pub(super) async fn follow(&self, host: &str, port: u16, job: &str, rows: u64) {
+    pub(super) async fn follow_job(&self, host: &str, port: u16, job: &str, rows: u64) {
         let (mut last, mut no_executors_since) = (Progress::default(), false);
+        let client = ProgressClient::new(ANSWER_TIMEOUT);
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
-            let Some(progress) = ask(host, port, job).await else { continue };
+            let Ok(client) = &client else { continue };
+            let Some(progress) = client.ask_progress(host, port, job).await else { continue };
             if progress.alive == 0 && !no_executors_since {
                 tracing::warn!(job, "the cluster has no executor; the job waits for one until a timeout");
             }
             no_executors_since = progress.alive == 0;
-            let done = (progress.share() * rows as f64) as usize;
+            let done = (progress.done_share() * rows as f64) as usize;
             self.rows.add(done.saturating_sub(self.rows.value()));
             if progress != last {
                 tracing::info!(job, stages = ?progress.stages, executors = ?progress.executors, "tasks done");
@@ -294,16 +308,41 @@ impl ExecutionPlan for RemoteExec {
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn progress_is_asked_of_a_scheduler_that_answers() {
+        let told = Progress { stages: [(1, (2, 4))].into(), alive: 1, ..Progress::default() };
+        let answer = told.clone();
+        let routes = Router::new().route("/progress/a", get(|| async { Json(answer) }));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = tokio::spawn(axum::serve(listener, routes).into_future());
+        let client = ProgressClient::new(ANSWER_TIMEOUT).unwrap();
+        assert_eq!(client.ask_progress("127.0.0.1", port, "a").await, Some(told));
+        assert_eq!(client.ask_progress("127.0.0.1", port, "b").await, None, "a job that is not known");
+        server.abort();
+    }
+
+    /// It accepts connections, and nobody is there.
+    #[tokio::test]
+    async fn a_scheduler_that_says_nothing_is_not_waited_for() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let client = ProgressClient::new(Duration::from_millis(200)).unwrap();
+        let started = Instant::now();
+        assert_eq!(client.ask_progress("127.0.0.1", port, "a").await, None);
+        assert!(started.elapsed() < ANSWER_TIMEOUT);
+    }
+
     #[test]
     fn jobs_are_called_off_without_a_driver_or_for_long_without_executors() {
         let timeouts = Timeouts { executors: Duration::from_secs(10), drivers: Duration::from_secs(30) };
         let now = Instant::now();
         let ago = |seconds| now.checked_sub(Duration::from_secs(seconds)).unwrap();
         let asked = |first, last| Asked { first: ago(first), last: ago(last) };
-        assert_eq!(timeouts.ends(asked(100, 1), None), None);
-        assert!(timeouts.ends(asked(100, 31), None).unwrap().contains("driver"));
-        assert!(timeouts.ends(asked(100, 1), Some(ago(21))).unwrap().contains("executor"));
-        assert_eq!(timeouts.ends(asked(100, 1), Some(ago(15))), None, "one may still come");
-        assert_eq!(timeouts.ends(asked(5, 1), Some(ago(500))), None, "the job is new");
+        assert_eq!(timeouts.cancel_reason(asked(100, 1), None), None);
+        assert!(timeouts.cancel_reason(asked(100, 31), None).unwrap().contains("driver"));
+        assert!(timeouts.cancel_reason(asked(100, 1), Some(ago(21))).unwrap().contains("executor"));
+        assert_eq!(timeouts.cancel_reason(asked(100, 1), Some(ago(15))), None, "one may still come");
+        assert_eq!(timeouts.cancel_reason(asked(5, 1), Some(ago(500))), None, "the job is new");
     }
 }

@@ -17,10 +17,10 @@ use tokio::net::TcpListener;
 
 use super::codec::ClusterCodec;
 use super::progress::Timeouts;
-use super::slots::accounted;
-use super::store_config::{session, settings};
+use super::slots::track_slots;
+use super::store_config::{default_settings, scheduler_session};
 use super::{MAX_MESSAGE_BYTES, progress};
-use crate::error::{Error, Result, reason};
+use crate::error::{Error, Result, io_reason};
 
 /// The default port.
 pub(crate) const PORT: u16 = 50050;
@@ -49,28 +49,29 @@ pub(crate) struct Scheduler {
 
 impl Scheduler {
     /// Runs until the process receives a signal to stop.
-    pub(crate) async fn run(&self) -> Result<()> {
-        let config = Arc::new(self.config());
+    pub(crate) async fn run_until_stopped(&self) -> Result<()> {
+        let config = Arc::new(self.scheduler_config());
         let address = SocketAddr::new(self.bind, self.port);
         let taken = |error: std::io::Error| {
-            let why = reason(&error);
+            let why = io_reason(&error);
             Error::resources(format!("cannot listen on {address}: {why}; choose another --bind or --port"))
         };
         let listener = TcpListener::bind(address).await.map_err(taken)?;
-        let cluster = BallistaCluster::new_from_config(&config).await.map_err(failed)?;
-        let cluster = accounted(&cluster);
-        let server = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await.map_err(failed)?;
-        let told = SocketAddr::new(self.bind, progress_port(self.port));
+        let cluster = BallistaCluster::new_from_config(&config).await.map_err(cluster_error)?;
+        let cluster = track_slots(&cluster);
+        let server =
+            create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await.map_err(cluster_error)?;
+        let progress_address = SocketAddr::new(self.bind, progress_port(self.port));
         let timeouts = Timeouts { executors: self.executor_timeout, drivers: self.driver_timeout };
-        let progress = progress::serve(told, server.clone(), timeouts);
+        let progress = progress::serve_progress(progress_address, server.clone(), timeouts);
         tracing::info!(%address, "scheduler listening");
         tokio::select! {
-            ended = start_grpc_service_with_listener(listener, server) => ended.map_err(failed),
+            ended = start_grpc_service_with_listener(listener, server) => ended.map_err(cluster_error),
             ended = progress => ended,
         }
     }
 
-    fn config(&self) -> SchedulerConfig {
+    fn scheduler_config(&self) -> SchedulerConfig {
         let seconds = self.executor_timeout.as_secs().max(1);
         SchedulerConfig {
             external_host: self.advertise.clone(),
@@ -88,14 +89,14 @@ impl Scheduler {
             grpc_client_max_message_size: MAX_MESSAGE_BYTES as u32,
             min_ready_executors: self.min_executors,
             override_physical_codec: Some(Arc::new(ClusterCodec::default())),
-            override_config_producer: Some(Arc::new(settings)),
-            override_session_builder: Some(Arc::new(session)),
+            override_config_producer: Some(Arc::new(default_settings)),
+            override_session_builder: Some(Arc::new(scheduler_session)),
             ..SchedulerConfig::default()
         }
     }
 }
 
-pub(crate) fn failed(error: BallistaError) -> Error {
+pub(crate) fn cluster_error(error: BallistaError) -> Error {
     match error {
         BallistaError::IoError(error) => error.into(),
         BallistaError::DataFusionError(error) => (*error).into(),

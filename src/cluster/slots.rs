@@ -28,13 +28,13 @@ struct Slots {
 }
 
 /// Wraps a cluster to track its slots.
-pub(super) fn accounted(cluster: &BallistaCluster) -> BallistaCluster {
+pub(super) fn track_slots(cluster: &BallistaCluster) -> BallistaCluster {
     let slots = Slots { inner: cluster.cluster_state(), taken: Mutex::default() };
     BallistaCluster::new(Arc::new(slots), cluster.job_state())
 }
 
 /// Slots of tasks that run, by executor.
-async fn running(jobs: &HashMap<JobId, JobInfoCache>) -> HashMap<String, u32> {
+async fn running_slots(jobs: &HashMap<JobId, JobInfoCache>) -> HashMap<String, u32> {
     let mut running = HashMap::new();
     for job in jobs.values() {
         let graph = job.execution_graph.read().await;
@@ -51,7 +51,7 @@ async fn running(jobs: &HashMap<JobId, JobInfoCache>) -> HashMap<String, u32> {
 }
 
 /// Slots to free so that only running tasks occupy any.
-fn forgotten(taken: &HashMap<String, u32>, running: &HashMap<String, u32>) -> Vec<ExecutorSlot> {
+fn leaked_slots(taken: &HashMap<String, u32>, running: &HashMap<String, u32>) -> Vec<ExecutorSlot> {
     let idle = |(executor, taken): (&String, &u32)| {
         let idle = taken.saturating_sub(running.get(executor).copied().unwrap_or_default());
         (idle > 0).then(|| (executor.clone(), idle))
@@ -85,7 +85,7 @@ impl ClusterState for Slots {
         executors: Option<HashSet<String>>,
     ) -> Result<Vec<BoundTask>> {
         let mut taken = self.taken.lock().await;
-        let idle = forgotten(&taken, &running(&active_jobs).await);
+        let idle = leaked_slots(&taken, &running_slots(&active_jobs).await);
         if !idle.is_empty() {
             tracing::info!(?idle, "freed the slots of cancelled tasks");
             self.inner.unbind_tasks(give_back(&mut taken, idle)).await?;
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn only_tasks_that_run_take_room() {
         let taken = account([("a", 2), ("b", 1), ("c", 1)]);
-        let mut idle = forgotten(&taken, &account([("a", 1), ("b", 1)]));
+        let mut idle = leaked_slots(&taken, &account([("a", 1), ("b", 1)]));
         idle.sort();
         assert_eq!(idle, [("a".to_owned(), 1), ("c".to_owned(), 1)]);
     }

@@ -16,8 +16,8 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionConfig;
 
 use super::codec::ClusterCodec;
+use crate::engine::StoreLocation;
 use crate::error::{Error, Result};
-use crate::release::StoreLocation;
 use crate::storage::{Stores, local_path};
 
 /// The places of a job, as a setting.
@@ -70,7 +70,7 @@ impl StoreConfigs {
         Ok(Self { text })
     }
 
-    fn list(&self) -> Result<Vec<StoreLocation>> {
+    fn list_locations(&self) -> Result<Vec<StoreLocation>> {
         if self.text.is_empty() {
             return Ok(Vec::new());
         }
@@ -80,7 +80,7 @@ impl StoreConfigs {
 }
 
 /// The default settings of a session.
-pub(super) fn settings() -> SessionConfig {
+pub(super) fn default_settings() -> SessionConfig {
     let mut config = SessionConfig::new_with_ballista()
         .with_ballista_physical_extension_codec(Arc::new(ClusterCodec::default()))
         .with_ballista_grpc_client_max_message_size(super::MAX_MESSAGE_BYTES);
@@ -91,26 +91,30 @@ pub(super) fn settings() -> SessionConfig {
 }
 
 /// What a session runs in on an executor: the stores of its job, and a folder to spill to.
-pub(super) fn runtime(config: &SessionConfig, folder: &Path, spill_limit: Option<u64>) -> Result<Arc<RuntimeEnv>> {
+pub(super) fn executor_runtime(
+    config: &SessionConfig,
+    folder: &Path,
+    spill_limit: Option<u64>,
+) -> Result<Arc<RuntimeEnv>> {
     let mut disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![folder.to_owned()]));
     if let Some(limit) = spill_limit {
         disk = disk.with_max_temp_directory_size(limit);
     }
     let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?;
-    reach(config, &runtime)?;
+    register_stores(config, &runtime)?;
     Ok(runtime)
 }
 
 /// What plans are read in on the scheduler. It opens no file, but a plan is only read where its stores are known.
-pub(super) fn session(config: SessionConfig) -> DataFusionResult<SessionState> {
+pub(super) fn scheduler_session(config: SessionConfig) -> DataFusionResult<SessionState> {
     let state = default_session_builder(config)?;
-    reach(state.config(), state.runtime_env()).map_err(Error::into_datafusion)?;
+    register_stores(state.config(), state.runtime_env()).map_err(Error::into_datafusion)?;
     Ok(state)
 }
 
 /// Makes the stores of a job known.
-fn reach(config: &SessionConfig, runtime: &RuntimeEnv) -> Result<()> {
-    let places = config.options().extensions.get::<StoreConfigs>().map(StoreConfigs::list).transpose()?;
+fn register_stores(config: &SessionConfig, runtime: &RuntimeEnv) -> Result<()> {
+    let places = config.options().extensions.get::<StoreConfigs>().map(StoreConfigs::list_locations).transpose()?;
     for place in places.unwrap_or_default() {
         let location = Stores::default().open(Path::new("/"), &place.url, &place.options)?;
         runtime.register_object_store(&location.root, location.store);

@@ -73,7 +73,7 @@ impl ExecutionPlan for SurveyExec {
         let pieces = async move {
             let pieces = survey_partition(rows, &bound_policy, ceiling, &reservation).await;
             stream::iter(match pieces {
-                Ok(pieces) => pieces.into_iter().map(|piece| emitted(&piece)).collect(),
+                Ok(pieces) => pieces.into_iter().map(|piece| piece_batch(&piece)).collect(),
                 Err(error) => vec![Err(error)],
             })
         };
@@ -82,7 +82,7 @@ impl ExecutionPlan for SurveyExec {
     }
 }
 
-fn emitted(piece: &[u8]) -> Result<RecordBatch> {
+fn piece_batch(piece: &[u8]) -> Result<RecordBatch> {
     let column: ArrayRef = Arc::new(BinaryArray::from_vec(vec![piece]));
     Ok(RecordBatch::try_new(schema(), vec![column])?)
 }

@@ -231,19 +231,19 @@ impl TryFrom<&AnonymizeParamsMessage> for BoundPolicy {
 
     fn try_from(message: &AnonymizeParamsMessage) -> Result<Self> {
         if message.format != FORMAT {
-            return Err(broken(format!(
+            return Err(malformed_plan(format!(
                 "it has format {}, but this version of throng reads format {FORMAT}; run the same version everywhere",
                 message.format
             )));
         }
         let policy = Policy::reopen(&message.policy, &message.files)?;
         if policy.hash != message.hash {
-            return Err(broken("its policy reads differently here; run the same version of throng everywhere"));
+            return Err(malformed_plan("its policy reads differently here; run the same version of throng everywhere"));
         }
-        let input = message.input.as_ref().ok_or_else(|| broken("it lacks a schema"))?;
-        let input = Schema::try_from(input).map_err(|error| broken(error.to_string()))?;
-        let key = RunKey::from_wire(&message.key).ok_or_else(|| broken("it lacks the key of the run"))?;
-        Self::resolve(Arc::new(policy), Arc::new(input), key)
+        let input = message.input.as_ref().ok_or_else(|| malformed_plan("it lacks a schema"))?;
+        let input = Schema::try_from(input).map_err(|error| malformed_plan(error.to_string()))?;
+        let key = RunKey::from_wire(&message.key).ok_or_else(|| malformed_plan("it lacks the key of the run"))?;
+        Self::bind_schema(Arc::new(policy), Arc::new(input), key)
     }
 }
 
@@ -252,18 +252,18 @@ impl TryFrom<AnonymizeParamsMessage> for AnonymizeParams {
 
     fn try_from(mut message: AnonymizeParamsMessage) -> Result<Self> {
         let bound_policy = BoundPolicy::try_from(&message)?;
-        let survey = Survey::try_from(message.survey.take().ok_or_else(|| broken("it lacks a survey"))?)?;
+        let survey = Survey::try_from(message.survey.take().ok_or_else(|| malformed_plan("it lacks a survey"))?)?;
         let (quasi, sensitive) = (bound_policy.quasi.len(), bound_policy.sensitive.len());
         let fits = survey.facts.len() == quasi && survey.sensitive.len() == sensitive;
         if !fits || survey.tree.nodes.iter().any(|cut| cut.axis as usize >= quasi) {
-            return Err(broken("its survey is of other columns than its policy"));
+            return Err(malformed_plan("its survey is of other columns than its policy"));
         }
         Self::new(Arc::new(bound_policy), survey)
     }
 }
 
 /// An error about a plan that was received.
-pub(super) fn broken(what: impl AsRef<str>) -> Error {
+pub(super) fn malformed_plan(what: impl AsRef<str>) -> Error {
     Error::internal(format!("an anonymising plan cannot be read: {}", what.as_ref()))
 }
 
@@ -297,7 +297,7 @@ impl TryFrom<SurveyMessage> for Survey {
             })
         });
         if !forwards {
-            return Err(broken("its cells do not form a tree"));
+            return Err(malformed_plan("its cells do not form a tree"));
         }
         let root = if nodes.is_empty() { Branch::Cell(0) } else { Branch::Node(0) };
         Ok(Self {
@@ -333,7 +333,7 @@ impl TryFrom<FactsMessage> for ColumnStats {
     type Error = Error;
 
     fn try_from(message: FactsMessage) -> Result<Self> {
-        Ok(match message.kind.ok_or_else(|| broken("a column lacks its facts"))? {
+        Ok(match message.kind.ok_or_else(|| malformed_plan("a column lacks its facts"))? {
             FactsKind::Line(LineMessage { min, max, whole, nulls, quantiles, varied }) => {
                 Self::Line { min, max, whole, nulls, varied, quantiles }
             }
@@ -383,9 +383,9 @@ impl TryFrom<&CutMessage> for CellNode {
         let branch = |side: &Option<BranchMessage>| match side.as_ref().and_then(|side| side.kind.as_ref()) {
             Some(BranchKind::Node(node)) => Ok(Branch::Node(*node)),
             Some(BranchKind::Cell(cell)) => Ok(Branch::Cell(*cell)),
-            None => Err(broken("a cut lacks a side")),
+            None => Err(malformed_plan("a cut lacks a side")),
         };
-        let at = message.at.try_into().map_err(|_| broken("a cut lies outside its axis"))?;
+        let at = message.at.try_into().map_err(|_| malformed_plan("a cut lies outside its axis"))?;
         Ok(Self { axis: message.axis, at, left: branch(&message.left)?, right: branch(&message.right)? })
     }
 }

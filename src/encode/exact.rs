@@ -19,8 +19,8 @@ use datafusion::arrow::datatypes::{
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::HashMap;
 
-use super::positions;
-use super::words::{map_text, text};
+use super::dictionary::{map_text, to_text};
+use super::to_ordinals;
 use crate::binding::{is_number, is_time};
 use crate::error::{Error, Result};
 
@@ -35,7 +35,7 @@ pub(crate) struct Distinct {
 
 impl Distinct {
     /// Distinguishes the values of an array.
-    pub(crate) fn of(array: &ArrayRef) -> Result<Self> {
+    pub(crate) fn from_array(array: &ArrayRef) -> Result<Self> {
         let data_type = array.data_type();
         if is_number(data_type) || is_time(data_type) {
             Self::of_numbers(array)
@@ -50,16 +50,16 @@ impl Distinct {
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
         let wide = |keys: &mut dyn Iterator<Item = u64>| {
             let pairs = keys.zip(0_u32..).map(|(key, row)| u128::from(key) << 32 | u128::from(row));
-            Self::sorted(pairs, nulls, |pair| *pair as u32, |a, b| a >> 32 == b >> 32)
+            Self::from_sorted(pairs, nulls, |pair| *pair as u32, |a, b| a >> 32 == b >> 32)
         };
         Ok(match array.data_type() {
             DataType::Decimal128(..) => {
                 let pairs = array.as_primitive::<Decimal128Type>().values().iter().zip(0_u32..);
-                Self::sorted(pairs, nulls, |pair| pair.1, |a, b| a.0 == b.0)
+                Self::from_sorted(pairs, nulls, |pair| pair.1, |a, b| a.0 == b.0)
             }
             DataType::Decimal256(..) => {
                 let pairs = array.as_primitive::<Decimal256Type>().values().iter().zip(0_u32..);
-                Self::sorted(pairs, nulls, |pair| pair.1, |a, b| a.0 == b.0)
+                Self::from_sorted(pairs, nulls, |pair| pair.1, |a, b| a.0 == b.0)
             }
             DataType::UInt64 => wide(&mut array.as_primitive::<UInt64Type>().values().iter().copied()),
             DataType::Float16 => {
@@ -77,14 +77,14 @@ impl Distinct {
                 let data = array.to_data();
                 let numbers = data.buffer::<i32>(0)[..array.len()].iter().map(|number| *number as u32 ^ (1 << 31));
                 let pairs = numbers.zip(0_u32..).map(|(key, row)| u64::from(key) << 32 | u64::from(row));
-                Self::sorted(pairs, nulls, |pair| *pair as u32, |a, b| a >> 32 == b >> 32)
+                Self::from_sorted(pairs, nulls, |pair| *pair as u32, |a, b| a >> 32 == b >> 32)
             }
             _ => wide(&mut whole_numbers(array)?.into_iter().map(|number| number as u64 ^ (1 << 63))),
         })
     }
 
     /// The values of pairs of a key and its row, which are given for all rows and compare by key first.
-    fn sorted<T: Ord>(
+    fn from_sorted<T: Ord>(
         pairs: impl Iterator<Item = T>,
         nulls: Option<&NullBuffer>,
         row_of: impl Fn(&T) -> u32,
@@ -109,7 +109,7 @@ impl Distinct {
     }
 
     fn of_text(array: &ArrayRef) -> datafusion::error::Result<Self> {
-        let words = text(array)?;
+        let words = to_text(array)?;
         let (mut codes, mut rows) = (vec![0; words.len()], Vec::new());
         let mut seen: HashMap<&str, u32> = HashMap::new();
         let null = u32::MAX;
@@ -133,8 +133,8 @@ impl Distinct {
 
     /// Values of any type, by their bytes.
     fn of_rows(array: &ArrayRef) -> Result<Self> {
-        let array = canonical(array)?;
-        let bytes = converter(array.data_type())?.convert_columns(&[array])?;
+        let array = canonicalise_fractions(array)?;
+        let bytes = row_converter(array.data_type())?.convert_columns(&[array])?;
         let mut seen: HashMap<&[u8], u32> = HashMap::new();
         let (mut codes, mut rows) = (Vec::with_capacity(bytes.num_rows()), Vec::new());
         for row in 0..bytes.num_rows() {
@@ -148,8 +148,8 @@ impl Distinct {
     }
 
     /// A key of every value that names it in any batch; keys of numbers have their order.
-    pub(crate) fn keys(&self, array: &ArrayRef) -> Result<Vec<Vec<u8>>> {
-        keys(&take(array, &UInt32Array::from(self.rows.clone()), None)?)
+    pub(crate) fn batch_keys(&self, array: &ArrayRef) -> Result<Vec<Vec<u8>>> {
+        array_keys(&take(array, &UInt32Array::from(self.rows.clone()), None)?)
     }
 }
 
@@ -158,10 +158,10 @@ impl Distinct {
 const MAX_KEY: usize = 40;
 
 /// A key of every value of an array.
-pub(crate) fn keys(array: &ArrayRef) -> Result<Vec<Vec<u8>>> {
+pub(crate) fn array_keys(array: &ArrayRef) -> Result<Vec<Vec<u8>>> {
     // Text is the same value in whatever way it is held.
-    let array = if is_text(array.data_type()) { Arc::new(text(array)?) } else { canonical(array)? };
-    let rows = converter(array.data_type())?.convert_columns(&[array])?;
+    let array = if is_text(array.data_type()) { Arc::new(to_text(array)?) } else { canonicalise_fractions(array)? };
+    let rows = row_converter(array.data_type())?.convert_columns(&[array])?;
     let key =
         |bytes: &[u8]| if bytes.len() <= MAX_KEY { bytes.to_vec() } else { blake3::hash(bytes).as_bytes().to_vec() };
     Ok(rows.iter().map(|row| key(row.data())).collect())
@@ -172,7 +172,7 @@ pub(crate) fn values_of<'a>(
     keys: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
     data_type: &DataType,
 ) -> Result<ArrayRef> {
-    let converter = converter(data_type)?;
+    let converter = row_converter(data_type)?;
     let width = data_type.primitive_width().map(|width| width + 1);
     if keys.clone().any(|key| Some(key.len()) != width) {
         return Err(Error::internal(format!("a key names no {data_type}")));
@@ -182,7 +182,7 @@ pub(crate) fn values_of<'a>(
     columns.pop().ok_or_else(|| Error::internal("keys without a column"))
 }
 
-fn converter(data_type: &DataType) -> Result<RowConverter> {
+fn row_converter(data_type: &DataType) -> Result<RowConverter> {
     let nulls_last = SortOptions { descending: false, nulls_first: false };
     Ok(RowConverter::new(vec![SortField::new_with_options(data_type.clone(), nulls_last)])?)
 }
@@ -197,24 +197,31 @@ fn is_text(data_type: &DataType) -> bool {
 }
 
 /// The array with one zero and one NaN, wherever in it there are fractions.
-fn canonical(array: &ArrayRef) -> Result<ArrayRef> {
-    fn each<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, one: impl Fn(T::Native) -> T::Native) -> ArrayRef {
+fn canonicalise_fractions(array: &ArrayRef) -> Result<ArrayRef> {
+    fn map_values<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, one: impl Fn(T::Native) -> T::Native) -> ArrayRef {
         Arc::new(array.unary::<_, T>(one))
     }
     Ok(match array.data_type() {
-        DataType::Float16 => each(array.as_primitive::<Float16Type>(), |number| {
+        DataType::Float16 => map_values(array.as_primitive::<Float16Type>(), |number| {
             let nan = <Float16Type as ArrowPrimitiveType>::Native::NAN;
             if number.is_nan() { nan } else { number + <Float16Type as ArrowPrimitiveType>::Native::ZERO }
         }),
         DataType::Float32 => {
-            each(array.as_primitive::<Float32Type>(), |number| if number.is_nan() { f32::NAN } else { number + 0.0 })
+            map_values(
+                array.as_primitive::<Float32Type>(),
+                |number| if number.is_nan() { f32::NAN } else { number + 0.0 },
+            )
         }
         DataType::Float64 => {
-            each(array.as_primitive::<Float64Type>(), |number| if number.is_nan() { f64::NAN } else { number + 0.0 })
+            map_values(
+                array.as_primitive::<Float64Type>(),
+                |number| if number.is_nan() { f64::NAN } else { number + 0.0 },
+            )
         }
         data_type if holds_floats(data_type) => {
             let data = array.to_data();
-            let parts = data.child_data().iter().map(|part| Ok(canonical(&make_array(part.clone()))?.to_data()));
+            let parts =
+                data.child_data().iter().map(|part| Ok(canonicalise_fractions(&make_array(part.clone()))?.to_data()));
             let parts = parts.collect::<Result<Vec<_>>>()?;
             make_array(data.into_builder().child_data(parts).build()?)
         }
@@ -261,7 +268,7 @@ const SURE: f64 = 1e15;
 
 /// The digits of every number of a column, and how many come after the point, when there are numbers of more digits than a
 /// position surely has. Null has any.
-pub(crate) fn digits(array: &ArrayRef, positions: &[f64]) -> Result<Option<(Vec<i128>, u32)>> {
+pub(crate) fn decimal_digits(array: &ArrayRef, positions: &[f64]) -> Result<Option<(Vec<i128>, u32)>> {
     let scale = match array.data_type() {
         DataType::Int64 | DataType::UInt64 => 0,
         DataType::Decimal32(_, scale)
@@ -308,14 +315,14 @@ pub(crate) fn stored_digits(array: &ArrayRef) -> Result<Option<Vec<i128>>> {
 
 /// The day of every point in time, counted from 1970-01-01: exact, where a position close to midnight may be rounded to the
 /// next day. Null has any.
-pub(crate) fn days(array: &ArrayRef) -> Result<Vec<f64>> {
+pub(crate) fn day_numbers(array: &ArrayRef) -> Result<Vec<f64>> {
     let second = 86_400;
     let per_day = match array.data_type() {
         DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => second * 1_000,
         DataType::Timestamp(TimeUnit::Second, _) => second,
         DataType::Timestamp(TimeUnit::Microsecond, _) => second * 1_000_000,
         DataType::Timestamp(TimeUnit::Nanosecond, _) => second * 1_000_000_000,
-        _ => return Ok(positions(array)?),
+        _ => return Ok(to_ordinals(array)?),
     };
     Ok(whole_numbers(array)?.into_iter().map(|moment| moment.div_euclid(per_day) as f64).collect())
 }
@@ -332,7 +339,7 @@ mod tests {
     use super::*;
 
     fn codes(array: impl Array + 'static) -> Vec<u32> {
-        Distinct::of(&(Arc::new(array) as ArrayRef)).unwrap().codes
+        Distinct::from_array(&(Arc::new(array) as ArrayRef)).unwrap().codes
     }
 
     #[test]
@@ -372,7 +379,7 @@ mod tests {
 
     #[test]
     fn digits_are_looked_at_where_positions_are_too_short() {
-        let of = |array: ArrayRef| digits(&array, &positions(&array).unwrap()).unwrap();
+        let of = |array: ArrayRef| decimal_digits(&array, &to_ordinals(&array).unwrap()).unwrap();
         let long = 100_000_000_000_000_001;
         assert_eq!(
             of(Arc::new(Int64Array::from(vec![Some(long), None, Some(-3)]))),
@@ -389,21 +396,21 @@ mod tests {
         assert_eq!(of(Arc::new(Float64Array::from(vec![1e300]))), None);
         let huge = Decimal256Array::from(vec![i256::MAX]).with_precision_and_scale(76, 0).unwrap();
         let huge: ArrayRef = Arc::new(huge);
-        assert!(digits(&huge, &[1e75]).is_err());
+        assert!(decimal_digits(&huge, &[1e75]).is_err());
     }
 
     #[test]
     fn a_moment_before_midnight_is_of_its_day() {
         let last = 19_790_i64 * 86_400_000_000_000 - 1;
         let moments: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![last, last + 1, -1]));
-        assert_eq!(days(&moments).unwrap(), [19_789.0, 19_790.0, -1.0]);
+        assert_eq!(day_numbers(&moments).unwrap(), [19_789.0, 19_790.0, -1.0]);
     }
 
     #[test]
     fn long_values_have_short_keys() {
         let (long, other) = ("x".repeat(5000), "x".repeat(5001));
         let words: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(), other.as_str(), "x"]));
-        let keys = Distinct::of(&words).unwrap().keys(&words).unwrap();
+        let keys = Distinct::from_array(&words).unwrap().batch_keys(&words).unwrap();
         assert!(keys.iter().all(|key| key.len() <= MAX_KEY));
         assert!(keys[0] != keys[1] && keys[1] != keys[2]);
     }
@@ -426,8 +433,8 @@ mod tests {
             ];
             let order = |number: Option<i64>| (number.is_none(), number);
             for array in arrays {
-                let found = Distinct::of(&array).unwrap();
-                let keys = found.keys(&array).unwrap();
+                let found = Distinct::from_array(&array).unwrap();
+                let keys = found.batch_keys(&array).unwrap();
                 prop_assert!(keys.is_sorted());
                 let back = values_of(keys.iter().map(Vec::as_slice), array.data_type()).unwrap();
                 prop_assert_eq!(&back, &take(&array, &UInt32Array::from(found.rows.clone()), None).unwrap());
@@ -444,8 +451,8 @@ mod tests {
             let mut numbers: Vec<f64> = bits.into_iter().map(f64::from_bits).collect();
             numbers.extend([0.0, -0.0, f64::NAN].into_iter().take(zeros));
             let array: ArrayRef = Arc::new(Float64Array::from(numbers.clone()));
-            let found = Distinct::of(&array).unwrap();
-            prop_assert!(found.keys(&array).unwrap().is_sorted());
+            let found = Distinct::from_array(&array).unwrap();
+            prop_assert!(found.batch_keys(&array).unwrap().is_sorted());
             for (a, left) in numbers.iter().enumerate() {
                 for (b, right) in numbers.iter().enumerate() {
                     let expected = left.partial_cmp(right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()));

@@ -35,7 +35,7 @@ pub(crate) fn row_hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> Result
     let columns = if Fault::RowHashColumn.is_planted() { all_but_last(columns) } else { columns };
     let mut hasher = Hasher { state: QualityRandomState::with_seed(seed), spare: Vec::new() };
     let mut hashes = vec![seed; rows];
-    columns.iter().try_for_each(|column| hasher.fold(column, &mut hashes))?;
+    columns.iter().try_for_each(|column| hasher.fold_column(column, &mut hashes))?;
     Ok(hashes)
 }
 
@@ -52,18 +52,18 @@ struct Hasher {
 
 impl Hasher {
     /// Mixes the values of a column into the hashes of their rows.
-    fn fold(&mut self, column: &ArrayRef, hashes: &mut [u64]) -> Result<()> {
+    fn fold_column(&mut self, column: &ArrayRef, hashes: &mut [u64]) -> Result<()> {
         let mut values = match column.data_type() {
             DataType::Struct(_) => {
-                column.as_struct().columns().iter().try_for_each(|field| self.fold(field, hashes))?;
+                column.as_struct().columns().iter().try_for_each(|field| self.fold_column(field, hashes))?;
                 self.spare_for(column.len())
             }
-            _ => self.values(column)?,
+            _ => self.hash_values(column)?,
         };
         if let Some(nulls) = column.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
             (!nulls.inner()).set_indices().for_each(|row| values[row] = NULL);
         }
-        hashes.iter_mut().zip(&values).for_each(|(hash, value)| *hash = mix(*hash, *value));
+        hashes.iter_mut().zip(&values).for_each(|(hash, value)| *hash = mix_hash(*hash, *value));
         self.spare = values;
         Ok(())
     }
@@ -76,19 +76,19 @@ impl Hasher {
     }
 
     /// A hash of every value of a column that is not a struct; any for null.
-    fn values(&mut self, column: &ArrayRef) -> Result<Vec<u64>> {
+    fn hash_values(&mut self, column: &ArrayRef) -> Result<Vec<u64>> {
         match column.data_type() {
-            DataType::List(_) => self.lists::<i32>(column),
-            DataType::LargeList(_) => self.lists::<i64>(column),
+            DataType::List(_) => self.hash_lists::<i32>(column),
+            DataType::LargeList(_) => self.hash_lists::<i64>(column),
             DataType::Map(..) => {
                 let entries: ArrayRef = Arc::new(column.as_map().entries().clone());
-                self.items(&entries, column.as_map().value_offsets().iter().map(|end| *end as usize))
+                self.hash_items(&entries, column.as_map().value_offsets().iter().map(|end| *end as usize))
             }
             DataType::FixedSizeList(_, size) => {
                 let size = *size as usize;
-                self.items(column.as_fixed_size_list().values(), (0..=column.len()).map(|row| row * size))
+                self.hash_items(column.as_fixed_size_list().values(), (0..=column.len()).map(|row| row * size))
             }
-            DataType::Dictionary(_, values) if values.is_nested() => self.values(&cast(column, values)?),
+            DataType::Dictionary(_, values) if values.is_nested() => self.hash_values(&cast(column, values)?),
             _ => {
                 let mut hashes = self.spare_for(column.len());
                 create_hashes([&as_read(column)?], &self.state, &mut hashes)?;
@@ -97,26 +97,26 @@ impl Hasher {
         }
     }
 
-    fn lists<O: OffsetSizeTrait>(&mut self, column: &ArrayRef) -> Result<Vec<u64>> {
+    fn hash_lists<O: OffsetSizeTrait>(&mut self, column: &ArrayRef) -> Result<Vec<u64>> {
         let lists = column.as_list::<O>();
-        self.items(lists.values(), lists.value_offsets().iter().map(|end| end.as_usize()))
+        self.hash_items(lists.values(), lists.value_offsets().iter().map(|end| end.as_usize()))
     }
 
     /// A hash of every list: of its length and its items in their order. List i ends where list i + 1 begins.
-    fn items(&mut self, items: &ArrayRef, ends: impl Iterator<Item = usize>) -> Result<Vec<u64>> {
+    fn hash_items(&mut self, items: &ArrayRef, ends: impl Iterator<Item = usize>) -> Result<Vec<u64>> {
         let ends: Vec<usize> = ends.collect();
         let (first, last) = (ends.first().copied().unwrap_or(0), ends.last().copied().unwrap_or(0));
         let mut hashes = vec![0; last - first];
-        self.fold(&items.slice(first, last - first), &mut hashes)?;
+        self.fold_column(&items.slice(first, last - first), &mut hashes)?;
         let list = |ends: &[usize]| {
             let items = &hashes[ends[0] - first..ends[1] - first];
-            items.iter().fold(items.len() as u64, |hash, item| mix(hash, *item))
+            items.iter().fold(items.len() as u64, |hash, item| mix_hash(hash, *item))
         };
         Ok(ends.windows(2).map(list).collect())
     }
 }
 
-fn mix(hash: u64, value: u64) -> u64 {
+fn mix_hash(hash: u64, value: u64) -> u64 {
     let mixed = (hash ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed ^ (mixed >> 29)
 }

@@ -7,7 +7,7 @@ use datafusion::arrow::datatypes::DataType;
 
 /// The batch with its own text buffers: rows of a sorted batch point into the buffers of all batches they came from,
 /// which would keep those alive.
-pub(crate) fn compact(batch: &RecordBatch) -> crate::error::Result<RecordBatch> {
+pub(crate) fn compact_batch(batch: &RecordBatch) -> crate::error::Result<RecordBatch> {
     let columns = batch
         .columns()
         .iter()

@@ -5,6 +5,7 @@
 //! and turns values into order-preserving codes: positions on a line for numbers and points in time, leaf numbers for
 //! values with a hierarchy, places in a sorted word list for text without one.
 
+mod dictionary;
 mod exact;
 pub(crate) mod facts;
 mod hashes;
@@ -14,16 +15,15 @@ mod position;
 mod quasi;
 mod reference;
 mod sensitive;
-mod words;
 
-pub(crate) use exact::{Distinct, days, digits, stored_digits};
+pub(crate) use dictionary::{Dictionary, map_text, to_text};
+pub(crate) use exact::{Distinct, day_numbers, decimal_digits, stored_digits};
 pub(crate) use facts::ColumnStats;
 pub(crate) use hashes::class_hashes;
 pub(crate) use hashes::row_hashes;
-pub(crate) use memory::{batch_size, compact};
-pub(crate) use nulls::{present, without_nulls};
-pub(crate) use position::{is_whole, positions};
+pub(crate) use memory::{batch_size, compact_batch};
+pub(crate) use nulls::{rows_present, without_nulls};
+pub(crate) use position::{is_whole, to_ordinals};
 pub(crate) use quasi::{ColumnEncoder, MAX_CODES};
 pub(crate) use reference::Reference;
 pub(crate) use sensitive::{SensitiveDomain, encode_sensitive};
-pub(crate) use words::{Words, map_text, text};

@@ -9,16 +9,16 @@ use crate::error::Result;
 use crate::faults::Fault;
 
 /// Which rows have a value in all of some columns; `None` if all have.
-pub(crate) fn present<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> Option<NullBuffer> {
+pub(crate) fn rows_present<'a>(columns: impl IntoIterator<Item = &'a ArrayRef>) -> Option<NullBuffer> {
     let both = |seen: Option<NullBuffer>, column: &ArrayRef| {
         let seen = NullBuffer::union(seen.as_ref(), column.logical_nulls().as_ref());
-        NullBuffer::union(seen.as_ref(), numbers(column).as_ref())
+        NullBuffer::union(seen.as_ref(), rows_with_numbers(column).as_ref())
     };
     columns.into_iter().fold(None, both).filter(|present| present.null_count() > 0)
 }
 
 /// Which rows of a column of fractions hold a number: NaN has no place among the others, just like null.
-fn numbers(column: &ArrayRef) -> Option<NullBuffer> {
+fn rows_with_numbers(column: &ArrayRef) -> Option<NullBuffer> {
     match column.data_type() {
         DataType::Float16 => Some(column.as_primitive::<Float16Type>().values().iter().map(|n| !n.is_nan()).collect()),
         DataType::Float32 => Some(column.as_primitive::<Float32Type>().values().iter().map(|n| !n.is_nan()).collect()),
@@ -34,7 +34,7 @@ pub(crate) fn without_nulls<'a>(
     columns: impl IntoIterator<Item = &'a ArrayRef>,
     of_source: Option<&ArrayRef>,
 ) -> Result<(RecordBatch, u64)> {
-    let Some(present) = present(columns).filter(|_| !Fault::NullsKept.is_planted()) else {
+    let Some(present) = rows_present(columns).filter(|_| !Fault::NullsKept.is_planted()) else {
         return Ok((rows.clone(), 0));
     };
     let absent = |row: &usize| present.is_null(*row);
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn what_is_no_number_is_no_value() {
         let column: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), Some(f64::NAN), None, Some(f64::INFINITY)]));
-        let present = present([&column]).unwrap();
+        let present = rows_present([&column]).unwrap();
         assert_eq!((0..4).map(|row| present.is_valid(row)).collect::<Vec<_>>(), [true, false, false, true]);
     }
 }

@@ -7,7 +7,7 @@ use datafusion::arrow::datatypes::{DataType, Float64Type, TimeUnit};
 use datafusion::error::Result;
 
 /// The position of every value: numbers as they are, points in time in days. Null (and not-a-number) is NaN.
-pub(crate) fn positions(array: &ArrayRef) -> Result<Vec<f64>> {
+pub(crate) fn to_ordinals(array: &ArrayRef) -> Result<Vec<f64>> {
     const DAY: f64 = 86_400.0;
     if matches!(array.data_type(), DataType::Int32 | DataType::Date32) {
         let data = array.to_data();
@@ -66,15 +66,15 @@ mod tests {
     fn decimals_dates_and_timestamps_have_positions() -> Result<()> {
         let decimal: ArrayRef =
             Arc::new(Decimal128Array::from(vec![Some(1250), None]).with_precision_and_scale(10, 2)?);
-        let found = positions(&decimal)?;
+        let found = to_ordinals(&decimal)?;
         assert_eq!(found[0], 12.5);
         assert!(found[1].is_nan());
         let date: ArrayRef = Arc::new(Date32Array::from(vec![Some(7), Some(-1), None, Some(365)]));
-        let found = positions(&date.slice(1, 3))?;
+        let found = to_ordinals(&date.slice(1, 3))?;
         assert_eq!((found[0], found[2]), (-1.0, 365.0));
         assert!(found[1].is_nan());
         let noon: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![43_200_000_000]));
-        assert_eq!(positions(&noon)?, [0.5]);
+        assert_eq!(to_ordinals(&noon)?, [0.5]);
         Ok(())
     }
 }

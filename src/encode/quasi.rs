@@ -1,18 +1,18 @@
-//! The coder of one quasi-identifier: made from its policy and the survey's facts, it turns values into codes.
+//! The encoder of one quasi-identifier: made from its policy and the survey's facts, it turns values into codes.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::buffer::NullBuffer;
 
-use super::words::{Words, map_text, text};
-use super::{ColumnStats, positions};
+use super::dictionary::{Dictionary, map_text, to_text};
+use super::{ColumnStats, to_ordinals};
 use crate::binding::QuasiColumn;
 use crate::error::{Error, Result};
 use crate::faults::Fault;
 use crate::hierarchy::{Hierarchy, Ladder, LevelTree, Mask};
 use crate::model::{Axis, Code, LINE_STEPS, NULL_ON_LINE, Shape};
-use crate::policy::{Nulls, Unknown};
+use crate::policy::{Nulls, Publish, Unknown};
 
 /// Turns the values of one quasi-identifier into codes on its [`Axis`].
 #[derive(Debug, Clone)]
@@ -35,14 +35,14 @@ enum Kind {
     Leaves {
         unknown: Option<Code>,
     },
-    Words(Arc<Words>),
+    Dictionary(Arc<Dictionary>),
 }
 
 /// Most leaves or words an axis can hold beside the codes of null and unknown.
 pub(crate) const MAX_CODES: usize = 60_000;
 
 impl ColumnEncoder {
-    /// The coder of a column whose facts the survey has found.
+    /// The encoder of a column whose facts the survey has found.
     pub(crate) fn new(column: &QuasiColumn, facts: &ColumnStats) -> Result<Self> {
         let mut axis = Axis::new(&column.name, Shape::Line { span: 0 });
         axis.weight = column.weight;
@@ -60,7 +60,8 @@ impl ColumnEncoder {
                 let span = if exact { width as Code } else { LINE_STEPS };
                 let steps = if width > 0.0 { f64::from(span) / width } else { 0.0 };
                 axis.exact = exact || !varied;
-                axis.shared_null = column.data_type.is_floating();
+                // Bounds have no third column to say whether two nulls are null or everything.
+                axis.shared_null = column.data_type.is_floating() || column.publish == Publish::Bounds;
                 let kind = Kind::Line { min, max, steps, span };
                 let quantiles = quantile_ladder(column, quantiles)?;
                 match quantiles.as_deref().or(hierarchy) {
@@ -74,7 +75,7 @@ impl ColumnEncoder {
                         let tree = match hierarchy {
                             Hierarchy::Ladder(ladder) => ladder.to_tree(min, max, code_of, codes, *nulls > 0),
                             Hierarchy::Calendar(calendar) => calendar.to_tree(min, max, code_of, codes, *nulls > 0),
-                            _ => return Err(misfit(column)),
+                            _ => return Err(misfit_error(column)),
                         };
                         axis.null = (*nulls > 0).then_some(span + 1);
                         axis.shape = Shape::Tree(tree);
@@ -97,12 +98,12 @@ impl ColumnEncoder {
                 let (list, shape) = match hierarchy {
                     None => set_of_words(words, exact, *nulls > 0),
                     Some(Hierarchy::Mask(mask)) => masked_words(words, exact, mask, *nulls > 0),
-                    Some(_) => return Err(misfit(column)),
+                    Some(_) => return Err(misfit_error(column)),
                 };
                 axis.shape = shape;
-                Kind::Words(Arc::new(list))
+                Kind::Dictionary(Arc::new(list))
             }
-            _ => return Err(misfit(column)),
+            _ => return Err(misfit_error(column)),
         };
         let hierarchy = resolved.or_else(|| column.hierarchy.clone());
         Ok(Self { column: column.clone(), hierarchy, axis, kind })
@@ -124,9 +125,9 @@ impl ColumnEncoder {
     }
 
     /// The word list of a text column without levels.
-    pub(crate) fn words(&self) -> Option<&Words> {
+    pub(crate) fn dictionary(&self) -> Option<&Dictionary> {
         match &self.kind {
-            Kind::Words(words) => Some(words),
+            Kind::Dictionary(words) => Some(words),
             _ => None,
         }
     }
@@ -140,7 +141,7 @@ impl ColumnEncoder {
     }
 
     /// Ends of the domain of a line.
-    pub(crate) fn line(&self) -> Option<(f64, f64)> {
+    pub(crate) fn ordinal_ends(&self) -> Option<(f64, f64)> {
         match &self.kind {
             Kind::Line { min, max, .. } => Some((*min, *max)),
             _ => None,
@@ -165,7 +166,7 @@ impl ColumnEncoder {
     }
 
     /// Codes every value of an array; `put` receives row and code.
-    pub(crate) fn encode(&self, array: &ArrayRef, put: impl FnMut(usize, Code)) -> Result<()> {
+    pub(crate) fn encode_values(&self, array: &ArrayRef, put: impl FnMut(usize, Code)) -> Result<()> {
         self.encode_present(array, None, put)
     }
 
@@ -182,12 +183,12 @@ impl ColumnEncoder {
         let null = self.axis.null.or((self.column.nulls == Nulls::Drop).then_some(0));
         // Codes of nulls and of unknown values exist when the survey has met some; that it has not, and one turns up
         // now, means that the input has changed under the run.
-        let mut strangers = 0_u64;
+        let mut unmatched = 0_u64;
         match &self.kind {
             Kind::Line { min, steps, span, .. } => {
-                for (row, &position) in positions(array)?.iter().enumerate() {
+                for (row, &position) in to_ordinals(array)?.iter().enumerate() {
                     if position.is_nan() {
-                        strangers += u64::from(null.is_none() && stays(row));
+                        unmatched += u64::from(null.is_none() && stays(row));
                         put(row, null.unwrap_or_default());
                     } else {
                         put(row, line_code(position, *min, *steps, *span));
@@ -195,37 +196,37 @@ impl ColumnEncoder {
                 }
             }
             Kind::Leaves { unknown } => {
-                let levels = self.levels().ok_or_else(|| misfit(&self.column))?;
-                let code = |value: &str| match (levels.leaf(value), unknown) {
+                let levels = self.levels().ok_or_else(|| misfit_error(&self.column))?;
+                let code = |value: &str| match (levels.find_leaf(value), unknown) {
                     (Some(leaf), _) => leaf as Code,
                     (None, Some(code)) => *code,
-                    (None, None) => STRANGER,
+                    (None, None) => UNMATCHED,
                 };
-                map_text(&text(array)?, null.unwrap_or(STRANGER), code, |row, code| {
-                    strangers += u64::from(code == STRANGER && stays(row));
+                map_text(&to_text(array)?, null.unwrap_or(UNMATCHED), code, |row, code| {
+                    unmatched += u64::from(code == UNMATCHED && stays(row));
                     put(row, code);
                 });
             }
-            Kind::Words(words) => {
+            Kind::Dictionary(words) => {
                 let key = match self.column.hierarchy.as_deref() {
                     Some(Hierarchy::Mask(mask)) => Some(|value: &str| mask.order_key(value).into_owned()),
                     _ => None,
                 };
                 let key = key.as_ref().map(|key| key as &dyn Fn(&str) -> String);
                 map_text(
-                    &text(array)?,
-                    null.unwrap_or(STRANGER),
-                    |value| words.code(value, key),
+                    &to_text(array)?,
+                    null.unwrap_or(UNMATCHED),
+                    |value| words.code_of(value, key),
                     |row, code| {
-                        strangers += u64::from(code == STRANGER && stays(row));
+                        unmatched += u64::from(code == UNMATCHED && stays(row));
                         put(row, code);
                     },
                 );
             }
         }
-        if strangers > 0 {
+        if unmatched > 0 {
             return Err(Error::input(format!(
-                "column `{}`: {strangers} values were not there when the table was surveyed; the input has changed \
+                "column `{}`: {unmatched} values were not there when the table was surveyed; the input has changed \
                  during the run",
                 self.column.name
             )));
@@ -235,7 +236,7 @@ impl ColumnEncoder {
 }
 
 /// Marks a value that has no code; above every code that an axis of words or leaves can have.
-const STRANGER: Code = Code::MAX;
+const UNMATCHED: Code = Code::MAX;
 
 fn line_code(position: f64, min: f64, steps: f64, span: Code) -> Code {
     // A float that is out of the domain (a declared one may be narrower than the data) is clamped by the cast.
@@ -245,24 +246,24 @@ fn line_code(position: f64, min: f64, steps: f64, span: Code) -> Code {
 /// The ladder of a column whose intervals are to hold about equally many rows.
 fn quantile_ladder(column: &QuasiColumn, quantiles: &[f64]) -> Result<Option<Arc<Hierarchy>>> {
     let Some(counts) = &column.quantiles else { return Ok(None) };
-    let ladder = Ladder::quantiles(counts, quantiles)
+    let ladder = Ladder::from_quantiles(counts, quantiles)
         .map_err(|error| Error::job(format!("columns.{}.hierarchy: {error}", column.name)))?;
     Ok(Some(Arc::new(Hierarchy::Ladder(ladder))))
 }
 
 /// The words of a text column without a hierarchy, whose groups are sets.
-fn set_of_words(words: &[String], exact: bool, nulls: bool) -> (Words, Shape) {
+fn set_of_words(words: &[String], exact: bool, nulls: bool) -> (Dictionary, Shape) {
     let values = words.len() as u32 + u32::from(nulls);
-    (Words::new(words.to_vec(), exact, None), Shape::Set { values })
+    (Dictionary::new(words.to_vec(), exact, None), Shape::Set { values })
 }
 
 /// The words of a text column in the order in which a mask hides their characters.
-fn masked_words(words: &[String], exact: bool, mask: &Mask, nulls: bool) -> (Words, Shape) {
-    let list = Words::new(words.to_vec(), exact, Some(&|value| mask.order_key(value).into_owned()));
+fn masked_words(words: &[String], exact: bool, mask: &Mask, nulls: bool) -> (Dictionary, Shape) {
+    let list = Dictionary::new(words.to_vec(), exact, Some(&|value| mask.order_key(value).into_owned()));
     let tree = mask.to_tree(&list.words, nulls);
     (list, Shape::Tree(tree))
 }
 
-fn misfit(column: &QuasiColumn) -> Error {
+fn misfit_error(column: &QuasiColumn) -> Error {
     Error::internal(format!("column `{}`: what the survey found does not fit its hierarchy", column.name))
 }

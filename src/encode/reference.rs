@@ -8,8 +8,8 @@ use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::DataType;
 
 use super::exact::{Distinct, values_of};
-use super::positions;
 use super::sensitive::{as_listed, leaf_codes};
+use super::to_ordinals;
 use crate::binding::SensitiveColumn;
 use crate::error::{Error, Result};
 use crate::hierarchy::Hierarchy;
@@ -17,7 +17,7 @@ use crate::hierarchy::Hierarchy;
 /// Maximum number of distinct values of a column that groups are compared with.
 pub(crate) const MAX_VALUES: usize = 1 << 16;
 
-/// Distinct values and how often each occurs. A value is named by its [key](Distinct::keys), one of a hierarchy by the
+/// Distinct values and how often each occurs. A value is named by its [key](Distinct::batch_keys), one of a hierarchy by the
 /// number of its leaf.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reference {
@@ -39,7 +39,7 @@ impl FromIterator<(Vec<u8>, u64)> for Reference {
 
 impl Reference {
     /// Adds all values of an array.
-    pub(crate) fn add(&mut self, column: &SensitiveColumn, array: &ArrayRef) -> Result<()> {
+    pub(crate) fn add_values(&mut self, column: &SensitiveColumn, array: &ArrayRef) -> Result<()> {
         self.add_weighted(column, array, |_| 1)
     }
 
@@ -58,8 +58,8 @@ impl Reference {
             }
             _ => {
                 let array = as_listed(column, array)?;
-                let distinct = Distinct::of(&array)?;
-                let keys = distinct.keys(&array)?;
+                let distinct = Distinct::from_array(&array)?;
+                let keys = distinct.batch_keys(&array)?;
                 (distinct.codes, keys)
             }
         };
@@ -100,14 +100,14 @@ impl Reference {
     }
 
     /// The count of every leaf of a hierarchy that occurs.
-    pub(crate) fn leaves(&self) -> impl Iterator<Item = (u32, u64)> {
+    pub(crate) fn leaf_counts(&self) -> impl Iterator<Item = (u32, u64)> {
         self.counts().filter_map(|(key, count)| Some((u32::from_be_bytes(key.try_into().ok()?), count)))
     }
 
     /// Positions of the numbers in ascending order, NaN last; null, which is the last key if there is any, has none.
-    pub(crate) fn positions(&self, data_type: &DataType) -> Result<Vec<f64>> {
+    pub(crate) fn to_ordinals(&self, data_type: &DataType) -> Result<Vec<f64>> {
         let values = values_of(self.counts().map(|(key, _)| key), data_type)?;
-        Ok(positions(&values.slice(0, values.len() - values.null_count()))?)
+        Ok(to_ordinals(&values.slice(0, values.len() - values.null_count()))?)
     }
 }
 

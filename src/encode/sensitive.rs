@@ -9,10 +9,10 @@ use datafusion::arrow::array::{Array, ArrayRef, StringViewArray};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::HashMap;
 
-use super::exact::{Distinct, keys};
+use super::dictionary::{map_text, to_text};
+use super::exact::{Distinct, array_keys};
 use super::reference::Reference;
-use super::words::{map_text, text};
-use super::{is_whole, positions};
+use super::{is_whole, to_ordinals};
 use crate::binding::{SensitiveColumn, is_number, is_time};
 use crate::error::{Error, Result};
 use crate::faults::Fault;
@@ -40,16 +40,16 @@ pub(crate) fn encode_sensitive(
     array: &ArrayRef,
 ) -> Result<Sensitive> {
     let mut sensitive = match column.hierarchy.as_deref() {
-        Some(Hierarchy::Levels(levels)) => leaves(column, domain, levels, array)?,
-        _ if is_number(&column.data_type) || is_time(&column.data_type) => numbers(column, domain, array)?,
-        _ => values(column, domain, array)?,
+        Some(Hierarchy::Levels(levels)) => encode_leaves(column, domain, levels, array)?,
+        _ if is_number(&column.data_type) || is_time(&column.data_type) => encode_numbers(column, domain, array)?,
+        _ => encode_values(column, domain, array)?,
     };
-    sensitive.ranges = ranges(column, &sensitive);
+    sensitive.ranges = sensitive_ranges(column, &sensitive);
     Ok(sensitive)
 }
 
-fn numbers(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) -> Result<Sensitive> {
-    let mut distinct = Distinct::of(array)?;
+fn encode_numbers(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) -> Result<Sensitive> {
+    let mut distinct = Distinct::from_array(array)?;
     let mut codes = std::mem::take(&mut distinct.codes);
     let nulls = array.null_count() > 0;
     let (at, null, shares) = match &domain.reference {
@@ -61,9 +61,9 @@ fn numbers(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef)
                 Err(_) if nulls && at + 1 == distinct.rows.len() => Ok(known.len()),
                 Err(_) => Err(unheard_of(column)),
             };
-            let places = distinct.keys(array)?.into_iter().enumerate().map(place).collect::<Result<Vec<_>>>()?;
+            let places = distinct.batch_keys(array)?.into_iter().enumerate().map(place).collect::<Result<Vec<_>>>()?;
             codes.iter_mut().for_each(|code| *code = places[*code as usize] as u32);
-            let at = reference.positions(array.data_type())?;
+            let at = reference.to_ordinals(array.data_type())?;
             let mut counts: Vec<u64> = reference.counts().map(|(_, count)| count).collect();
             if Fault::SensitiveAsFloat.is_planted() {
                 merge_positions(&at, &mut codes, &mut counts);
@@ -73,13 +73,13 @@ fn numbers(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef)
         }
         None => {
             let numbers = distinct.rows.len() - usize::from(nulls);
-            let positions = positions(array)?;
+            let positions = to_ordinals(array)?;
             let at = distinct.rows[..numbers].iter().map(|&row| positions[row as usize]).collect();
             (at, nulls.then_some(numbers as u32), None)
         }
     };
     let [min, max] = column.domain.unwrap_or([domain.min, domain.max]);
-    let mut coded = sensitive(column, codes, SensitiveShape::Number { at, min, max }, null);
+    let mut coded = build_sensitive(column, codes, SensitiveShape::Number { at, min, max }, null);
     coded.shares = shares;
     Ok(coded)
 }
@@ -97,12 +97,12 @@ fn merge_positions(at: &[f64], codes: &mut [u32], counts: &mut [u64]) {
 pub(crate) fn leaf_codes(levels: &LevelTree, array: &ArrayRef) -> Result<Vec<u32>> {
     let unknown = levels.leaves().len() as u16;
     let mut codes = vec![0; array.len()];
-    let code = |value: &str| levels.leaf(value).map_or(unknown, |leaf| leaf as u16);
-    map_text(&text(array)?, unknown + 1, code, |row, code| codes[row] = u32::from(code));
+    let code = |value: &str| levels.find_leaf(value).map_or(unknown, |leaf| leaf as u16);
+    map_text(&to_text(array)?, unknown + 1, code, |row, code| codes[row] = u32::from(code));
     Ok(codes)
 }
 
-fn leaves(
+fn encode_leaves(
     column: &SensitiveColumn,
     domain: &SensitiveDomain,
     levels: &LevelTree,
@@ -110,10 +110,10 @@ fn leaves(
 ) -> Result<Sensitive> {
     let null = levels.leaves().len() as u32 + 1;
     let shape = SensitiveShape::Tree(levels.to_tree(true, true));
-    let mut coded = sensitive(column, leaf_codes(levels, array)?, shape, Some(null));
+    let mut coded = build_sensitive(column, leaf_codes(levels, array)?, shape, Some(null));
     coded.shares = domain.reference.as_ref().map(|reference| {
         let mut counts = vec![0; null as usize + 1];
-        reference.leaves().for_each(|(leaf, count)| counts[leaf as usize] = count);
+        reference.leaf_counts().for_each(|(leaf, count)| counts[leaf as usize] = count);
         Arc::new(Shares::new(&counts))
     });
     Ok(coded)
@@ -123,14 +123,16 @@ fn leaves(
 pub(crate) fn as_listed(column: &SensitiveColumn, array: &ArrayRef) -> Result<ArrayRef> {
     match &column.ranges {
         // Listed values are text, unless they are numbers.
-        Ranges::Listed(_) if !is_number(&column.data_type) && !is_time(&column.data_type) => Ok(Arc::new(text(array)?)),
+        Ranges::Listed(_) if !is_number(&column.data_type) && !is_time(&column.data_type) => {
+            Ok(Arc::new(to_text(array)?))
+        }
         _ => Ok(Arc::clone(array)),
     }
 }
 
-fn values(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) -> Result<Sensitive> {
+fn encode_values(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) -> Result<Sensitive> {
     let array = as_listed(column, array)?;
-    let Distinct { mut codes, rows } = Distinct::of(&array)?;
+    let Distinct { mut codes, rows } = Distinct::from_array(&array)?;
     let listed: Vec<&str> = match &column.ranges {
         Ranges::Listed(listed) => listed.iter().flat_map(range_words).collect(),
         _ => Vec::new(),
@@ -144,14 +146,15 @@ fn values(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) 
         };
         // Values of one range get adjacent codes, so that the range is an interval of codes.
         let words: ArrayRef = Arc::new(StringViewArray::from(listed));
-        keys(&words)?.into_iter().for_each(|key| _ = code_of(key));
+        array_keys(&words)?.into_iter().for_each(|key| _ = code_of(key));
         let mut counts = Vec::new();
         for (key, count) in domain.reference.iter().flat_map(Reference::counts) {
             let code = code_of(key.to_vec()) as usize;
             counts.resize(counts.len().max(code + 1), 0);
             counts[code] = count;
         }
-        let places: Vec<u32> = Distinct { codes: Vec::new(), rows }.keys(&array)?.into_iter().map(code_of).collect();
+        let places: Vec<u32> =
+            Distinct { codes: Vec::new(), rows }.batch_keys(&array)?.into_iter().map(code_of).collect();
         codes.iter_mut().for_each(|code| *code = places[*code as usize]);
         if domain.reference.is_some() {
             // Public rows beside those of the source hold null, which the source need not know.
@@ -164,7 +167,7 @@ fn values(column: &SensitiveColumn, domain: &SensitiveDomain, array: &ArrayRef) 
         }
     }
     let values = domain.distinct.min(u64::from(u32::MAX)) as u32;
-    let mut coded = sensitive(column, codes, SensitiveShape::Set { values }, None);
+    let mut coded = build_sensitive(column, codes, SensitiveShape::Set { values }, None);
     coded.shares = shares;
     Ok(coded)
 }
@@ -185,17 +188,17 @@ fn range_words(entry: &ListedRange) -> impl Iterator<Item = &str> {
     .map(String::as_str)
 }
 
-fn sensitive(column: &SensitiveColumn, codes: Vec<u32>, shape: SensitiveShape, null: Option<u32>) -> Sensitive {
+fn build_sensitive(column: &SensitiveColumn, codes: Vec<u32>, shape: SensitiveShape, null: Option<u32>) -> Sensitive {
     Sensitive { name: column.name.clone(), codes, shape, null, ranges: Vec::new(), shares: None }
 }
 
 /// The sensitive range of every code, as the policy lays it down; empty when every value is its own range.
-fn ranges(column: &SensitiveColumn, sensitive: &Sensitive) -> Vec<(u32, u32)> {
+fn sensitive_ranges(column: &SensitiveColumn, sensitive: &Sensitive) -> Vec<(u32, u32)> {
     match (&column.ranges, &sensitive.shape, column.hierarchy.as_deref()) {
         (Ranges::Identity, ..) => Vec::new(),
         (Ranges::Interval(length), SensitiveShape::Number { at, .. }, _) => {
-            let around = |(code, &value): (u32, &f64)| match interval(&column.data_type, value, length / 2.0) {
-                Some((lo, hi)) => between(at, lo, hi),
+            let around = |(code, &value): (u32, &f64)| match value_interval(&column.data_type, value, length / 2.0) {
+                Some((lo, hi)) => codes_between(at, lo, hi),
                 None => (code, code),
             };
             (0..).zip(at).map(around).collect()
@@ -206,7 +209,7 @@ fn ranges(column: &SensitiveColumn, sensitive: &Sensitive) -> Vec<(u32, u32)> {
             .map(|(code, value)| {
                 let found = listed.iter().find_map(|entry| match (&entry.values, &entry.range) {
                     (Values::Between([lo, hi]), RangeOf::Between([from, to])) if (*lo..=*hi).contains(value) => {
-                        Some(between(at, *from, *to))
+                        Some(codes_between(at, *from, *to))
                     }
                     _ => None,
                 });
@@ -214,7 +217,7 @@ fn ranges(column: &SensitiveColumn, sensitive: &Sensitive) -> Vec<(u32, u32)> {
             })
             .collect(),
         (Ranges::Level(level), SensitiveShape::Tree(_), Some(Hierarchy::Levels(levels))) => {
-            (0..levels.leaves().len() as u32).map(|leaf| levels.ascendant(leaf, *level as usize)).collect()
+            (0..levels.leaves().len() as u32).map(|leaf| levels.span_at_level(leaf, *level as usize)).collect()
         }
         (Ranges::Listed(listed), SensitiveShape::Tree(_), Some(Hierarchy::Levels(levels))) => levels
             .leaves()
@@ -230,7 +233,7 @@ fn ranges(column: &SensitiveColumn, sensitive: &Sensitive) -> Vec<(u32, u32)> {
             })
             .collect(),
         (Ranges::Listed(listed), SensitiveShape::Set { .. }, _) => {
-            // Codes are the places of the words when each is counted once: see `values`.
+            // Codes are the places of the words when each is counted once: see `encode_values`.
             let mut words: Vec<&str> = Vec::new();
             for word in listed.iter().flat_map(range_words) {
                 if !words.contains(&word) {
@@ -255,7 +258,7 @@ fn ranges(column: &SensitiveColumn, sensitive: &Sensitive) -> Vec<(u32, u32)> {
 
 /// The positions within `half` of a value; none around NaN. Where positions are not the exact values, a little more: a value
 /// that lies in the range must not be missed.
-fn interval(data_type: &DataType, value: f64, half: f64) -> Option<(f64, f64)> {
+fn value_interval(data_type: &DataType, value: f64, half: f64) -> Option<(f64, f64)> {
     const WHOLE: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
     let reach = value.abs() + half;
     let exact = data_type.is_floating() || is_whole(data_type) && reach < WHOLE;
@@ -264,7 +267,7 @@ fn interval(data_type: &DataType, value: f64, half: f64) -> Option<(f64, f64)> {
 }
 
 /// The codes of all values from `lo` to `hi`.
-fn between(at: &[f64], lo: f64, hi: f64) -> (u32, u32) {
+fn codes_between(at: &[f64], lo: f64, hi: f64) -> (u32, u32) {
     let first = at.partition_point(|value| *value < lo);
     let last = at.partition_point(|value| *value <= hi);
     (first as u32, last.saturating_sub(1).max(first) as u32)
@@ -312,12 +315,12 @@ mod tests {
         let all: ArrayRef = Arc::new(Float64Array::from(vec![Some(5.0), Some(-1.0), None, Some(5.0)]));
         let some: ArrayRef = Arc::new(Float64Array::from(vec![Some(5.0)]));
         let mut reference = Reference::default();
-        reference.add(&numbers, &all).unwrap();
+        reference.add_values(&numbers, &all).unwrap();
         let domain = SensitiveDomain { reference: Some(reference), ..DOMAIN };
         let coded = encode_sensitive(&numbers, &domain, &some).unwrap();
         let shares = coded.shares.unwrap();
         assert_eq!((coded.codes[0], coded.null), (1, Some(2)));
-        assert_eq!((shares.len(), shares.of(0), shares.of(1), shares.of(2)), (3, 0.25, 0.5, 0.25));
+        assert_eq!((shares.len(), shares.share_of(0), shares.share_of(1), shares.share_of(2)), (3, 0.25, 0.5, 0.25));
         let other: ArrayRef = Arc::new(Float64Array::from(vec![6.0]));
         let error = encode_sensitive(&numbers, &domain, &other).unwrap_err().to_string();
         assert!(error.contains("changed while it was read") && !error.contains('6'), "{error}");
@@ -332,11 +335,11 @@ mod tests {
         let words = column(DataType::Utf8, Ranges::Listed(vec![range]));
         let all: ArrayRef = Arc::new(datafusion::arrow::array::StringArray::from(vec!["gout", "cold", "flu", "gout"]));
         let mut reference = Reference::default();
-        reference.add(&words, &all).unwrap();
+        reference.add_values(&words, &all).unwrap();
         let domain = SensitiveDomain { reference: Some(reference), ..DOMAIN };
         let coded = encode_sensitive(&words, &domain, &all).unwrap();
         let shares = coded.shares.as_ref().unwrap();
-        let share: Vec<f64> = coded.codes.iter().map(|&code| shares.of(code)).collect();
+        let share: Vec<f64> = coded.codes.iter().map(|&code| shares.share_of(code)).collect();
         assert_eq!(share, [0.5, 0.25, 0.25, 0.5]);
         assert!(coded.in_range(coded.codes[2], coded.codes[1]));
     }
@@ -348,7 +351,7 @@ mod tests {
         for compared in [false, true] {
             let floats = column(DataType::Float64, Ranges::Interval(1.0));
             let mut reference = Reference::default();
-            reference.add(&floats, &array).unwrap();
+            reference.add_values(&floats, &array).unwrap();
             let domain = SensitiveDomain { reference: compared.then_some(reference), ..DOMAIN };
             let coded = encode_sensitive(&floats, &domain, &array).unwrap();
             assert_eq!(coded.codes, [0, 0, 3, 1, 2, 2]);
@@ -365,17 +368,17 @@ mod tests {
         let array: ArrayRef = Arc::new(Int64Array::from(vec![base + 3, base, base + 1, base + 2]));
         let codes = column(DataType::Int64, Ranges::Identity);
         let mut reference = Reference::default();
-        reference.add(&codes, &array).unwrap();
-        reference.add(&codes, &array.slice(1, 1)).unwrap();
+        reference.add_values(&codes, &array).unwrap();
+        reference.add_values(&codes, &array.slice(1, 1)).unwrap();
         for reference in [None, Some(reference)] {
             let compared = reference.is_some();
             let domain = SensitiveDomain { reference, ..DOMAIN };
             let coded = encode_sensitive(&codes, &domain, &array).unwrap();
             assert_eq!(coded.codes, [3, 0, 1, 2]);
-            let shares = coded.shares.map(|shares| (0..4).map(|code| shares.of(code)).collect::<Vec<_>>());
+            let shares = coded.shares.map(|shares| (0..4).map(|code| shares.share_of(code)).collect::<Vec<_>>());
             assert_eq!(shares, compared.then(|| vec![0.4, 0.2, 0.2, 0.2]));
-            let stranger: ArrayRef = Arc::new(Int64Array::from(vec![base + 4]));
-            assert_eq!(encode_sensitive(&codes, &domain, &stranger).is_err(), compared);
+            let unmatched: ArrayRef = Arc::new(Int64Array::from(vec![base + 4]));
+            assert_eq!(encode_sensitive(&codes, &domain, &unmatched).is_err(), compared);
         }
     }
 

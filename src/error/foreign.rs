@@ -11,48 +11,48 @@ impl From<DataFusionError> for Error {
         match error {
             DataFusionError::External(inner) => match inner.downcast::<Error>() {
                 Ok(ours) => *ours,
-                Err(other) => of_others(other.as_ref()).unwrap_or_else(unknown),
+                Err(other) => of_others(other.as_ref()).unwrap_or_else(unknown_error),
             },
             DataFusionError::Context(_, inner) => (*inner).into(),
             DataFusionError::Shared(inner) => match inner.find_root() {
                 DataFusionError::External(boxed) => match boxed.downcast_ref::<Error>() {
                     Some(ours) => ours.clone(),
-                    None => of_others(boxed.as_ref()).unwrap_or_else(unknown),
+                    None => of_others(boxed.as_ref()).unwrap_or_else(unknown_error),
                 },
-                DataFusionError::ResourcesExhausted(text) => resources(text),
+                DataFusionError::ResourcesExhausted(text) => resources_error(text),
                 DataFusionError::ObjectStore(error) => object_store(error),
-                DataFusionError::ArrowError(error, _) => arrow(error),
-                DataFusionError::ParquetError(error) => parquet(error),
-                other => planned(other),
+                DataFusionError::ArrowError(error, _) => from_arrow(error),
+                DataFusionError::ParquetError(error) => from_parquet(error),
+                other => from_datafusion(other),
             },
-            DataFusionError::ResourcesExhausted(text) => resources(&text),
+            DataFusionError::ResourcesExhausted(text) => resources_error(&text),
             DataFusionError::ObjectStore(error) => Self::from(*error),
-            DataFusionError::ParquetError(error) => parquet(&error),
+            DataFusionError::ParquetError(error) => from_parquet(&error),
             DataFusionError::IoError(error) => Self::from(error),
-            DataFusionError::ArrowError(error, _) => arrow(&error),
-            other => planned(&other),
+            DataFusionError::ArrowError(error, _) => from_arrow(&error),
+            other => from_datafusion(&other),
         }
     }
 }
 
 impl From<object_store::Error> for Error {
     fn from(error: object_store::Error) -> Self {
-        let told = object_store(&error);
+        let converted = object_store(&error);
         // Otherwise the new message holds all that may be said.
-        if told.is_retryable() { told.with_source(error) } else { told }
+        if converted.is_retryable() { converted.with_source(error) } else { converted }
     }
 }
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         // The original message may contain the name of a folder, and so a value.
-        io(&error).with_source(std::io::Error::from(error.kind()))
+        from_io(&error).with_source(std::io::Error::from(error.kind()))
     }
 }
 
 impl From<ArrowError> for Error {
     fn from(error: ArrowError) -> Self {
-        arrow(&error)
+        from_arrow(&error)
     }
 }
 
@@ -96,7 +96,7 @@ const FUNCTION_FAILED: &str = "a function of the query fails for a value of the 
 
 /// Converts an error of DataFusion. Planning errors are about the query; execution errors may quote rows, so it withholds
 /// them.
-fn planned(error: &DataFusionError) -> Error {
+fn from_datafusion(error: &DataFusionError) -> Error {
     match error.find_root() {
         DataFusionError::Execution(_) => Error::input(FUNCTION_FAILED),
         DataFusionError::Internal(_) | DataFusionError::ExecutionJoin(_) => {
@@ -107,7 +107,7 @@ fn planned(error: &DataFusionError) -> Error {
 }
 
 /// Converts an unknown error, which may quote anything.
-fn unknown() -> Error {
+fn unknown_error() -> Error {
     Error::input(FUNCTION_FAILED)
 }
 
@@ -118,14 +118,14 @@ fn not_parquet(error: &ParquetError) -> String {
 }
 
 /// Arrow quotes the value that it cannot convert or compute with, so its message is not passed on.
-fn arrow(error: &ArrowError) -> Error {
+fn from_arrow(error: &ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(inner) => match inner.downcast_ref::<Error>() {
             Some(ours) => ours.clone(),
-            None => of_others(inner.as_ref()).unwrap_or_else(unknown),
+            None => of_others(inner.as_ref()).unwrap_or_else(unknown_error),
         },
-        ArrowError::MemoryError(text) => resources(text),
-        ArrowError::IoError(_, error) => io(error),
+        ArrowError::MemoryError(text) => resources_error(text),
+        ArrowError::IoError(_, error) => from_io(error),
         ArrowError::CastError(_)
         | ArrowError::ParseError(_)
         | ArrowError::ComputeError(_)
@@ -137,17 +137,17 @@ fn arrow(error: &ArrowError) -> Error {
     }
 }
 
-fn parquet(error: &ParquetError) -> Error {
+fn from_parquet(error: &ParquetError) -> Error {
     of_others(error).unwrap_or_else(|| Error::input(not_parquet(error)))
 }
 
-fn resources(text: &str) -> Error {
+fn resources_error(text: &str) -> Error {
     Error::resources(format!(
         "the memory limit is too small for this job; raise it with --memory-limit, or lower --partitions ({text})"
     ))
 }
 
-fn io(error: &std::io::Error) -> Error {
+fn from_io(error: &std::io::Error) -> Error {
     of_the_system(error).unwrap_or_else(|| Error::input(error.to_string()))
 }
 

@@ -203,15 +203,15 @@ impl std::error::Error for Error {
 }
 
 /// The reason of an I/O error, without the error number.
-pub(crate) fn reason(error: &std::io::Error) -> String {
+pub(crate) fn io_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 /// The error of a file that cannot be written: a full disk is a lack of resources, a missing or closed folder bad input.
-pub(crate) fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Error {
+pub(crate) fn unwritable_file(path: &std::path::Path, error: &std::io::Error) -> Error {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    let text = format!("{} cannot be written: {}", path.display(), reason(error));
+    let text = format!("{} cannot be written: {}", path.display(), io_reason(error));
     match error.kind() {
         StorageFull | QuotaExceeded | FileTooLarge => Error::resources(text),
         _ => Error::input(text),
@@ -230,17 +230,20 @@ mod tests {
     fn a_spill_limit_names_our_flag() {
         let text = "The used disk space during the spilling process has exceeded the allowable limit of 1 MB. Please try \
                     increasing the config: `datafusion.runtime.max_temp_directory_size`.";
-        let told = Error::from(DataFusionError::from(std::io::Error::other(text)));
-        assert!(told.kind() == ErrorKind::Resources && told.message().contains("--spill-limit"), "{told:?}");
-        assert!(!told.to_string().contains("datafusion"), "{told}");
+        let converted = Error::from(DataFusionError::from(std::io::Error::other(text)));
+        assert!(
+            converted.kind() == ErrorKind::Resources && converted.message().contains("--spill-limit"),
+            "{converted:?}"
+        );
+        assert!(!converted.to_string().contains("datafusion"), "{converted}");
     }
 
     #[test]
     fn a_full_disk_is_not_a_wrong_place() {
         use std::io::ErrorKind::{NotFound, PermissionDenied, StorageFull};
-        let told = |kind: std::io::ErrorKind| unwritable(std::path::Path::new("a/b"), &kind.into()).kind();
-        assert_eq!(told(StorageFull), ErrorKind::Resources);
-        assert_eq!([told(NotFound), told(PermissionDenied)], [ErrorKind::Input; 2]);
+        let converted = |kind: std::io::ErrorKind| unwritable_file(std::path::Path::new("a/b"), &kind.into()).kind();
+        assert_eq!(converted(StorageFull), ErrorKind::Resources);
+        assert_eq!([converted(NotFound), converted(PermissionDenied)], [ErrorKind::Input; 2]);
     }
 
     /// Seen failing: the message of the function was passed on, and it exited with 75 for the name.
@@ -249,13 +252,16 @@ mod tests {
         let secret = || DataFusionError::Execution("Overflow happened on FACTORIAL(7301)".into());
         let foreign = DataFusionError::External("regex parse error: (7301".into());
         for error in [secret(), DataFusionError::Shared(std::sync::Arc::new(secret())), foreign] {
-            let told = Error::from(error);
-            assert!(told.kind() == ErrorKind::Input && !format!("{told:?}").contains("7301"), "{told:?}");
+            let converted = Error::from(error);
+            assert!(
+                converted.kind() == ErrorKind::Input && !format!("{converted:?}").contains("7301"),
+                "{converted:?}"
+            );
         }
         let named = std::io::Error::from(std::io::ErrorKind::InvalidFilename);
         let error = object_store::Error::Generic { store: "LocalFileSystem", source: Box::new(named) };
-        let told = Error::from(error);
-        assert!(told.kind() == ErrorKind::Input && told.message().contains("too long"), "{told:?}");
+        let converted = Error::from(error);
+        assert!(converted.kind() == ErrorKind::Input && converted.message().contains("too long"), "{converted:?}");
         let planning = Error::from(DataFusionError::Plan("no function `foo`".into()));
         assert!(planning.to_string().contains("foo"), "the query is the user's own");
     }
@@ -271,11 +277,11 @@ mod tests {
             DataFusionError::External(Box::new(parquet())),
             DataFusionError::Shared(std::sync::Arc::new(DataFusionError::ParquetError(Box::new(parquet())))),
         ] {
-            let told = Error::from(error);
-            assert!(told.is_retryable(), "{told:?}");
+            let converted = Error::from(error);
+            assert!(converted.is_retryable(), "{converted:?}");
         }
-        let told = Error::from(lost()).context("source");
-        let cause = std::error::Error::source(&told).expect("a transient failure has a cause");
+        let converted = Error::from(lost()).context("source");
+        let cause = std::error::Error::source(&converted).expect("a transient failure has a cause");
         assert!(cause.to_string().contains("connection cut"), "{cause}");
         let damaged = Error::from(ParquetError::EOF("footer".into()));
         assert!(damaged.kind() == ErrorKind::Input, "{damaged:?}");

@@ -75,7 +75,7 @@ impl fmt::Display for Problem {
 }
 
 /// The candidate most similar to a word, if any is similar.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest_word<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |candidate: &str| strsim::jaro_winkler(&word.to_lowercase(), &candidate.to_lowercase());
     candidates
         .into_iter()
@@ -99,8 +99,8 @@ mod tests {
     }
 
     #[test]
-    fn nearest_word() {
-        assert_eq!(nearest("heirarchy", ["role", "hierarchy", "publish"]), Some("hierarchy"));
-        assert_eq!(nearest("zzz", ["role", "hierarchy"]), None);
+    fn the_nearest_word_is_found() {
+        assert_eq!(nearest_word("heirarchy", ["role", "hierarchy", "publish"]), Some("hierarchy"));
+        assert_eq!(nearest_word("zzz", ["role", "hierarchy"]), None);
     }
 }

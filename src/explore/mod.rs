@@ -1,10 +1,12 @@
 //! Exploration before a release: what a dataset looks like and which job suits it ([`profile`]), what other
-//! settings would do ([`Trials`]), and what no setting can achieve ([`LossBound`]). Nothing is published.
+//! settings would do ([`Trials`], over nights [`SeriesTrials`]), and what no setting can achieve ([`LossBound`]). Nothing is published.
 
 mod bound;
+mod nights;
 pub(crate) mod profile;
 mod row_hash;
 pub(crate) mod trial;
 
 pub(crate) use bound::LossBound;
+pub(crate) use nights::{SeriesSetting, SeriesTrial, SeriesTrials, Simulation};
 pub(crate) use trial::{Setting, Trial, Trials};

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, UInt64Array};
+use datafusion::arrow::array::UInt64Array;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{
@@ -11,6 +11,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::encode::row_hashes;
+use crate::plan::columns_of;
 
 /// A seeded hash of some columns. Without columns, all rows are alike.
 pub(super) fn row_hash(columns: Vec<Expr>, seed: u64) -> Expr {
@@ -38,11 +39,7 @@ impl ScalarUDFImpl for RowHash {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let columns = args
-            .args
-            .iter()
-            .map(|value| value.to_array(args.number_rows))
-            .collect::<DataFusionResult<Vec<ArrayRef>>>()?;
+        let columns = columns_of(&args)?;
         let hashes = row_hashes(&columns, args.number_rows, self.seed)?;
         Ok(ColumnarValue::Array(Arc::new(UInt64Array::from(hashes))))
     }

@@ -14,17 +14,16 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use serde::{Deserialize, Serialize};
 
 use super::row_hash::row_hash;
+use crate::engine::session::{SessionOptions, SpillFolder};
 use crate::error::{ErrorKind, Result};
 use crate::grouping::options::Value;
 use crate::ledger::manifest::{Scores, round_figures};
 use crate::measure::classification::Minority;
 use crate::measure::{Classes, Groups};
 use crate::methods::toc;
-use crate::operator::Anonymize;
+use crate::operator::{Anonymize, AnonymizeExec};
 use crate::policy::{Form, Inference, Job, MethodName, MethodSpec, Policy, Queries};
-use crate::published::content;
-use crate::release::run::measures;
-use crate::release::session::{SessionOptions, SpillFolder};
+use crate::published::content_key;
 use crate::source::Source;
 use crate::storage::Stores;
 
@@ -57,7 +56,7 @@ impl Setting {
 
     /// The job with this setting in it. Suppression is measured rather than refused, and what dependencies give away is
     /// left to the run: a trial has no files to follow them through.
-    pub(super) fn apply(&self, job: &Job) -> Job {
+    pub(super) fn apply_to_job(&self, job: &Job) -> Job {
         let mut job = job.clone();
         job.privacy.k = self.k;
         job.privacy.max_suppression = 1.0;
@@ -82,7 +81,8 @@ impl Setting {
         }
         if let Some(weight) = self.w_utility {
             let options = std::mem::take(method.options_mut());
-            *method.options_mut() = options.without(&toc::W_PROTECTION).with(&toc::W_UTILITY, Value::Number(weight));
+            *method.options_mut() =
+                options.without_option(&toc::W_PROTECTION).with_option(&toc::W_UTILITY, Value::Number(weight));
         }
         method
     }
@@ -126,7 +126,7 @@ pub(crate) struct Trials {
 
 impl Trials {
     /// Opens the source of a job.
-    pub(crate) async fn open(job: &Job, base: &Path, session: &SessionOptions) -> Result<Self> {
+    pub(crate) async fn open_source(job: &Job, base: &Path, session: &SessionOptions) -> Result<Self> {
         let (context, spill) = session.open()?;
         let source = Source::find(&Stores::default(), base, job).await?;
         let (plan, _) = source.scan(&context).await?;
@@ -141,12 +141,12 @@ impl Trials {
     }
 
     /// Returns all rows of the source.
-    pub(crate) fn whole(&self) -> DataFrame {
+    pub(crate) fn all_rows(&self) -> DataFrame {
         self.source.clone()
     }
 
     /// Returns about `rows` rows, chosen by their content and a seed, held in memory.
-    pub(crate) async fn sample(&self, rows: u64, seed: u64) -> Result<DataFrame> {
+    pub(crate) async fn sample_rows(&self, rows: u64, seed: u64) -> Result<DataFrame> {
         if rows >= self.rows {
             return Ok(self.source.clone().cache().await?);
         }
@@ -156,11 +156,11 @@ impl Trials {
     }
 
     /// Groups rows under a setting and scores the result.
-    pub(crate) async fn run(&self, rows: &DataFrame, setting: Setting) -> Result<Trial> {
-        let policy = Arc::new(Policy::of_checked(&setting.apply(&self.job), &self.base)?);
+    pub(crate) async fn run_trial(&self, rows: &DataFrame, setting: Setting) -> Result<Trial> {
+        let policy = Arc::new(Policy::of_checked(&setting.apply_to_job(&self.job), &self.base)?);
         forget_peak();
         let started = Instant::now();
-        let found = self.group(rows.clone().into_unoptimized_plan(), &policy).await;
+        let found = self.group_rows(rows.clone().into_unoptimized_plan(), &policy).await;
         let mut trial = Trial {
             k: setting.k,
             method: setting.name(),
@@ -170,7 +170,7 @@ impl Trials {
             scores: None,
             refused: None,
             seconds: started.elapsed().as_secs_f64(),
-            memory: peak(),
+            memory: peak_memory(),
         };
         match found {
             Ok(Found { groups, classes, minority, columns }) => {
@@ -187,13 +187,13 @@ impl Trials {
         Ok(trial)
     }
 
-    async fn group(&self, rows: LogicalPlan, policy: &Arc<Policy>) -> Result<Found> {
+    async fn group_rows(&self, rows: LogicalPlan, policy: &Arc<Policy>) -> Result<Found> {
         let node = Anonymize::new(rows, Arc::clone(policy))?;
         let bound_policy = Arc::clone(node.bound_policy());
         let label = policy.measures.class.as_deref();
         // Without labels a class is all of one.
         let label_of_row = label.map_or_else(|| lit(0_i64), ident).alias("label");
-        let keys = vec![content(&bound_policy.class_columns()).alias("class"), label_of_row];
+        let keys = vec![content_key(&bound_policy.class_columns()).alias("class"), label_of_row];
         let sizes = DataFrame::new(self.context.state(), node.into_plan())
             .aggregate(keys, vec![count(lit(1)).alias("alike")])?
             .aggregate(
@@ -207,13 +207,13 @@ impl Trials {
             let [size, number, most] =
                 [0, 1, 2].map(|column| batch.column(column).as_primitive::<Int64Type>().values().to_vec());
             for ((size, number), most) in size.into_iter().zip(number).zip(most) {
-                classes.add(size as u64, number as u64);
-                minority.add((size * number) as u64, most as u64);
+                classes.add_classes(size as u64, number as u64);
+                minority.add_majority((size * number) as u64, most as u64);
             }
         }
         let columns = bound_policy.quasi.iter().map(|column| column.name.clone()).collect();
-        let groups =
-            measures(&plan).unwrap_or_else(|| Groups::new(bound_policy.quasi.len(), bound_policy.sensitive.len()));
+        let groups = AnonymizeExec::find_measures(&plan)
+            .unwrap_or_else(|| Groups::new(bound_policy.quasi.len(), bound_policy.sensitive.len()));
         Ok(Found { groups, classes, minority: label.map(|_| minority), columns })
     }
 }
@@ -234,7 +234,7 @@ fn forget_peak() {
 }
 
 /// The peak memory of the process since then.
-fn peak() -> Option<u64> {
+fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)

@@ -24,7 +24,7 @@ use super::vocabulary::{
 const INCOME: (u8, i8) = (10, 2);
 
 /// The fifteen columns: two identifiers, eight quasi-identifiers, two sensitive columns and three that are just kept.
-pub(super) fn schema() -> SchemaRef {
+pub(super) fn census_schema() -> SchemaRef {
     let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
     Arc::new(Schema::new(vec![
         Field::new("person_id", DataType::Int64, false),
@@ -46,17 +46,17 @@ pub(super) fn schema() -> SchemaRef {
 }
 
 /// The rows `first..first + rows` of the census of that seed.
-pub(super) fn batch(schema: SchemaRef, seed: u64, first: u64, rows: usize) -> Result<RecordBatch, ArrowError> {
+pub(super) fn census_batch(schema: SchemaRef, seed: u64, first: u64, rows: usize) -> Result<RecordBatch, ArrowError> {
     let numbers = first..first + rows as u64;
     let people: Vec<Person> = numbers.clone().map(|row| Person::of_row(seed, row)).collect();
-    let words = |width: usize, word: &dyn Fn(&Person) -> &'static str| text(&people, width, word);
+    let words = |width: usize, word: &dyn Fn(&Person) -> &'static str| text_column(&people, width, word);
     let columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(numbers.clone().map(|row| row as i64 + 1))),
-        names(&people, seed, first)?,
+        name_column(&people, seed, first)?,
         Arc::new(Int32Array::from_iter_values(people.iter().map(|person| i32::from(person.age)))),
         Arc::new(StringArray::from_iter(people.iter().map(|person| person.sex.map(|sex| SEXES[usize::from(sex)])))),
         words(10, &|person| REGIONS[usize::from(person.region)].name),
-        postcodes(&people),
+        postcode_column(&people),
         words(14, &|person| EDUCATION[usize::from(person.education)]),
         words(10, &|person| OCCUPATIONS[usize::from(person.occupation)].name),
         words(12, &|person| MARITAL[usize::from(person.marital)]),
@@ -68,13 +68,13 @@ pub(super) fn batch(schema: SchemaRef, seed: u64, first: u64, rows: usize) -> Re
         ),
         Arc::new(Int16Array::from_iter_values(people.iter().map(|person| i16::from(person.household)))),
         Arc::new(TimestampMicrosecondArray::from_iter(people.iter().map(|person| person.updated)).with_timezone("UTC")),
-        tags(numbers, seed, rows),
+        tag_column(numbers, seed, rows),
     ];
     RecordBatch::try_new(schema, columns)
 }
 
 /// A column of words from a table, each of about `width` bytes.
-fn text(people: &[Person], width: usize, word: &dyn Fn(&Person) -> &'static str) -> ArrayRef {
+fn text_column(people: &[Person], width: usize, word: &dyn Fn(&Person) -> &'static str) -> ArrayRef {
     let mut builder = StringBuilder::with_capacity(people.len(), people.len() * width);
     for person in people {
         builder.append_value(word(person));
@@ -83,14 +83,14 @@ fn text(people: &[Person], width: usize, word: &dyn Fn(&Person) -> &'static str)
 }
 
 /// First and family name.
-fn names(people: &[Person], seed: u64, first: u64) -> Result<ArrayRef, ArrowError> {
+fn name_column(people: &[Person], seed: u64, first: u64) -> Result<ArrayRef, ArrowError> {
     let mut builder = StringBuilder::with_capacity(people.len(), people.len() * 16);
     for (row, person) in (first..).zip(people) {
         let draws = Draws::new(seed, row);
-        let sex = person.sex.map_or_else(|| draws.below(Topic::FirstName, 2) as usize, usize::from);
-        let family = draws.below(Topic::LastName, (FAMILY_STARTS.len() * FAMILY_ENDS.len()) as u64) as usize;
+        let sex = person.sex.map_or_else(|| draws.draw_below(Topic::FirstName, 2) as usize, usize::from);
+        let family = draws.draw_below(Topic::LastName, (FAMILY_STARTS.len() * FAMILY_ENDS.len()) as u64) as usize;
         let parts = [
-            FIRST_NAMES[sex][draws.below(Topic::FirstName, 32) as usize],
+            FIRST_NAMES[sex][draws.draw_below(Topic::FirstName, 32) as usize],
             " ",
             FAMILY_STARTS[family % FAMILY_STARTS.len()],
             FAMILY_ENDS[family / FAMILY_STARTS.len()],
@@ -104,7 +104,7 @@ fn names(people: &[Person], seed: u64, first: u64) -> Result<ArrayRef, ArrowErro
 }
 
 /// Five digits: country, region in the country, district, and two for the street.
-fn postcodes(people: &[Person]) -> ArrayRef {
+fn postcode_column(people: &[Person]) -> ArrayRef {
     let mut builder = StringBuilder::with_capacity(people.len(), people.len() * 5);
     for person in people {
         let region = usize::from(person.region);
@@ -124,11 +124,11 @@ fn postcodes(people: &[Person]) -> ArrayRef {
 static COMMON_TAGS: LazyLock<Choice> = LazyLock::new(|| Choice::zipf(TAGS.len(), 1.0));
 
 /// None to three different tags, the first ones of the vocabulary most often; null for one row in twenty.
-fn tags(rows: Range<u64>, seed: u64, count: usize) -> ArrayRef {
+fn tag_column(rows: Range<u64>, seed: u64, count: usize) -> ArrayRef {
     let mut builder = ListBuilder::with_capacity(StringBuilder::with_capacity(count * 2, count * 16), count);
     for row in rows {
         let draws = Draws::new(seed, row);
-        if draws.chance(Topic::Tags, 50) {
+        if draws.draw_chance(Topic::Tags, 50) {
             builder.append_null();
             continue;
         }

@@ -8,7 +8,7 @@
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The finaliser of SplitMix64, a bijection on 64 bits.
-fn mix(mut bits: u64) -> u64 {
+fn mix_bits(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     bits ^ (bits >> 31)
@@ -52,26 +52,26 @@ pub(super) struct Draws {
 impl Draws {
     /// The draws of row `row` of the census with that seed.
     pub(super) fn new(seed: u64, row: u64) -> Self {
-        Self { key: mix(mix(seed.wrapping_add(GOLDEN)) ^ row) }
+        Self { key: mix_bits(mix_bits(seed.wrapping_add(GOLDEN)) ^ row) }
     }
 
     /// 64 uniform bits.
     pub(super) fn bits(self, topic: Topic) -> u64 {
-        mix(self.key.wrapping_add(GOLDEN.wrapping_mul(topic as u64)))
+        mix_bits(self.key.wrapping_add(GOLDEN.wrapping_mul(topic as u64)))
     }
 
     /// A uniform number below `bound`; 0 when `bound` is 0.
-    pub(super) fn below(self, topic: Topic, bound: u64) -> u64 {
-        scale(self.bits(topic), bound)
+    pub(super) fn draw_below(self, topic: Topic, bound: u64) -> u64 {
+        scale_bits(self.bits(topic), bound)
     }
 
     /// True in `per_mille` of a thousand cases.
-    pub(super) fn chance(self, topic: Topic, per_mille: u64) -> bool {
-        self.below(topic, 1000) < per_mille
+    pub(super) fn draw_chance(self, topic: Topic, per_mille: u64) -> bool {
+        self.draw_below(topic, 1000) < per_mille
     }
 
     /// A nearly normal number of mean 0 and deviation 1: the sum of four uniform ones (Irwin-Hall), within ±3.47.
-    pub(super) fn normal(self, topic: Topic) -> f64 {
+    pub(super) fn draw_normal(self, topic: Topic) -> f64 {
         let bits = self.bits(topic);
         let sum: u64 = (0..4).map(|quarter| (bits >> (16 * quarter)) & 0xFFFF).sum();
         // Four uniform numbers on [0, 1) have mean 2 and variance 1/3.
@@ -80,12 +80,12 @@ impl Draws {
 }
 
 /// Maps 64 uniform bits to a number below `bound`.
-fn scale(bits: u64, bound: u64) -> u64 {
+fn scale_bits(bits: u64, bound: u64) -> u64 {
     ((u128::from(bits) * u128::from(bound)) >> 64) as u64
 }
 
 /// `exp(x)` for small x, as (1 + x/256)^256: good to a few per cent for |x| < 3, and the same on every machine.
-pub(super) fn growth(x: f64) -> f64 {
+pub(super) fn exp_approx(x: f64) -> f64 {
     let mut power = 1.0 + x / 256.0;
     for _ in 0..8 {
         power *= power;
@@ -129,7 +129,7 @@ impl Choice {
 
     /// The thing chosen by the draw.
     pub(super) fn pick(&self, draws: Draws, topic: Topic) -> usize {
-        usize::from(self.slots[draws.below(topic, SLOTS as u64) as usize])
+        usize::from(self.slots[draws.draw_below(topic, SLOTS as u64) as usize])
     }
 }
 
@@ -150,14 +150,14 @@ mod tests {
     fn uniform_draws_are_uniform() {
         let mut counts = [0u32; 10];
         for row in 0..100_000 {
-            counts[Draws::new(7, row).below(Topic::Age, 10) as usize] += 1;
+            counts[Draws::new(7, row).draw_below(Topic::Age, 10) as usize] += 1;
         }
         assert!(counts.iter().all(|count| (9_600..10_400).contains(count)), "{counts:?}");
     }
 
     #[test]
     fn normal_draws_have_mean_zero_and_deviation_one() {
-        let values: Vec<f64> = (0..100_000).map(|row| Draws::new(7, row).normal(Topic::IncomeSpread)).collect();
+        let values: Vec<f64> = (0..100_000).map(|row| Draws::new(7, row).draw_normal(Topic::IncomeSpread)).collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
         assert!(mean.abs() < 0.02 && (variance - 1.0).abs() < 0.02, "mean {mean}, variance {variance}");
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn growth_is_close_to_exp() {
         for x in [-2.0, -0.5, 0.0, 0.5, 2.0] {
-            assert!((growth(x) / f64::exp(x) - 1.0).abs() < 0.02, "x = {x}");
+            assert!((exp_approx(x) / f64::exp(x) - 1.0).abs() < 0.02, "x = {x}");
         }
     }
 

@@ -50,11 +50,6 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::RecordBatch;
 
-/// Returns the schema of the census.
-pub fn schema() -> SchemaRef {
-    columns::schema()
-}
-
 /// A synthetic census of a given size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Census {
@@ -66,6 +61,11 @@ impl Census {
     /// Creates the census of a seed with `rows` rows. A larger census of the same seed begins with the same rows.
     pub fn new(seed: u64, rows: u64) -> Self {
         Self { seed, rows }
+    }
+
+    /// Returns the schema of every census.
+    pub fn schema() -> SchemaRef {
+        columns::census_schema()
     }
 
     /// Number of rows.
@@ -82,10 +82,10 @@ impl Census {
         let seed = self.seed;
         let end = range.end.min(self.rows);
         let batch_rows = batch_rows.max(1);
-        let schema = schema();
+        let schema = Self::schema();
         (range.start..end).step_by(batch_rows).map(move |first| {
             let rows = (end - first).min(batch_rows as u64) as usize;
-            columns::batch(Arc::clone(&schema), seed, first, rows)
+            columns::census_batch(Arc::clone(&schema), seed, first, rows)
         })
     }
 }

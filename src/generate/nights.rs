@@ -1,12 +1,12 @@
 //! The census night after night: people who come and leave, for series of releases.
 //!
-//! As many people come every night as leave on average, and everybody is as likely to leave as everybody else, however long
-//! they have been there. Who is there on which night follows from the seed and their number alone.
+//! Who is there on which night is decided by [`Churn`].
 
 use datafusion::arrow::array::BooleanArray;
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::RecordBatch;
+use throng_core::series::churn::Churn;
 
 use super::Census;
 
@@ -14,48 +14,29 @@ use super::Census;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Nights {
     seed: u64,
-    people: u64,
-    churn: f64,
+    churn: Churn,
 }
 
 impl Nights {
     /// So many people, of whom a share leaves every night while as many come.
     pub(crate) fn new(seed: u64, people: u64, churn: f64) -> Self {
-        Self { seed, people, churn: churn.clamp(0.0, 1.0) }
-    }
-
-    /// People who come every night but the first.
-    fn newcomers(&self) -> u64 {
-        (self.people as f64 * self.churn).round() as u64
+        Self { seed, churn: Churn::new(seed, people, churn) }
     }
 
     /// The rows of a night; the first is 0.
-    pub(crate) fn night(
+    pub(crate) fn night_batches(
         &self,
         night: u64,
         batch_rows: usize,
     ) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + use<> {
-        let (nights, so_far) = (*self, self.people + night * self.newcomers());
+        let (churn, so_far) = (self.churn, self.churn.subjects_until(night));
         let batch_rows = batch_rows.max(1);
         let batches = Census::new(self.seed, so_far).batches(0..so_far, batch_rows);
         batches.zip((0..).step_by(batch_rows)).map(move |(batch, first)| {
             let batch = batch?;
-            let here = (first..first + batch.num_rows() as u64).map(|person| Some(nights.is_there(person, night)));
+            let here = (first..first + batch.num_rows() as u64).map(|person| Some(churn.is_there(person, night)));
             filter_record_batch(&batch, &here.collect::<BooleanArray>())
         })
-    }
-
-    /// Whether somebody is there on a night.
-    fn is_there(&self, person: u64, night: u64) -> bool {
-        let came = match person.checked_sub(self.people) {
-            None => 0,
-            Some(later) => 1 + later / self.newcomers().max(1),
-        };
-        let drawn = fastrand::Rng::with_seed(self.seed ^ person.wrapping_mul(0x9e37_79b9_7f4a_7c15)).f64();
-        // The number of nights until one comes on which a share of all leaves.
-        let stay =
-            if self.churn > 0.0 { 1.0 + ((1.0 - drawn).ln() / (1.0 - self.churn).ln()).floor() } else { f64::MAX };
-        (came..).contains(&night) && ((night - came) as f64) < stay
     }
 }
 
@@ -69,7 +50,7 @@ mod tests {
     use super::*;
 
     fn ids(nights: &Nights, night: u64) -> BTreeSet<i64> {
-        let batches = nights.night(night, 100).map(Result::unwrap);
+        let batches = nights.night_batches(night, 100).map(Result::unwrap);
         batches.flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
     }
 

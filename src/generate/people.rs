@@ -12,7 +12,7 @@
 use std::array;
 use std::sync::LazyLock;
 
-use super::draw::{Choice, Draws, Topic, growth};
+use super::draw::{Choice, Draws, Topic, exp_approx};
 use super::vocabulary::{
     CHILD, DIAGNOSES, EDUCATION_OF_ADULTS, MARITAL_BY_AGE, OCCUPATIONS, REGIONS, RETIRED, STUDENT,
 };
@@ -56,7 +56,7 @@ enum Setting {
 impl Setting {
     const ALL: [Self; 3] = [Self::Country, Self::Town, Self::City];
 
-    fn of(region: u8, district: u8) -> Self {
+    fn of_district(region: u8, district: u8) -> Self {
         let city = REGIONS[usize::from(region)].city_districts;
         match district {
             _ if district < city => Self::City,
@@ -80,7 +80,7 @@ impl Setting {
 }
 
 /// The tier of an education: basic, secondary, vocational, college, postgraduate.
-pub(super) fn tier(education: u8) -> usize {
+pub(super) fn education_tier(education: u8) -> usize {
     match education {
         0..=5 => 0,
         6..=7 => 1,
@@ -116,7 +116,7 @@ impl Tables {
                 let degrees = [0.5, 0.9, 1.7][setting as usize];
                 array::from_fn(|band| {
                     Choice::new((0u8..).zip(&EDUCATION_OF_ADULTS).map(|(education, weights)| {
-                        if tier(education) >= 3 { weights[band] * degrees } else { weights[band] }
+                        if education_tier(education) >= 3 { weights[band] * degrees } else { weights[band] }
                     }))
                 })
             }),
@@ -145,8 +145,8 @@ impl Person {
     pub(super) fn of_row(seed: u64, row: u64) -> Self {
         let tables = &*TABLES;
         let own = Draws::new(seed, row);
-        let draws = if row > 0 && own.chance(Topic::Twin, TWINS_PER_MILLE) {
-            Draws::new(seed, own.below(Topic::TwinSource, row))
+        let draws = if row > 0 && own.draw_chance(Topic::Twin, TWINS_PER_MILLE) {
+            Draws::new(seed, own.draw_below(Topic::TwinSource, row))
         } else {
             own
         };
@@ -154,23 +154,23 @@ impl Person {
         let region = tables.region.pick(draws, Topic::Region) as u8;
         let district = tables.district.pick(draws, Topic::District) as u8;
         let street = tables.street.pick(draws, Topic::Street) as u8;
-        let setting = Setting::of(region, district);
+        let setting = Setting::of_district(region, district);
         let age = tables.age[setting as usize].pick(draws, Topic::Age) as u8;
-        let sex = sex(draws, age);
-        let education = education(tables, draws, age, setting);
-        let occupation = occupation(tables, draws, age, sex, education);
+        let sex = draw_sex(draws, age);
+        let education = draw_education(tables, draws, age, setting);
+        let occupation = draw_occupation(tables, draws, age, sex, education);
         let marital = if age < 16 { 0 } else { tables.marital[marital_band(age)].pick(draws, Topic::Marital) as u8 };
-        let arrival = arrival(draws, age, setting);
+        let arrival = draw_arrival(draws, age, setting);
 
         let diagnosis = tables.diagnosis[diagnosis_band(age)].pick(own, Topic::Diagnosis) as u8;
-        let income = income(own, age, education, occupation, setting);
+        let income = draw_income(own, age, education, occupation, setting);
         let kind = match marital {
             _ if age < 18 => 0,
             1 | 2 => 2,
             _ => 1,
         };
         let household = 1 + tables.household[kind].pick(own, Topic::Household) as u8;
-        let updated = updated(own);
+        let updated = draw_updated(own);
         Self {
             region,
             district,
@@ -190,18 +190,18 @@ impl Person {
 }
 
 /// Half of the young and two thirds of the oldest are women; about one in a hundred has no entry.
-fn sex(draws: Draws, age: u8) -> Option<u8> {
+fn draw_sex(draws: Draws, age: u8) -> Option<u8> {
     let women = 490 + if age > 60 { u64::from(age - 60) * 5 } else { 0 };
-    match draws.below(Topic::Sex, 1000) {
+    match draws.draw_below(Topic::Sex, 1000) {
         989.. => None,
         draw => Some(u8::from(draw >= women)),
     }
 }
 
-fn education(tables: &Tables, draws: Draws, age: u8, setting: Setting) -> u8 {
+fn draw_education(tables: &Tables, draws: Draws, age: u8, setting: Setting) -> u8 {
     let band = match age {
         0..=2 => return 0,
-        3..=5 => return u8::from(draws.chance(Topic::Education, 850)),
+        3..=5 => return u8::from(draws.draw_chance(Topic::Education, 850)),
         6..=8 => return 2,
         9..=11 => return 3,
         12..=15 => return 4,
@@ -214,8 +214,8 @@ fn education(tables: &Tables, draws: Draws, age: u8, setting: Setting) -> u8 {
     tables.education[setting as usize][band].pick(draws, Topic::Education) as u8
 }
 
-fn occupation(tables: &Tables, draws: Draws, age: u8, sex: Option<u8>, education: u8) -> u8 {
-    let status = draws.below(Topic::WorkStatus, 1000);
+fn draw_occupation(tables: &Tables, draws: Draws, age: u8, sex: Option<u8>, education: u8) -> u8 {
+    let status = draws.draw_below(Topic::WorkStatus, 1000);
     let by_age = match age {
         0..=15 => Some(CHILD),
         16..=18 if status < 850 => Some(STUDENT),
@@ -226,8 +226,9 @@ fn occupation(tables: &Tables, draws: Draws, age: u8, sex: Option<u8>, education
         _ => None,
     };
     let sex = sex.unwrap_or((status % 2) as u8);
-    let code =
-        by_age.unwrap_or_else(|| tables.occupation[usize::from(sex)][tier(education)].pick(draws, Topic::Occupation));
+    let code = by_age.unwrap_or_else(|| {
+        tables.occupation[usize::from(sex)][education_tier(education)].pick(draws, Topic::Occupation)
+    });
     code as u8
 }
 
@@ -254,15 +255,15 @@ pub(super) fn diagnosis_band(age: u8) -> usize {
 
 /// The day of moving in: half within about two years, with a long tail back to birth. Unknown for one in twelve,
 /// more often in cities.
-fn arrival(draws: Draws, age: u8, setting: Setting) -> Option<i32> {
-    if draws.chance(Topic::ArrivalNull, [55, 75, 95][setting as usize]) {
+fn draw_arrival(draws: Draws, age: u8, setting: Setting) -> Option<i32> {
+    if draws.draw_chance(Topic::ArrivalNull, [55, 75, 95][setting as usize]) {
         return None;
     }
-    let unit = draws.below(Topic::Arrival, 1 << 20) as f64 / f64::from(1 << 20);
+    let unit = draws.draw_below(Topic::Arrival, 1 << 20) as f64 / f64::from(1 << 20);
     let days_ago = (unit * unit * unit / (1.05 - unit) * 3650.0) as i32;
-    let lived = i32::from(age) * 365 + i32::from(age) / 4 + draws.below(Topic::ArrivalDay, 365) as i32;
+    let lived = i32::from(age) * 365 + i32::from(age) / 4 + draws.draw_below(Topic::ArrivalDay, 365) as i32;
     let day = CENSUS_DAY - 1 - days_ago.min(lived);
-    let on_the_first = days_ago + 31 < lived && draws.below(Topic::ArrivalDay, 1000) < 350;
+    let on_the_first = days_ago + 31 < lived && draws.draw_below(Topic::ArrivalDay, 1000) < 350;
     Some(if on_the_first { first_of_month(day) } else { day })
 }
 
@@ -277,18 +278,18 @@ fn first_of_month(day: i32) -> i32 {
 }
 
 /// Yearly income in hundredths; a child counts with what its parents earn. People name round numbers: most are multiples of 500, many of 50.
-fn income(own: Draws, age: u8, education: u8, occupation: u8, setting: Setting) -> i64 {
+fn draw_income(own: Draws, age: u8, education: u8, occupation: u8, setting: Setting) -> i64 {
     let job = &OCCUPATIONS[usize::from(occupation)];
     let place = [0.85, 0.95, 1.2][setting as usize];
     let middle = if usize::from(occupation) == CHILD {
         28_000.0 * place
     } else {
-        let base = [15_000.0, 21_000.0, 27_000.0, 36_000.0, 52_000.0][tier(education)];
+        let base = [15_000.0, 21_000.0, 27_000.0, 36_000.0, 52_000.0][education_tier(education)];
         let seniority = 0.65 + 0.01 * f64::from(age.clamp(18, 58) - 18);
         base * job.pay * seniority * place
     };
-    let amount = middle * growth(0.42 * own.normal(Topic::IncomeSpread));
-    let heap = match own.below(Topic::IncomeHeap, 100) {
+    let amount = middle * exp_approx(0.42 * own.draw_normal(Topic::IncomeSpread));
+    let heap = match own.draw_below(Topic::IncomeHeap, 100) {
         0..60 => 500.0,
         60..88 => 50.0,
         _ => 0.01,
@@ -297,8 +298,8 @@ fn income(own: Draws, age: u8, education: u8, occupation: u8, setting: Setting) 
 }
 
 /// When the record was last touched: mostly in the last months before the census; never for a few.
-fn updated(own: Draws) -> Option<i64> {
-    if own.chance(Topic::UpdatedNull, 20) {
+fn draw_updated(own: Draws) -> Option<i64> {
+    if own.draw_chance(Topic::UpdatedNull, 20) {
         return None;
     }
     let bits = own.bits(Topic::Updated);

@@ -6,15 +6,15 @@ use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{DataType, Date32Type, Decimal128Type, Int32Type, Int64Type, TimeUnit};
 
+use super::Census;
 use super::vocabulary::{EDUCATION, MARITAL, OCCUPATIONS, REGIONS};
-use super::{Census, schema};
 
 const QUASI: [&str; 8] = ["age", "sex", "region", "postcode", "education", "occupation", "marital_status", "arrival"];
 
 fn rows(seed: u64, range: std::ops::Range<u64>, batch_rows: usize) -> RecordBatch {
     let census = Census::new(seed, u64::MAX);
     let batches: Vec<RecordBatch> = census.batches(range, batch_rows).collect::<Result<_, _>>().unwrap();
-    concat_batches(&schema(), &batches).unwrap()
+    concat_batches(&Census::schema(), &batches).unwrap()
 }
 
 fn texts<'a>(batch: &'a RecordBatch, column: &str) -> Vec<Option<&'a str>> {
@@ -43,7 +43,7 @@ fn types_are_as_documented() {
     let batch = rows(1, 0..10, 10);
     let kinds: Vec<(&str, &DataType)> =
         batch.schema_ref().fields().iter().map(|field| (field.name().as_str(), field.data_type())).collect();
-    let tags = schema().field(14).data_type().clone();
+    let tags = Census::schema().field(14).data_type().clone();
     assert_eq!(
         kinds,
         [
@@ -73,7 +73,7 @@ fn rows_do_not_depend_on_batches_or_ranges() {
     assert_eq!(whole, rows(7, 0..5_000, 333));
     assert_eq!(whole, rows(7, 0..5_000, 1));
     let parts = [rows(7, 0..1_234, 500), rows(7, 1_234..1_235, 500), rows(7, 1_235..5_000, 65_536)];
-    assert_eq!(whole, concat_batches(&schema(), &parts).unwrap());
+    assert_eq!(whole, concat_batches(&Census::schema(), &parts).unwrap());
     assert_ne!(whole, rows(8, 0..5_000, 5_000), "another seed, other people");
 }
 
@@ -108,7 +108,8 @@ fn nulls_are_where_they_should_be() {
     assert!((0.06..0.10).contains(&share("arrival")), "arrival {}", share("arrival"));
     assert!((0.01..0.03).contains(&share("updated_at")), "updated_at {}", share("updated_at"));
     assert!((0.03..0.07).contains(&share("tags")), "tags {}", share("tags"));
-    let nullable: Vec<_> = schema().fields().iter().filter(|f| f.is_nullable()).map(|f| f.name().clone()).collect();
+    let nullable: Vec<_> =
+        Census::schema().fields().iter().filter(|f| f.is_nullable()).map(|f| f.name().clone()).collect();
     assert_eq!(nullable, ["sex", "arrival", "updated_at", "tags"]);
 }
 

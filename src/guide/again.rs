@@ -62,6 +62,16 @@
 //! key-env = "CENSUS_LEDGER_KEY"          # `openssl rand -hex 32`, kept apart from the ledger
 //! ```
 //!
+//! Run it as any other job, once a night; give each run a name that the scheduler repeats when it tries again:
+//!
+//! ```text
+//! throng check nightly.toml                          # what a series cannot be made of is refused here
+//! throng recommend nightly.toml --nights 14 --churn 0.01   # keys of [series], by simulated nights
+//! throng run nightly.toml --run-id 2026-11-19
+//! throng verify nightly.toml                         # the newest release against ledger, source and rules
+//! throng gc nightly.toml                             # what nobody needs any more, in the sink and in the state
+//! ```
+//!
 //! The promise: *whatever changes between two releases changes in throngs*. Take everybody who was ever published, and group them
 //! by the classes that they were in, release by release; every such group has k people and meets every rule, on the values that
 //! were published of them. Whoever keeps all releases and knows who was there on which night learns no more of anybody than one
@@ -78,6 +88,9 @@
 //!
 //! | key of `[series]` | default | meaning |
 //! |---|---|---|
+//! | `subject` | none | the columns that tell subjects apart; may be left out with `mode = "append"` |
+//! | `state`, `options` | | where the ledger is, and how its object store is reached |
+//! | `key-env`, `key-file` | | the secret that digests in the ledger are made with |
 //! | `mode` | `snapshot` | the source is everybody of the day; `append`: rows that come, each published once and kept |
 //! | `reserve` | 1.5 | rows of a new class in multiples of k; room for a later split |
 //! | `max-loss` | 0.35 | largest mean loss of a new class; what would lose more waits |
@@ -86,27 +99,72 @@
 //! | `dissolve` | false | whether a class that cannot be split leaves as a whole |
 //! | `horizon` | for ever | how long releases are kept, such as `400d` |
 //!
+//! `throng recommend nightly.toml --nights 14 --churn 0.01` chooses these keys: it draws rows from the source, lets people come and
+//! leave, publishes these nights in memory with one setting after another, and prints what each loses, what waits, is stale or
+//! withheld, and the lines to write. A class is split when those who stay and those who left are throngs both, so where
+//! people leave, a `reserve` of 2 and more keeps fewer stale rows than the default, and loses more.
+//!
 //! The summary, the manifest (`series`), the report and the metrics count new, waiting, stale, retired and withheld rows. A policy
 //! may become stricter on the way (k may rise, rules may be added): old classes are as they were, so the manifest's `k` is the first
 //! one. Rules that compare a class with the whole table are refused, and so are forms that do not generalise. A night runs on one
 //! machine: a job with `[series]` is refused with `--cluster`.
+//!
+//! ## Rows that only come
+//!
+//! With `mode = "append"`, the source is what was added, and may hold what was added before: each subject is published once and
+//! stays. Rows without a number of their own (log lines, measurements) need no `subject` then:
+//!
+//! ```toml
+//! [source]
+//! url = "s3://lake/events/"              # every file is read once
+//! [series]
+//! mode = "append"
+//! state = "s3://private/events-ledger/"
+//! key-env = "EVENTS_LEDGER_KEY"
+//! ```
+//!
+//! - A run reads the files that no run before has read; the ledger knows them by path, size and version tag (in local folders
+//!   by size and time). Files may be added while it reads. The source must be files of Parquet or CSV, without SQL.
+//! - Rows that wait are kept in the state *as they are*, so the state then holds raw rows, and leave it when they are published or
+//!   suppressed. Every row is published once or never: after `max-wait` releases without a class it is dropped for good.
+//! - A file that is not as it was read ends the run with exit code 7, and one that is gone with 4: put it back. Under another
+//!   name its rows would be published twice. New or corrected rows come in files with new names.
+//! - Two rows of one person are two subjects. If a person may have several rows, name a `subject`, and one row for each.
 //!
 //! ## The ledger
 //!
 //! It holds a keyed hash of every subject, its class, a hash of its history, and keyed hashes of what was published of it; no
 //! value. It is as secret as the source all the same: with it and the key, rows can be followed through releases.
 //!
-//! - **Back it up** with the sink, as of one moment, and the key apart from both. A ledger that was lost, or does not fit the sink,
+//! | object in `state` | what it is |
+//! |---|---|
+//! | `version/<number>.<unique>/` | a version of the ledger: Parquet, with the checksums of its files in `version.json` |
+//! | `pointer/<number>.json` | created once: the version that belongs to release `<number>` |
+//! | `forgotten/` | keyed hashes of subjects that must not be published again |
+//!
+//! - **The key** is read from `key-env` or `key-file` by every run, and cannot be changed within a series: whoever loses it
+//!   begins anew. Keep it where you keep other secrets, for as long as the series lasts.
+//! - **Who may read it**: the job, and nobody who reads the sink. A prefix of the sink, or the sink of a prefix, is refused.
+//! - **Back it up** with the sink, as of one moment, and the key apart from both: copy the state after a run has ended and before
+//!   the next one begins. Versions never change, so a copy of `version/` and `pointer/` is enough; the newest two are kept. A ledger that was lost, or does not fit the sink,
 //!   or another key, ends a run with exit code 7 before anything is published. Without a backup, begin a new series in an empty
 //!   sink and an empty state, and withdraw the old one: to the new ledger everybody is new.
 //! - A run that dies at any moment leaves sink and ledger at the same release; the next run finishes what is left to do.
-//! - **Backfill.** Releases are numbered as they are made. Publish old nights in their order, or not at all.
+//! - **Backfill.** Releases are numbered as they are made. Publish old nights in their order, one run for each, before the first
+//!   new one, or not at all: a night that is published late counts as today, and whoever was not there then as gone.
+//! - **A night that was missed** needs nothing: the next one publishes what has changed since.
 //! - **Rollback** shows an earlier release again and forgets nothing: the next run goes on from the newest one.
 //! - **Horizon.** `throng gc` removes releases that are older than `horizon`, and the files that no other release lists. What only
 //!   they told is forgotten: histories begin with the oldest release that is left, and who had left before it may be published
-//!   anew. The promise then holds for readers who did not keep what was removed, as the manifest says.
+//!   anew. The promise then holds for readers who did not keep what was removed, as the manifest says (`series.horizon`, and a
+//!   warning). The newest release and the one that readers see stay, however old they are, and so does every file that a release
+//!   lists. Nothing is forgotten before it is removed: without `throng gc`, a horizon does nothing.
+//! - **Garbage.** Runs keep the newest two versions of the ledger. `throng gc nightly.toml` leaves the one in force alone, as
+//!   older ones know what was to be forgotten.
 //! - **Erasure.** `throng forget nightly.toml --subjects erased.parquet` keeps people from being published again and says in which
-//!   releases they may be. Their rows stay until their class is retired; withdraw these releases if they must not.
+//!   releases they may be. They count as gone from the next run on: their rows stay, as stale ones, until their class is retired,
+//!   because a row that is taken out of a class alone tells its value. Where they must not stay, withdraw these releases: begin a
+//!   new series in an empty sink and an empty state, and remove the old one. Waiting rows lapse at once.
 //!
 //! ## A Delta table
 //!
@@ -135,6 +193,8 @@
 //!
 //! - Readers who know sensitive values of others in a class, and what other tables tell: as for one release.
 //! - Several sinks that are fed from one source, and releases that were made before the series.
+//! - Readers who kept releases that a horizon has removed.
+//! - Subjects that are not people: if several subjects are one person, their rows are counted as several.
 //! - Who waits or is withheld is not published, and the manifest counts them: it tells how many, never who.
 //! - Pseudonyms and other kept columns that tell people apart: whoever knows one knows the row.
 //!

@@ -27,7 +27,8 @@
 //! row, such that no k rows cost less together than what publishing them as a class loses; the prices are checked by code that
 //! did not make them. The more rounds (`--rounds`), the higher the bound. It is tight for hierarchies and for one or two ranges;
 //! with many ranges without hierarchies, or sets of many values, it says little. It is computed from all rows of the source and is
-//! for its owner, not for readers.
+//! for its owner, not for readers: `throng run --bound` prints how near the release comes to the best possible and writes it
+//! nowhere, and a report shows it only when given `--bound bound.json`, made by `throng bound --json`.
 //!
 //! # Why k is not enough
 //!

@@ -22,9 +22,9 @@
 //! use throng_core::hierarchy::LevelTree;
 //!
 //! let tree = LevelTree::from_csv("York;North;*\nLeeds;North;*\nBath;South;*\n")?;
-//! assert_eq!(tree.name(0, 1), "North");
+//! assert_eq!(tree.published_name(0, 1), "North");
 //! assert!(tree.covers("North", "Leeds") && !tree.covers("South", "Leeds"));
-//! println!("{}", tree.outline().text(10));
+//! println!("{}", tree.outline().to_text(10));
 //! # Ok::<(), throng_core::hierarchy::HierarchyError>(())
 //! ```
 //!

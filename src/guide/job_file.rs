@@ -123,13 +123,14 @@
 //!
 //! # Measures
 //!
-//! Loss (GCP, UM, WGU, NCP, LM, ILoss, GENC, precision, distortion, DM, C_AVG), protection (MPM, WGP, range diversity by row)
-//! and risk are always in the manifest. What takes time, or compares with original values (`information`, `queries` and
+//! Loss (GCP, UM, WGU, NCP, LM, DM, C_AVG), protection (MPM, WGP, range diversity by row) and risk are always in the manifest,
+//! as measured in the published files. What takes time, or follows from original values (`source`, `information`, `queries` and
 //! `population`), is measured on request; see [`threats`](super::threats) for what the latter reveals:
 //!
 //! | key in `[measures]` | measures |
 //! |---|---|
 //! | `class = "column"` | CM: rows that do not belong to the majority of their class |
+//! | `source = true` | parameters found from a sample, cells, how dependencies hold, steps in hierarchies (ILoss, GENC, precision, distortion), classes counted in people |
 //! | `information = true` | non-uniform entropy, entropy, KL divergence by value, by published range and joint, the chance to reconstruct a row |
 //! | `queries = { count, dimensions, selectivity, seed }` | relative error of COUNT queries, answered by DataFusion from the files of source and release; `sweep` and `recommend` ask 24 queries over two columns of a job without any |
 //! | `unprotected = 0.5` | share of rows whose range diversity exceeds this |

@@ -28,8 +28,8 @@
 //! use throng_core::measure::{Classes, risk};
 //!
 //! let mut classes = Classes::default();
-//! classes.add(10, 300); // three hundred classes of ten rows
-//! classes.add(25, 4);
+//! classes.add_classes(10, 300); // three hundred classes of ten rows
+//! classes.add_classes(25, 4);
 //! assert_eq!(risk::prosecutor_max(&classes), Some(0.1));
 //! assert_eq!(risk::share_above(&classes, 0.1), Some(0.0));
 //! ```
@@ -76,6 +76,7 @@
 //! | right row by the growth of its class (`auto`, fast and balanced, k = 10) | 24.8 % and 17.5 % | 7.9 % and 8.0 % | 8.1 % and 8.5 % |
 //! | sensitive value by the group's number (`anatomy`, l = 6) | 98 % | 16.2 % | 16.7 % |
 //! | one value inside its class by query errors (40 pairs of sources) | 17 told apart | 0 | 0 |
+//! | one value below its mask, or at the end of a ladder, by losses and steps (18 pairs of sources) | 17 told apart | 0 | 0 |
 //! | files of the source by the parts of the release (20 pairs of sources) | 8 told apart | parts follow from the number of rows | 0 |
 //!
 //! # Known seeds
@@ -108,18 +109,22 @@
 //! figures are shares of a domain. If the domain were that of the source, one suppressed centenarian could be solved
 //! for from the published ranges and their printed loss. So:
 //!
-//! - figures describe published rows and are shares of the domain that these rows show, or of one that the job or a
-//!   hierarchy declares;
-//! - what can only be measured against original values (query errors, entropy and divergence, estimates for a population,
-//!   dependencies) is measured where the job asks for it, and nowhere else. Somebody who knows all original values but one
-//!   can try those that the class allows, and keep the ones that give your figure: ask for it in trials (`throng sweep`), or
-//!   leave the manifest of such a release with those who may read the source;
-//! - what compares with all rows of the source is left out when a row was suppressed or dropped, whichever row it was;
-//! - what rules attain (l, t, alpha, ...) is computed from the published files, so a reader finds the same;
-//! - what was tuned on a sample of the source, and how large its cells are, is left out likewise;
+//! - losses and protection are measured in the published files, class by class, after they have been written: a loss is a share
+//!   of the domain that published values show, or of one that the job or a hierarchy declares, and a mask loses the
+//!   characters that it hides. Whoever has the files finds the same, and so learns nothing from the manifest. Of values that
+//!   stand for others (`publish = "centroid"`) nobody can tell what they cover, so such a column has no loss, and
+//!   its release no mean;
+//! - what rules attain (l, t, alpha, ...) is computed from the published files likewise;
+//! - what follows from original values is left out unless the job asks for it. `[measures] source = true` gives the parameters
+//!   that were tuned on a sample, the number of cells and their sizes, how dependencies hold and are preserved, steps in
+//!   hierarchies (precision, GENC, distortion, ILoss), and how many people classes hold (else: at least k); `information`, `queries`
+//!   and `population` give what their names say. Somebody who knows all original values but one can try those that the
+//!   class allows, and keep the ones that give your figure: ask for them in trials (`throng sweep`), or leave the manifest of such
+//!   a release with those who may read the source. `throng check`, the manifest, the summary and the report have a warning;
+//! - even then, what compares with all rows of the source is left out when a row was suppressed or dropped, whichever row it
+//!   was;
 //! - every figure is rounded to four significant digits. Counts of rows are exact; with a `presence` rule, where who is in
-//!   the source is the secret, the number of rows that were left out is given as a bound only, and the number of cells not
-//!   at all.
+//!   the source is the secret, the number of rows that were left out is given as a bound only.
 //!
 //! The table in the documentation of the manifest says for each figure what it is a function of. The summary, `--json`,
 //! metrics and the report hold the same figures. The report shows histograms of published rows; nothing of the source is
@@ -161,13 +166,42 @@
 //! - publish a table once, and give everybody the same release;
 //! - if it must be published again, withdraw the older release, and assume that somebody has kept it; or publish a **series**.
 //!
+//! ## A series
+//!
 //! A series (`[series]`) is made for readers who keep every release and know everybody's quasi-identifiers and on which nights
 //! each person was in the source. To them, people who were in the same classes on all nights are a group, and every such group
 //! meets k and every rule: by cohorts that never change, and leave only if those who stay and those who go are throngs of their
-//! own. The price is stale rows, people who wait, and people who are withheld; all are counted. It rests on the ledger, which knows
-//! who went where and must be kept as the source is. It does not help against readers who know sensitive values of others, several
-//! sinks from one source, or releases made outside of the series. When rows wait or classes are retired follows from the rows,
-//! as suppression does; what that tells is no more than counts.
+//! own. Before each release is published, this is counted again from the files and the ledger, by code that does not know how it
+//! was achieved.
+//!
+//! | what a reader sees | why it tells no more than one release |
+//! |---|---|
+//! | a row that was not there yesterday | it came with a whole new class |
+//! | a class that is gone | it left as a whole, or those who stay and those who left meet k and the rules both |
+//! | somebody who has left, still in a class | the class is as it was first published; who is gone is not marked |
+//! | somebody in the source whom no class can hold | they wait, or are withheld; the manifest counts them and names nobody |
+//! | somebody whose values have changed | the old row stays until the class is retired |
+//!
+//! It is paid for with stale rows, people who wait, and people who are withheld; all are counted in the manifest, and
+//! `throng recommend` shows them for a job before it is first published. It rests on the **ledger**, which knows
+//! who went where and must be kept as the source is. It holds keyed hashes and no value, except where rows have no identity: then
+//! rows that wait are kept in it as they are.
+//!
+//! What the promise does not cover:
+//!
+//! - **readers who know sensitive values of others** in a class, as for one release: k - 1 known values tell the last one;
+//! - **several sinks from one source**, and releases that were made outside of the series or before it: the ledger knows one sink;
+//! - **outside data**: another table that says something about the same people is as telling as it is beside one release;
+//! - **kept columns that identify**, such as pseudonyms: whoever knows one follows the row, as in one release;
+//! - **subjects that are not people**: rules count subjects. Where a person has several, or where rows have no identity, a
+//!   person's rows count as those of several people;
+//! - **a horizon**: for readers who kept releases that were removed since, the promise holds within what is still there and
+//!   within what was, not across both;
+//! - **the ledger and its key in wrong hands**: together they tell which row of one release is which of another, though no value;
+//! - **when something happens**: that rows wait, or that a class is retired on one night rather than another, follows from the
+//!   rows, as suppression does. What that tells is no more than counts;
+//! - **truth on the day**: stale rows were true when they were published. A reader who takes a release for the table of the day is
+//!   wrong about them, and the manifest says about how many.
 //!
 //! # Tampering
 //!
@@ -186,7 +220,7 @@
 //!
 //! Everything else takes a signature. A forger who writes their own files, with matching footers, checksums and manifest,
 //! has a consistent release: `verify <sink>` shows that a release is complete and does what it says,
-//! not who made it. And only the run itself knows measures (`scores`, `tuned`, `cells`), the counts of people behind
+//! not who made it. And only the run itself knows measures of the source (`tuned`, `cells`), the counts of people behind
 //! rows whose person is not published, when it was committed, and where its input was. So sign the manifest when you hand
 //! a release on; it holds the checksum of every file:
 //!

@@ -8,7 +8,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
 use serde::{Deserialize, Serialize};
 
-use super::guard::raced;
+use super::guard::race_error;
 use super::lease::{EXPIRY, LEASE, is_leased, lease_of};
 use super::manifest::Manifest;
 use crate::error::{Error, Result};
@@ -36,17 +36,17 @@ pub(crate) fn manifest_name(run: &str) -> String {
 }
 
 /// The manifest of a run, if it has been committed.
-pub(crate) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
+pub(crate) async fn committed_manifest(sink: &Location, run: &str) -> Result<Option<Manifest>> {
     read_json(sink, &sink.at(&manifest_name(run))).await
 }
 
 /// The newest release of a sink.
-pub(crate) async fn latest(sink: &Location) -> Result<Option<Latest>> {
+pub(crate) async fn latest_release(sink: &Location) -> Result<Option<Latest>> {
     read_json(sink, &sink.at("_latest")).await
 }
 
 /// All releases of a sink, oldest first.
-pub(crate) async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
+pub(crate) async fn list_releases(sink: &Location) -> Result<Vec<Manifest>> {
     let listed: Vec<_> = sink.store.list(Some(&sink.at("_manifest"))).try_collect().await?;
     let mut found: Vec<Manifest> = Vec::new();
     for meta in listed {
@@ -65,12 +65,12 @@ pub(crate) async fn count_others(sink: &Location, run: &str) -> Result<u64> {
 
 /// Returns the run id of the current release.
 pub(crate) async fn latest_run(sink: &Location) -> Result<Option<String>> {
-    Ok(latest(sink).await?.map(|latest| latest.run))
+    Ok(latest_release(sink).await?.map(|latest| latest.run))
 }
 
 /// Makes an earlier release the current one.
 pub(crate) async fn rollback(sink: &Location, run: &str) -> Result<()> {
-    match committed(sink, run).await? {
+    match committed_manifest(sink, run).await? {
         Some(manifest) => point_to(sink, &manifest, true).await,
         None => Err(no_such_run(sink, run)),
     }
@@ -90,22 +90,22 @@ pub(crate) async fn collect_garbage(sink: &Location, age: Duration, dry_run: boo
     let leases = || listed.iter().filter(|meta| meta.location.filename() == Some(LEASE));
     let held: BTreeSet<Path> =
         leases().filter(|lease| !older(lease, EXPIRY)).filter_map(|lease| folder_of(&lease.location)).collect();
-    let expired = expired(sink, now).await?;
-    let mut kept = referred(sink, &expired).await?;
+    let expired = expired_releases(sink, now).await?;
+    let mut kept = referenced_files(sink, &expired).await?;
     if !dry_run {
         for manifest in &expired {
-            withdraw(sink, manifest).await?;
+            withdraw_manifest(sink, manifest).await?;
         }
         // A run that wakes up now finds its lease gone, and does not commit.
         let expired = leases().filter(|lease| older(lease, EXPIRY) && older(lease, age));
         for lease in expired.filter(|lease| !kept.contains(&lease.location)) {
             sink.store.delete(&lease.location).await?;
         }
-        kept = referred(sink, &[]).await?;
+        kept = referenced_files(sink, &[]).await?;
     }
     let mut removed: Vec<(String, u64)> = Vec::new();
     for manifest in &expired {
-        removed.push((manifest_name(&manifest.run), json(manifest)?.content_length() as u64));
+        removed.push((manifest_name(&manifest.run), to_json(manifest)?.content_length() as u64));
     }
     for meta in &listed {
         let is_held = held.iter().any(|folder| meta.location.prefix_matches(folder));
@@ -124,8 +124,8 @@ pub(crate) async fn collect_garbage(sink: &Location, age: Duration, dry_run: boo
 }
 
 /// The releases of a series that are older than its horizon; never the newest, nor the one that readers see.
-async fn expired(sink: &Location, now: i64) -> Result<Vec<Manifest>> {
-    let releases = releases(sink).await?;
+async fn expired_releases(sink: &Location, now: i64) -> Result<Vec<Manifest>> {
+    let releases = list_releases(sink).await?;
     let numbered = releases.iter().filter_map(|manifest| Some((manifest.series.as_ref()?, &manifest.run)));
     let Some((series, newest)) = numbered.max_by_key(|(series, _)| series.number) else { return Ok(Vec::new()) };
     let Some(horizon) = series.horizon else { return Ok(Vec::new()) };
@@ -142,9 +142,9 @@ async fn expired(sink: &Location, now: i64) -> Result<Vec<Manifest>> {
 }
 
 /// Everything that releases refer to, but for some of them, and the leases of those whose run could not finish.
-async fn referred(sink: &Location, except: &[Manifest]) -> Result<BTreeSet<Path>> {
+async fn referenced_files(sink: &Location, except: &[Manifest]) -> Result<BTreeSet<Path>> {
     let mut paths = BTreeSet::new();
-    for release in releases(sink).await? {
+    for release in list_releases(sink).await? {
         if except.iter().any(|other| other.run == release.run) {
             continue;
         }
@@ -190,41 +190,41 @@ pub(crate) enum Commit {
     /// Another attempt at the same run was first.
     Lost(Box<Manifest>),
     /// The release exists, or may exist, but something went wrong on the way: its files must stay.
-    Unsettled(Error),
+    Unknown(Error),
 }
 
 /// Commits a release: the manifest first, and only when it is not there yet; then the pointer.
-pub(crate) async fn commit(sink: &Location, manifest: &Manifest) -> Result<Commit> {
+pub(crate) async fn commit_release(sink: &Location, manifest: &Manifest) -> Result<Commit> {
     if let Some(other) = put_manifest(sink, manifest).await? {
         return Ok(other);
     }
     match ensure_alone(sink, manifest, &sink.at(&manifest_name(&manifest.run))).await {
         Ok(None) => {}
         Ok(Some(raced)) => return Err(raced),
-        Err(error) => return Ok(Commit::Unsettled(error)),
+        Err(error) => return Ok(Commit::Unknown(error)),
     }
-    if let Err(error) = show(sink, manifest).await {
-        return Ok(Commit::Unsettled(error));
+    if let Err(error) = show_release(sink, manifest).await {
+        return Ok(Commit::Unknown(error));
     }
     Ok(Commit::Won)
 }
 
-/// Writes the manifest, if the run has none; tells what has become of the attempt if that is not all.
+/// Writes the manifest, if the run has none; returns what has become of the attempt if that is not all.
 pub(crate) async fn put_manifest(sink: &Location, manifest: &Manifest) -> Result<Option<Commit>> {
     let path = sink.at(&manifest_name(&manifest.run));
     let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-    if let Err(error) = sink.store.put_opts(&path, json(manifest)?, options).await {
+    if let Err(error) = sink.store.put_opts(&path, to_json(manifest)?, options).await {
         // A failed put may have succeeded all the same: a timeout, or a retry that met its own first attempt. What
         // is stored now decides.
-        match committed(sink, &manifest.run).await {
+        match committed_manifest(sink, &manifest.run).await {
             Ok(Some(there)) if there.data == manifest.data => {}
             Ok(Some(other)) => return Ok(Some(Commit::Lost(Box::new(other)))),
             // An abandoned request may still arrive; its files are left to `gc`, which runs a day later.
             Ok(None) if matches!(error, object_store::Error::Generic { .. }) => {
-                return Ok(Some(Commit::Unsettled(error.into())));
+                return Ok(Some(Commit::Unknown(error.into())));
             }
             Ok(None) => return Err(error.into()),
-            Err(_) => return Ok(Some(Commit::Unsettled(error.into()))),
+            Err(_) => return Ok(Some(Commit::Unknown(error.into()))),
         }
     }
     // `gc` takes the lease before it removes what has no manifest.
@@ -234,19 +234,19 @@ pub(crate) async fn put_manifest(sink: &Location, manifest: &Manifest) -> Result
             sink.store.delete(&path).await?;
             Err(Error::retry("`throng gc` has removed the files of this run while it was suspended; run again"))
         }
-        Err(error) => Ok(Some(Commit::Unsettled(error))),
+        Err(error) => Ok(Some(Commit::Unknown(error))),
     }
 }
 
 /// Makes a release the one that readers see.
-pub(crate) async fn show(sink: &Location, manifest: &Manifest) -> Result<()> {
+pub(crate) async fn show_release(sink: &Location, manifest: &Manifest) -> Result<()> {
     point_to(sink, manifest, false).await?;
     mark_success(sink).await;
     Ok(())
 }
 
 /// Takes back the manifest of a release that another one was faster than; its files are left to `gc`.
-pub(crate) async fn withdraw(sink: &Location, manifest: &Manifest) -> Result<()> {
+pub(crate) async fn withdraw_manifest(sink: &Location, manifest: &Manifest) -> Result<()> {
     Ok(sink.store.delete(&sink.at(&manifest_name(&manifest.run))).await?)
 }
 
@@ -257,7 +257,7 @@ async fn ensure_alone(sink: &Location, manifest: &Manifest, path: &Path) -> Resu
         return Ok(None);
     }
     sink.store.delete(path).await?;
-    Ok(Some(raced(sink)))
+    Ok(Some(race_error(sink)))
 }
 
 /// Rejects a release with missing files: somebody has removed them, and a manifest alone is not a release.
@@ -291,12 +291,12 @@ pub(crate) async fn ensure_files(sink: &Location, manifest: &Manifest) -> Result
 ///
 /// Clocks can be wrong, so the time of a commit alone does not make a release newer than the current one: its run
 /// must have died before it could update the pointer, which its lease shows.
-pub(crate) async fn settle(sink: &Location, manifest: &Manifest) -> Result<()> {
+pub(crate) async fn repair_latest_pointer(sink: &Location, manifest: &Manifest) -> Result<()> {
     ensure_files(sink, manifest).await?;
     let died = is_leased(sink, &manifest.data).await?;
-    let newest = match latest(sink).await? {
+    let newest = match latest_release(sink).await? {
         Some(latest) if latest.rolled_back => return Ok(()),
-        Some(latest) => committed(sink, &latest.run).await?,
+        Some(latest) => committed_manifest(sink, &latest.run).await?,
         None => None,
     };
     if newest.is_none_or(|newest| died && newest.committed < manifest.committed) {
@@ -338,7 +338,7 @@ async fn point_to(sink: &Location, manifest: &Manifest, rolled_back: bool) -> Re
             Err(object_store::Error::NotFound { .. }) => PutMode::Create,
             Err(error) => return Err(error.into()),
         };
-        match sink.store.put_opts(&path, json(&pointer)?, PutOptions { mode, ..PutOptions::default() }).await {
+        match sink.store.put_opts(&path, to_json(&pointer)?, PutOptions { mode, ..PutOptions::default() }).await {
             Ok(_) => return Ok(()),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -357,7 +357,7 @@ pub(crate) fn no_such_run(sink: &Location, run: &str) -> Error {
 }
 
 /// Removes the files of an attempt that will not be committed. Best effort: leftovers are invisible to readers.
-pub(crate) async fn discard(sink: &Location, folder: &Path) {
+pub(crate) async fn discard_folder(sink: &Location, folder: &Path) {
     let listed: Vec<_> = sink.store.list(Some(folder)).try_collect().await.unwrap_or_default();
     for meta in listed {
         if let Err(error) = sink.store.delete(&meta.location).await {
@@ -377,10 +377,11 @@ pub(crate) async fn discard(sink: &Location, folder: &Path) {
 }
 
 /// Removes files of an attempt that no task has reported: those of repeated tasks.
-pub(crate) async fn delete_unreported(sink: &Location, folder: &Path, told: &[WrittenFile]) -> Result<()> {
-    let told: BTreeSet<&str> = told.iter().map(|file| file.path.as_str()).collect();
+pub(crate) async fn delete_unreported(sink: &Location, folder: &Path, reported: &[WrittenFile]) -> Result<()> {
+    let reported: BTreeSet<&str> = reported.iter().map(|file| file.path.as_str()).collect();
     let listed: Vec<_> = sink.store.list(Some(folder)).try_collect().await?;
-    let ours = |meta: &&ObjectMeta| meta.location.filename() == Some(LEASE) || told.contains(meta.location.as_ref());
+    let ours =
+        |meta: &&ObjectMeta| meta.location.filename() == Some(LEASE) || reported.contains(meta.location.as_ref());
     for meta in listed.iter().filter(|meta| !ours(meta)) {
         tracing::info!(path = %meta.location, "removing a file of a repeated task");
         sink.store.delete(&meta.location).await?;
@@ -388,7 +389,7 @@ pub(crate) async fn delete_unreported(sink: &Location, folder: &Path, told: &[Wr
     Ok(())
 }
 
-fn json(value: &impl Serialize) -> Result<PutPayload> {
+fn to_json(value: &impl Serialize) -> Result<PutPayload> {
     let text = serde_json::to_vec_pretty(value).map_err(|error| Error::internal(error.to_string()))?;
     Ok(PutPayload::from(text))
 }
@@ -508,43 +509,43 @@ mod tests {
     async fn a_put_that_failed_after_it_was_done_is_a_commit() {
         let sink = sink("_manifest", true);
         let _lease = lease(&sink, "data/a").await;
-        assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Won)));
-        assert_eq!(latest(&sink).await.unwrap().unwrap().data, "data/a");
+        assert!(matches!(commit_release(&sink, &manifest("data/a", "1")).await, Ok(Commit::Won)));
+        assert_eq!(latest_release(&sink).await.unwrap().unwrap().data, "data/a");
     }
 
     #[tokio::test]
     async fn a_put_that_was_not_done_is_no_commit() {
         let sink = sink("_manifest", false);
-        assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Unsettled(_))));
-        assert!(committed(&sink, "r").await.unwrap().is_none());
+        assert!(matches!(commit_release(&sink, &manifest("data/a", "1")).await, Ok(Commit::Unknown(_))));
+        assert!(committed_manifest(&sink, "r").await.unwrap().is_none());
     }
 
     #[tokio::test]
     async fn a_release_without_its_pointer_is_settled_by_the_next_run() {
         let sink = sink("nothing", false);
         let done = manifest("data/a", "1");
-        sink.store.put(&sink.at(&manifest_name("r")), json(&done).unwrap()).await.unwrap();
-        assert!(latest(&sink).await.unwrap().is_none());
-        settle(&sink, &done).await.unwrap();
-        assert_eq!(latest(&sink).await.unwrap().unwrap().run, "r");
+        sink.store.put(&sink.at(&manifest_name("r")), to_json(&done).unwrap()).await.unwrap();
+        assert!(latest_release(&sink).await.unwrap().is_none());
+        repair_latest_pointer(&sink, &done).await.unwrap();
+        assert_eq!(latest_release(&sink).await.unwrap().unwrap().run, "r");
     }
 
     #[tokio::test]
     async fn a_pointer_that_cannot_be_flipped_leaves_the_release_in_place() {
         let sink = sink("_latest", false);
         let _lease = lease(&sink, "data/a").await;
-        assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Unsettled(_))));
-        assert!(committed(&sink, "r").await.unwrap().is_some());
+        assert!(matches!(commit_release(&sink, &manifest("data/a", "1")).await, Ok(Commit::Unknown(_))));
+        assert!(committed_manifest(&sink, "r").await.unwrap().is_some());
     }
 
     #[tokio::test]
     async fn the_second_attempt_at_a_run_loses() {
         let sink = sink("nothing", false);
         let _leases = (lease(&sink, "data/a").await, lease(&sink, "data/b").await);
-        assert!(matches!(commit(&sink, &manifest("data/a", "1")).await, Ok(Commit::Won)));
-        let second = commit(&sink, &manifest("data/b", "2")).await;
+        assert!(matches!(commit_release(&sink, &manifest("data/a", "1")).await, Ok(Commit::Won)));
+        let second = commit_release(&sink, &manifest("data/b", "2")).await;
         assert!(matches!(second, Ok(Commit::Lost(first)) if first.data == "data/a"));
-        assert_eq!(latest(&sink).await.unwrap().unwrap().data, "data/a");
+        assert_eq!(latest_release(&sink).await.unwrap().unwrap().data, "data/a");
     }
 
     /// Two runs that have both found the sink empty must not both publish.
@@ -555,21 +556,21 @@ mod tests {
         (first.run, second.run) = ("first".into(), "second".into());
         (first.earlier_releases, second.earlier_releases) = (None, None);
         let _leases = (lease(&sink, "data/a").await, lease(&sink, "data/b").await);
-        assert!(matches!(commit(&sink, &first).await, Ok(Commit::Won)));
-        let refused = commit(&sink, &second).await;
+        assert!(matches!(commit_release(&sink, &first).await, Ok(Commit::Won)));
+        let refused = commit_release(&sink, &second).await;
         assert!(
             refused
                 .as_ref()
                 .is_err_and(|error| error.kind() == ErrorKind::Retry && error.to_string().contains("same moment")),
             "{refused:?}"
         );
-        assert!(committed(&sink, "second").await.unwrap().is_none(), "its manifest is gone");
+        assert!(committed_manifest(&sink, "second").await.unwrap().is_none(), "its manifest is gone");
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("first"));
         assert_eq!((count_others(&sink, "first").await.unwrap(), count_others(&sink, "other").await.unwrap()), (0, 1));
     }
 
     async fn lease(sink: &Location, data: &str) -> Lease {
-        Lease::take(sink, &sink.at(data)).await.unwrap()
+        Lease::create_in(sink, &sink.at(data)).await.unwrap()
     }
 
     fn with_file(mut manifest: Manifest) -> Manifest {
@@ -587,11 +588,11 @@ mod tests {
         let held = lease(&sink, "data/a").await;
         sink.store.put(&part, PutPayload::from_static(b"abc")).await.unwrap();
         assert_eq!(collect_garbage(&sink, Duration::ZERO, false).await.unwrap(), []);
-        assert!(matches!(commit(&sink, &release).await, Ok(Commit::Won)));
-        held.release().await;
+        assert!(matches!(commit_release(&sink, &release).await, Ok(Commit::Won)));
+        held.release_lease().await;
         assert_eq!(collect_garbage(&sink, Duration::ZERO, false).await.unwrap(), []);
         assert!(sink.store.head(&part).await.is_ok());
-        settle(&sink, &release).await.unwrap();
+        repair_latest_pointer(&sink, &release).await.unwrap();
     }
 
     /// A run that has lost its lease takes its manifest back.
@@ -601,9 +602,11 @@ mod tests {
         let held = lease(&sink, "data/a").await;
         // What `gc` does to a lease that has not been renewed for long.
         sink.store.delete(&sink.at("data/a/_lease")).await.unwrap();
-        let refused = commit(&sink, &manifest("data/a", "1")).await;
+        let refused = commit_release(&sink, &manifest("data/a", "1")).await;
         assert!(refused.as_ref().is_err_and(|error| error.kind() == ErrorKind::Retry), "{refused:?}");
-        assert!(committed(&sink, "r").await.unwrap().is_none() && latest(&sink).await.unwrap().is_none());
+        assert!(
+            committed_manifest(&sink, "r").await.unwrap().is_none() && latest_release(&sink).await.unwrap().is_none()
+        );
         drop(held);
     }
 
@@ -612,8 +615,8 @@ mod tests {
     async fn a_release_without_its_files_is_none() {
         let sink = sink("nothing", false);
         let release = with_file(manifest("data/a", "1"));
-        sink.store.put(&sink.at(&manifest_name("r")), json(&release).unwrap()).await.unwrap();
-        let refused = settle(&sink, &release).await.unwrap_err();
+        sink.store.put(&sink.at(&manifest_name("r")), to_json(&release).unwrap()).await.unwrap();
+        let refused = repair_latest_pointer(&sink, &release).await.unwrap_err();
         assert!(
             refused.kind() == ErrorKind::Conflict && refused.to_string().contains("1 of its 1 files are missing"),
             "{refused}"
@@ -628,17 +631,17 @@ mod tests {
         (ahead.run, new.run) = ("ahead".into(), "new".into());
         for release in [&ahead, &new] {
             let held = lease(&sink, &release.data).await;
-            commit(&sink, release).await.unwrap();
-            held.release().await;
+            commit_release(&sink, release).await.unwrap();
+            held.release_lease().await;
         }
-        settle(&sink, &ahead).await.unwrap();
+        repair_latest_pointer(&sink, &ahead).await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("new"));
         // One that has died before it could point to its release is still finished.
         let mut died = manifest("data/c", "2027");
         died.run = "died".into();
-        sink.store.put(&sink.at(&manifest_name("died")), json(&died).unwrap()).await.unwrap();
+        sink.store.put(&sink.at(&manifest_name("died")), to_json(&died).unwrap()).await.unwrap();
         drop(lease(&sink, "data/c").await);
-        settle(&sink, &died).await.unwrap();
+        repair_latest_pointer(&sink, &died).await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("died"));
         assert!(!is_leased(&sink, "data/c").await.unwrap(), "once");
     }
@@ -678,8 +681,8 @@ mod tests {
             sink.store.put(&sink.at(path), PutPayload::from_static(b"abc")).await.unwrap();
         }
         let lease = lease(&sink, "data/a").await;
-        commit(&sink, &kept).await.unwrap();
-        lease.release().await;
+        commit_release(&sink, &kept).await.unwrap();
+        lease.release_lease().await;
         let dead = vec![("data/dead/part.parquet".to_owned(), 3)];
         assert_eq!(collect_garbage(&sink, Duration::from_secs(3600), false).await.unwrap(), []);
         assert_eq!(collect_garbage(&sink, Duration::ZERO, true).await.unwrap(), dead);
@@ -694,15 +697,117 @@ mod tests {
         let (mut old, mut new) = (manifest("data/a", "1"), manifest("data/b", "2"));
         (old.run, new.run) = ("old".into(), "new".into());
         let _leases = (lease(&sink, "data/a").await, lease(&sink, "data/b").await);
-        commit(&sink, &old).await.unwrap();
-        commit(&sink, &new).await.unwrap();
+        commit_release(&sink, &old).await.unwrap();
+        commit_release(&sink, &new).await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("new"));
         rollback(&sink, "old").await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("old"));
         // Running the newer one again does not undo what somebody has decided.
-        settle(&sink, &new).await.unwrap();
+        repair_latest_pointer(&sink, &new).await.unwrap();
         assert_eq!(latest_run(&sink).await.unwrap().as_deref(), Some("old"));
-        assert_eq!(releases(&sink).await.unwrap().len(), 2);
+        assert_eq!(list_releases(&sink).await.unwrap().len(), 2);
         assert!(rollback(&sink, "none").await.is_err());
+    }
+
+    /// A release of a series by its number, so many days old, with a file of its own and that of the first.
+    fn night(number: u64, days: i64, horizon: Option<u64>) -> Manifest {
+        let committed = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * days);
+        let mut night = manifest(&format!("data/{number}"), &committed.to_string());
+        night.run = format!("night-{number}");
+        night.series = Some(crate::series::counts::SeriesRelease { number, horizon, ..Default::default() });
+        for folder in [night.data.clone(), "data/1".to_owned()] {
+            let path = format!("{folder}/part.parquet");
+            night.files.push(super::super::manifest::OutputFile { path, rows: 1, size: 3, blake3: String::new() });
+        }
+        night
+    }
+
+    async fn nights(horizon: Option<u64>, newest_days: i64) -> Location {
+        let sink = sink("nothing", false);
+        for night in [night(1, 40, None), night(2, 30, None), night(3, newest_days, horizon)] {
+            let held = lease(&sink, &night.data).await;
+            let path = sink.at(&format!("{}/part.parquet", night.data));
+            sink.store.put(&path, PutPayload::from_static(b"abc")).await.unwrap();
+            assert!(put_manifest(&sink, &night).await.unwrap().is_none());
+            show_release(&sink, &night).await.unwrap();
+            held.release_lease().await;
+        }
+        sink
+    }
+
+    async fn removed(sink: &Location, dry_run: bool) -> Vec<String> {
+        let found = collect_garbage(sink, Duration::ZERO, dry_run).await.unwrap();
+        found.into_iter().map(|(path, _)| path).collect()
+    }
+
+    const DAYS: u64 = 24 * 3600;
+
+    /// Files that the newest release lists again stay, whoever wrote them.
+    #[tokio::test]
+    async fn releases_beyond_the_horizon_go_and_take_what_nobody_else_lists() {
+        let sink = nights(Some(35 * DAYS), 1).await;
+        assert_eq!(removed(&sink, true).await, ["_manifest/night-1.json"]);
+        assert_eq!(list_releases(&sink).await.unwrap().len(), 3, "a dry run removes nothing");
+        let sink = nights(Some(20 * DAYS), 1).await;
+        let gone = ["_manifest/night-1.json", "_manifest/night-2.json", "data/2/part.parquet"];
+        assert_eq!(removed(&sink, true).await, gone);
+        assert_eq!(removed(&sink, false).await, gone);
+        let left: Vec<String> = list_releases(&sink).await.unwrap().into_iter().map(|manifest| manifest.run).collect();
+        assert_eq!(left, ["night-3"]);
+        assert!(sink.store.head(&sink.at("data/1/part.parquet")).await.is_ok());
+        assert_eq!(removed(&sink, false).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn without_a_horizon_every_release_stays_and_with_one_the_newest_and_the_shown() {
+        assert_eq!(removed(&nights(None, 1).await, true).await, [""; 0]);
+        // The newest is beyond the horizon itself: without it the series would be gone.
+        let sink = nights(Some(DAYS), 20).await;
+        assert_eq!(
+            removed(&sink, true).await,
+            ["_manifest/night-1.json", "_manifest/night-2.json", "data/2/part.parquet"]
+        );
+        rollback(&sink, "night-2").await.unwrap();
+        assert_eq!(removed(&sink, false).await, ["_manifest/night-1.json"], "readers see the second");
+    }
+
+    #[tokio::test]
+    async fn a_withdrawn_release_is_gone_for_its_readers_and_its_files_are_garbage() {
+        let sink = sink("nothing", false);
+        let release = with_file(manifest("data/a", "1"));
+        let held = lease(&sink, "data/a").await;
+        sink.store.put(&sink.at("data/a/part.parquet"), PutPayload::from_static(b"abc")).await.unwrap();
+        assert!(put_manifest(&sink, &release).await.unwrap().is_none());
+        withdraw_manifest(&sink, &release).await.unwrap();
+        held.release_lease().await;
+        assert!(committed_manifest(&sink, "r").await.unwrap().is_none());
+        assert_eq!(removed(&sink, false).await, ["data/a/part.parquet"]);
+    }
+
+    /// A task that ran twice has left files of both attempts, and only one of them was reported.
+    #[tokio::test]
+    async fn files_that_no_task_has_reported_are_removed() {
+        let sink = sink("nothing", false);
+        let folder = sink.at("data/a");
+        let held = lease(&sink, "data/a").await;
+        for name in ["first.parquet", "second.parquet"] {
+            sink.store.put(&folder.clone().join(name), PutPayload::from_static(b"abc")).await.unwrap();
+        }
+        let told = WrittenFile { path: folder.clone().join("second.parquet").to_string(), rows: 1, size: 3 };
+        delete_unreported(&sink, &folder, &[told]).await.unwrap();
+        let listed: Vec<_> = sink.store.list(Some(&folder)).try_collect().await.unwrap();
+        let mut names: Vec<&str> = listed.iter().filter_map(|meta| meta.location.filename()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["_lease", "second.parquet"], "the lease is nobody's file");
+        held.release_lease().await;
+    }
+
+    #[tokio::test]
+    async fn a_damaged_manifest_is_named() {
+        let sink = sink("nothing", false);
+        sink.store.put(&sink.at(&manifest_name("r")), PutPayload::from_static(b"{ half")).await.unwrap();
+        let error = committed_manifest(&sink, "r").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Input);
+        assert!(error.message().starts_with("`sink/_manifest/r.json` is damaged: "), "{error}");
     }
 }

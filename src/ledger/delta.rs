@@ -22,8 +22,8 @@ use super::commit::Commit;
 use super::guard::second_release;
 use super::manifest::{Manifest, OutputFile};
 use crate::error::{Error, Result};
-use crate::published::read::folders;
-use crate::source::delta::{contended, failed, log_store, open};
+use crate::published::read::folder_names;
+use crate::source::delta::{contention_error, delta_error, log_store, open_table};
 use crate::storage::{Location, Partitions};
 
 /// Where a commit carries the manifest, and what marks a table as one of releases.
@@ -33,7 +33,7 @@ const KEY: &str = "throng";
 const ATTEMPTS: usize = 10;
 
 /// The error of an action that cannot be created.
-fn unmade(error: impl std::fmt::Display) -> Error {
+fn action_error(error: impl std::fmt::Display) -> Error {
     Error::internal(format!("a Delta action cannot be created: {error}"))
 }
 
@@ -62,14 +62,14 @@ impl Shape {
     }
 
     /// Rejects columns that a Delta table cannot hold.
-    pub(crate) fn refuse(&self) -> Result<()> {
+    pub(crate) fn ensure_types_supported(&self) -> Result<()> {
         self.delta_schema().map(drop)
     }
 }
 
 /// Rejects a table that holds something other than releases.
 pub(crate) async fn ensure_own_sink(sink: &Location) -> Result<()> {
-    match open(sink, None).await? {
+    match open_table(sink, None).await? {
         Some(table) if !is_ours(&table)? => Err(foreign_table(sink)),
         _ => Ok(()),
     }
@@ -84,14 +84,14 @@ fn foreign_table(sink: &Location) -> Error {
 }
 
 fn is_ours(table: &DeltaTable) -> Result<bool> {
-    Ok(table.snapshot().map_err(failed)?.metadata().configuration().contains_key(KEY))
+    Ok(table.snapshot().map_err(delta_error)?.metadata().configuration().contains_key(KEY))
 }
 
 /// All releases that the log still holds, with their versions, oldest first.
-pub(crate) async fn releases(sink: &Location) -> Result<Vec<(u64, Manifest)>> {
-    let Some(table) = open(sink, None).await? else { return Ok(Vec::new()) };
+pub(crate) async fn list_releases(sink: &Location) -> Result<Vec<(u64, Manifest)>> {
+    let Some(table) = open_table(sink, None).await? else { return Ok(Vec::new()) };
     let newest = table.version().unwrap_or(0);
-    let history: Vec<_> = table.history(None).try_collect().await.map_err(failed)?;
+    let history: Vec<_> = table.history(None).try_collect().await.map_err(delta_error)?;
     let mut found = Vec::new();
     for (age, mut commit) in history.into_iter().enumerate() {
         let Some(manifest) = commit.info.remove(KEY) else { continue };
@@ -105,34 +105,35 @@ pub(crate) async fn releases(sink: &Location) -> Result<Vec<(u64, Manifest)>> {
 
 /// Releases of other runs than `run`. A table of releases holds one at least, also when its log no longer reaches back.
 pub(crate) async fn count_others(sink: &Location, run: &str) -> Result<u64> {
-    if open(sink, None).await?.is_none() {
+    if open_table(sink, None).await?.is_none() {
         return Ok(0);
     }
-    let told = releases(sink).await?;
-    let others = told.iter().filter(|(_, manifest)| manifest.run != run).count() as u64;
-    Ok(if told.is_empty() { 1 } else { others })
+    let listed = list_releases(sink).await?;
+    let others = listed.iter().filter(|(_, manifest)| manifest.run != run).count() as u64;
+    Ok(if listed.is_empty() { 1 } else { others })
 }
 
 /// The manifest of a run, if it has been committed.
-pub(crate) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
-    match open(sink, None).await? {
+pub(crate) async fn committed_manifest(sink: &Location, run: &str) -> Result<Option<Manifest>> {
+    match open_table(sink, None).await? {
         Some(table) if is_done(&table, run).await? => manifest_of(sink, run).await.map(Some),
         _ => Ok(None),
     }
 }
 
 async fn is_done(table: &DeltaTable, run: &str) -> Result<bool> {
-    let state = table.snapshot().map_err(failed)?;
-    let version = state.transaction_version(table.log_store().as_ref(), transaction(run)).await.map_err(failed)?;
+    let state = table.snapshot().map_err(delta_error)?;
+    let version =
+        state.transaction_version(table.log_store().as_ref(), transaction_id(run)).await.map_err(delta_error)?;
     Ok(version.is_some())
 }
 
-fn transaction(run: &str) -> String {
+fn transaction_id(run: &str) -> String {
     format!("{KEY}/{run}")
 }
 
 async fn manifest_of(sink: &Location, run: &str) -> Result<Manifest> {
-    let found = releases(sink).await?.into_iter().rev().find(|(_, manifest)| manifest.run == run);
+    let found = list_releases(sink).await?.into_iter().rev().find(|(_, manifest)| manifest.run == run);
     found.map(|(_, manifest)| manifest).ok_or_else(|| {
         Error::conflict(format!(
             "run `{run}` has been released, but the log of `{}` no longer holds its manifest; choose another --run-id",
@@ -143,7 +144,7 @@ async fn manifest_of(sink: &Location, run: &str) -> Result<Manifest> {
 
 /// The error of a rollback: a Delta table keeps its own versions.
 pub(crate) async fn no_roll_back(sink: &Location, run: &str) -> Error {
-    match releases(sink).await.map(|found| found.into_iter().rev().find(|(_, manifest)| manifest.run == run)) {
+    match list_releases(sink).await.map(|found| found.into_iter().rev().find(|(_, manifest)| manifest.run == run)) {
         Err(error) => error,
         Ok(None) => Error::input(format!("`{}` holds no release of run `{run}`", sink.name)),
         Ok(Some((version, manifest))) => Error::conflict(format!(
@@ -156,27 +157,27 @@ pub(crate) async fn no_roll_back(sink: &Location, run: &str) -> Error {
 }
 
 /// Commits a release: its files come, those of the release before it go, and both in one version.
-pub(crate) async fn commit(sink: &Location, manifest: &Manifest, shape: &Shape) -> Result<Commit> {
+pub(crate) async fn commit_release(sink: &Location, manifest: &Manifest, shape: &Shape) -> Result<Commit> {
     let mut last: Option<Error> = None;
     for _ in 0..ATTEMPTS {
-        let table = match standing(sink, manifest).await {
+        let table = match find_standing(sink, manifest).await {
             Ok(Standing::Committed(commit)) => return Ok(commit),
             // Another release may have come first since the sink was found empty.
             Ok(Standing::Open(Some(_))) if manifest.earlier_releases.is_none() => return Err(second_release(sink, 1)),
             Ok(Standing::Open(table)) => table,
             // An attempt that failed may have been done all the same: its files must stay.
-            Err(error) if last.is_some() => return Ok(Commit::Unsettled(error)),
+            Err(error) if last.is_some() => return Ok(Commit::Unknown(error)),
             Err(error) => return Err(error),
         };
-        match attempt(sink, table.as_ref(), manifest, shape).await {
+        match attempt_commit(sink, table.as_ref(), manifest, shape).await {
             Ok(()) => return Ok(Commit::Won),
             Err(error) => last = Some(error),
         }
     }
-    match standing(sink, manifest).await {
+    match find_standing(sink, manifest).await {
         Ok(Standing::Committed(commit)) => Ok(commit),
-        Ok(Standing::Open(_)) => Err(last.unwrap_or_else(contended)),
-        Err(error) => Ok(Commit::Unsettled(error)),
+        Ok(Standing::Open(_)) => Err(last.unwrap_or_else(contention_error)),
+        Err(error) => Ok(Commit::Unknown(error)),
     }
 }
 
@@ -188,8 +189,8 @@ enum Standing {
     Open(Option<DeltaTable>),
 }
 
-async fn standing(sink: &Location, manifest: &Manifest) -> Result<Standing> {
-    let table = open(sink, None).await?;
+async fn find_standing(sink: &Location, manifest: &Manifest) -> Result<Standing> {
+    let table = open_table(sink, None).await?;
     let Some(table) = table else { return Ok(Standing::Open(None)) };
     if !is_done(&table, &manifest.run).await? {
         return Ok(Standing::Open(Some(table)));
@@ -205,9 +206,9 @@ async fn standing_of_done(sink: &Location, manifest: &Manifest) -> Result<Commit
 }
 
 /// One attempt at the next version. It fails when another commit comes first.
-async fn attempt(sink: &Location, table: Option<&DeltaTable>, manifest: &Manifest, shape: &Shape) -> Result<()> {
-    let actions = actions(table, manifest, shape)?;
-    write_version(sink, table, manifest, shape, actions, SaveMode::Overwrite).await.map_err(failed)
+async fn attempt_commit(sink: &Location, table: Option<&DeltaTable>, manifest: &Manifest, shape: &Shape) -> Result<()> {
+    let actions = release_actions(table, manifest, shape)?;
+    write_version(sink, table, manifest, shape, actions, SaveMode::Overwrite).await.map_err(delta_error)
 }
 
 /// Writes the next version of a table with the manifest of a release, unless another commit comes first.
@@ -221,7 +222,7 @@ async fn write_version(
 ) -> std::result::Result<(), DeltaTableError> {
     let properties = CommitProperties::default()
         .with_metadata([(KEY.to_owned(), json!(manifest))])
-        .with_application_transaction(Transaction::new(transaction(&manifest.run), 1))
+        .with_application_transaction(Transaction::new(transaction_id(&manifest.run), 1))
         // What follows from a commit that came first is decided here.
         .with_max_retries(0);
     let operation = DeltaOperation::Write {
@@ -236,14 +237,14 @@ async fn write_version(
 }
 
 /// What a release that replaces all others does to the table.
-fn actions(table: Option<&DeltaTable>, manifest: &Manifest, shape: &Shape) -> Result<Vec<Action>> {
+fn release_actions(table: Option<&DeltaTable>, manifest: &Manifest, shape: &Shape) -> Result<Vec<Action>> {
     let mut actions = table_actions(table, shape)?;
     if let Some(table) = table {
-        let state = table.snapshot().map_err(failed)?;
+        let state = table.snapshot().map_err(delta_error)?;
         actions.extend(state.log_data().iter().map(|file| Action::Remove(file.remove_action(true))));
     }
-    let below: Vec<Vec<String>> = manifest.files.iter().map(|file| folders(&file.path)).collect();
-    let names = Partitions::texts(&below);
+    let below: Vec<Vec<String>> = manifest.files.iter().map(|file| folder_names(&file.path)).collect();
+    let names = Partitions::folder_texts(&below);
     actions.extend(manifest.files.iter().zip(names).map(|(file, values)| add_file(file, values.into_iter().collect())));
     Ok(actions)
 }
@@ -264,9 +265,9 @@ fn add_file(file: &OutputFile, partition_values: HashMap<String, Option<String>>
 /// What a release does to the table itself: nothing unless its columns are others.
 fn table_actions(table: Option<&DeltaTable>, shape: &Shape) -> Result<Vec<Action>> {
     let schema = shape.delta_schema()?;
-    let text = serde_json::to_string(&schema).map_err(unmade)?;
+    let text = serde_json::to_string(&schema).map_err(action_error)?;
     let mut actions = Vec::new();
-    let state = table.map(DeltaTable::snapshot).transpose().map_err(failed)?;
+    let state = table.map(DeltaTable::snapshot).transpose().map_err(delta_error)?;
     if !state.is_some_and(|state| state.schema().as_ref() == &schema) {
         // Times without a zone are a feature of their own.
         let protocol = if text.contains("timestamp_ntz") {
@@ -278,7 +279,7 @@ fn table_actions(table: Option<&DeltaTable>, shape: &Shape) -> Result<Vec<Action
             state.is_none().then(|| json!({ "minReaderVersion": 1, "minWriterVersion": 2 }))
         };
         if let Some(protocol) = protocol {
-            let protocol: Protocol = serde_json::from_value(protocol).map_err(unmade)?;
+            let protocol: Protocol = serde_json::from_value(protocol).map_err(action_error)?;
             actions.push(Action::Protocol(protocol));
         }
     }
@@ -286,9 +287,9 @@ fn table_actions(table: Option<&DeltaTable>, shape: &Shape) -> Result<Vec<Action
         state.schema().as_ref() == &schema && state.metadata().partition_columns() == shape.partition_by.as_slice()
     });
     if !same {
-        let mut metadata = new_metadata(&schema, &shape.partition_by, [(KEY, "releases")]).map_err(unmade)?;
+        let mut metadata = new_metadata(&schema, &shape.partition_by, [(KEY, "releases")]).map_err(action_error)?;
         if let Some(state) = state {
-            metadata = metadata.with_table_id(state.metadata().id().to_owned()).map_err(unmade)?;
+            metadata = metadata.with_table_id(state.metadata().id().to_owned()).map_err(action_error)?;
         }
         actions.push(Action::Metadata(metadata));
     }

@@ -14,26 +14,25 @@
 //! | `rows_read`, `rows`, `suppressed`, `dropped`, `k` | counts | reported |
 //! | `earlier_releases` | number of manifests in the sink | reported |
 //! | `series` | counts of subjects by what became of them; digests of keyed digests; mean losses by release | reported |
-//! | `cells` | number of rows read, and the cell size | told; 0 with a `presence` rule |
-//! | `cell_rows` | published rows by cell; cells are cut in a sample of the source | left out |
-//! | `tuned` | one of a few steps that are common to all tables, chosen on a sample of the source | left out |
+//! | `cells`, `cell_rows` | with `source`, how many there are and published rows by cell; cells are cut in a sample of the source | left out |
+//! | `tuned` | with `source`, one of a few steps that are common to all tables, chosen on a sample of the source | left out |
 //! | `input`, `public` | where tables are, as the job writes it; versions of Delta tables | reported |
 //! | `snapshot`, `public_snapshot`, `run` | names of files and when they were last changed; with `key-env`, a secret ([`crate::source::snapshot`]) | reported |
 //! | `policy` | rules, columns, method, and the content of hierarchy files, which are public | reported |
-//! | `gcp`, `um`, `ncp`, `lm`, `by_column` | widths of published covers, published domain, number of suppressed rows | reported |
-//! | `mpm` | published sensitive values by group, published domain | reported |
-//! | `wgu` | published covers, published domain | reported if at most three columns lack a public domain, and none of these has a ladder or a mask |
-//! | `wgp` | published sensitive values by group, published domain | reported |
-//! | `rd_of_a_row`, `rows_by_rd`, `unprotected` | the same, in the domain of the source | reported without sensitive ranges, or if the domain is public; `unprotected` also where it is 0 by `wgp` |
+//! | `gcp`, `um`, `wgu`, `ncp`, `lm`, `by_column` | published values by class, published domain, number of suppressed rows; of a column with `centroid`, and means with one, omitted | reported |
+//! | `mpm`, `wgp`, `rd_of_a_row`, `rows_by_rd`, `unprotected` | published sensitive values by class, published domain | reported |
 //! | `dm`, `c_avg`, `risk_max`, `risk_mean` | sizes of published classes, number of suppressed rows | reported |
 //! | `cm` | published labels by class, number of suppressed rows | reported |
-//! | `iloss`, `distortion`, `genc`, `precision`, `suppressed_values` | levels and shares of published covers in the domain of the source | left out |
+//! | `iloss`, `distortion`, `genc`, `precision`, `suppressed_values` | with `source`, levels and shares of what groups cover in the domain of the source | left out |
 //! | `non_uniform_entropy`, `entropy`, `kl`, `kl_by_range`, `joint_kl`, `reconstruction_*` | where the job asks for them, frequencies and codes of original values | left out |
 //! | `queries` | where the job asks for them, answers of the source, drawn over its domain | left out |
-//! | `dependency_loss`, `dependencies` | instances and frequencies of the source | left out but for their names |
+//! | `dependency_loss`, `dependencies` | names; with `source`, instances and frequencies of the source | left out but for their names |
 //! | `population.source` | where the job asks for it, class sizes of the source | left out |
 //! | `population`, the rest | published classes, public table | reported |
-//! | `verification` (`classes`, `people`, `inference`, `attained`) | published rows, and for `people` whose they are, which need not be published; tables that a rule compares with are the published one | reported |
+//! | `verification` (`classes`, `attained`) | published rows; tables that a rule compares with are the published one | reported |
+//! | `inference` | published rows and the quasi-identifiers of everybody, which the adversary knows | reported |
+//! | `slices` | what the job says; with `slicing`, which columns follow each other in the source, which readers must know | reported |
+//! | `people` | published rows, and k; with `source`, how many people every class holds, who need not be published | reported |
 //!
 //! What is omitted would have to be measured on published rows alone, in a pass of its own: an answer of the source that
 //! counts one row more than the release reveals where that row lies, and a query that is drawn over the domain of the source
@@ -55,7 +54,7 @@ use crate::dependency::Preserved;
 use crate::error::{Error, Result};
 use crate::measure::workload::QueryError;
 use crate::measure::{Cells, Classes, Generalisation, Groups, Information, People, Protection, Workload, risk};
-use crate::policy::{Form, Role};
+use crate::policy::{FROM_SOURCE, Form, Role};
 use crate::privacy::{Figures, RuleRecord};
 pub use crate::series::counts::{SeriesCounts, SeriesRelease};
 pub use crate::source::InputTable;
@@ -145,14 +144,16 @@ pub struct Manifest {
     /// Rows suppressed.
     pub suppressed: u64,
     /// Those of them that were left out because of a null, as the policy says.
-    #[serde(default, skip_serializing_if = "none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped: u64,
     /// Whether `suppressed` and `rows_read` are upper bounds, because exact ones would reveal who is in the source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rounded: bool,
-    /// Cells that the table was cut into; 0 where their number would tell how many people are in the source.
+    /// Cells that the table was cut into, where the job asks for figures of the source and all of it was published; else 0: how
+    /// many there are follows from how often values occur in the source.
+    #[serde(default)]
     pub cells: usize,
-    /// Rows of the smallest and of the largest of them; omitted if rows were suppressed.
+    /// Rows of the smallest and of the largest of them, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell_rows: Option<CellRows>,
     /// How much was lost and how well people are protected.
@@ -179,12 +180,12 @@ pub struct CellRows {
 
 impl CellRows {
     /// The figures of the cells of a run; `None` if no row was read.
-    pub(crate) fn of(cells: Cells) -> Option<Self> {
+    pub(crate) fn from_cells(cells: Cells) -> Option<Self> {
         (cells.count > 0).then_some(Self { smallest: cells.smallest, largest: cells.largest })
     }
 }
 
-fn none(rows: &u64) -> bool {
+fn is_zero(rows: &u64) -> bool {
     *rows == 0
 }
 
@@ -204,19 +205,31 @@ impl Manifest {
         self.rounded = true;
     }
 
-    /// The manifest as published: without comparisons with a source whose rows were partly left out, and with
-    /// every figure rounded. Nothing is added to a manifest after this.
-    pub(crate) fn released(mut self) -> Result<Self> {
-        if self.rows < self.rows_read || !self.public.is_empty() {
+    /// The manifest as published: without comparisons with a source whose rows were partly left out, with figures that follow
+    /// from original values only where the job asks for them (`source`), and with every figure rounded. Nothing is added to a
+    /// manifest after this.
+    pub(crate) fn into_released(mut self, source: bool) -> Result<Self> {
+        let whole = self.rows == self.rows_read && self.public.is_empty();
+        if !whole {
             self.scores.queries = None;
-            self.tuned.clear();
-            self.cell_rows = None;
             if let Some(population) = &mut self.population {
                 population.source = None;
             }
+        }
+        if !source {
+            self.leave_out_steps();
+            self.leave_out_people();
+        }
+        if !whole || !source {
+            self.tuned.clear();
+            (self.cells, self.cell_rows) = (0, None);
+            self.scores.dependency_loss = None;
             for dependency in &mut self.dependencies {
                 *dependency = DependencyScore { name: std::mem::take(&mut dependency.name), ..Default::default() };
             }
+        }
+        if self.tells_of_source() {
+            self.warnings.push(FROM_SOURCE.to_owned());
         }
         // What the policy asks for stays as it was written, and counts are not rounded.
         let rules = std::mem::take(&mut self.verification.rules);
@@ -226,6 +239,35 @@ impl Manifest {
         Ok(released)
     }
 
+    /// Leaves out how far original values have moved up in their hierarchies.
+    fn leave_out_steps(&mut self) {
+        let scores = &mut self.scores;
+        (scores.iloss, scores.genc, scores.precision) = (None, None, None);
+        (scores.distortion, scores.suppressed_values) = (None, None);
+    }
+
+    /// Leaves out how many people classes hold beyond the k that they were counted to hold: whose rows are is not published.
+    fn leave_out_people(&mut self) {
+        let (k, count) = (u64::from(self.k), self.verification.classes.count);
+        if let Some(people) = &mut self.verification.people {
+            people.classes = ClassCounts { count, smallest: k, by_size: BTreeMap::new() };
+            (self.scores.risk_max, self.scores.risk_mean) = (Some(1.0 / k.max(1) as f64), None);
+        }
+    }
+
+    /// Whether a figure follows from original values that are not published.
+    fn tells_of_source(&self) -> bool {
+        let scores = &self.scores;
+        !self.tuned.is_empty()
+            || self.cell_rows.is_some()
+            || scores.kl.is_some()
+            || scores.queries.is_some()
+            || scores.iloss.is_some()
+            || self.dependencies.iter().any(|dependency| dependency.instances.is_some())
+            || self.population.as_ref().is_some_and(|population| population.source.is_some())
+            || self.verification.people.as_ref().is_some_and(|people| !people.classes.by_size.is_empty())
+    }
+
     /// Records of every rule what the rest of the manifest says is attained.
     pub(crate) fn record_attained(&mut self) {
         let mut rules = std::mem::take(&mut self.verification.rules);
@@ -233,12 +275,12 @@ impl Manifest {
         self.verification.rules = rules;
     }
 
-    /// The parameters with which a rule would just hold, as far as the manifest tells elsewhere.
+    /// The parameters with which a rule would just hold, as far as the manifest has them elsewhere.
     pub(crate) fn attained_of(&self, rule: &RuleRecord) -> BTreeMap<String, f64> {
         let figures = rule.column.as_ref().and_then(|column| self.verification.attained.get(column));
         let of_column = |pick: fn(&Figures) -> Vec<Attained>| figures.map(pick).unwrap_or_default();
         let attained = match (rule.rule.as_str(), rule.kind.as_deref()) {
-            ("k", _) => vec![("k", Some(self.verification.sizes().0.smallest as f64))],
+            ("k", _) => vec![("k", Some(self.verification.smallest() as f64))],
             ("max-loss", _) => vec![("max-loss", self.scores.wgu)],
             ("range-diversity", _) => vec![("p", self.scores.wgp)],
             ("l-diversity", Some("distinct")) => of_column(|figures| vec![("l", Some(figures.l as f64))]),
@@ -286,9 +328,9 @@ fn read_rules<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<RuleRecord>, D::
 const FIGURE_DIGITS: usize = 4;
 
 /// Rounds all published figures, which are the numbers with a fraction; counts stay as they are.
-pub(crate) fn round_figures<T: Serialize + DeserializeOwned>(told: &T) -> Result<T> {
+pub(crate) fn round_figures<T: Serialize + DeserializeOwned>(figures: &T) -> Result<T> {
     let unreadable = |error: serde_json::Error| Error::internal(format!("figures cannot be rounded: {error}"));
-    let mut value = serde_json::to_value(told).map_err(unreadable)?;
+    let mut value = serde_json::to_value(figures).map_err(unreadable)?;
     round_value(&mut value);
     serde_json::from_value(value).map_err(unreadable)
 }
@@ -465,9 +507,16 @@ impl Verification {
         self.rules.iter().map(ToString::to_string).collect()
     }
 
-    /// The sizes of the classes in what k counts, and what that is: people where the policy says whose rows are, else rows.
+    /// The sizes of the classes in what k counts as far as they are told, and what that is: people where the policy says whose
+    /// rows are, else rows.
     pub fn sizes(&self) -> (&ClassCounts, &'static str) {
-        self.people.as_ref().map_or((&self.classes, "rows"), |people| (&people.classes, "people"))
+        let people = self.people.as_ref().filter(|people| !people.classes.by_size.is_empty());
+        people.map_or((&self.classes, "rows"), |people| (&people.classes, "people"))
+    }
+
+    /// The size of the smallest class in what k counts, or the k that all classes were counted to reach.
+    pub fn smallest(&self) -> u64 {
+        self.people.as_ref().map_or(&self.classes, |people| &people.classes).smallest
     }
 }
 
@@ -475,7 +524,7 @@ impl Verification {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PeopleCounts {
-    /// Number of people by class.
+    /// Number of people by class. The smallest is k, and the others are omitted, unless the job asks for figures of the source.
     pub classes: ClassCounts,
     /// Digest of the classes that were counted; see [`People`].
     pub digest: String,
@@ -545,7 +594,7 @@ impl Scores {
             suppressed_values: generalisation.map(Generalisation::suppressed_values),
             rd_of_a_row: protection.and_then(Protection::mean_rd_of_a_row),
             rows_by_rd: protection.map(|protection| protection.by_disclosure().collect()).unwrap_or_default(),
-            unprotected: protection.map_or(nobody, Protection::unprotected),
+            unprotected: protection.map_or(nobody, Protection::unprotected_share),
             cm: None,
             non_uniform_entropy: divergence.map(|found| found.non_uniform_entropy),
             entropy: divergence.map(|found| found.entropy),
@@ -556,6 +605,39 @@ impl Scores {
             reconstruction_max: divergence.map(|found| found.reconstruction_max),
             queries: queries.map(QueryScores::from),
             dependency_loss: dependency_loss(&groups.dependencies).filter(|_| whole),
+        }
+    }
+}
+
+impl Scores {
+    /// The same with the losses and the protection of the published classes, which are functions of the published rows.
+    /// `shown` says of which columns these show what was lost; `source` keeps what was measured in original values where they
+    /// do not.
+    pub(crate) fn of_classes(self, classes: &Groups, columns: &[String], shown: &[bool], source: bool) -> Self {
+        let (loss, protection) = (&classes.loss, &classes.protection);
+        let told = Self {
+            mpm: protection.mpm(),
+            wgp: protection.wgp(),
+            rd_of_a_row: protection.mean_rd_of_a_row(),
+            rows_by_rd: protection.by_disclosure().collect(),
+            unprotected: protection.unprotected_share(),
+            ..self
+        };
+        let all_shown = shown.iter().all(|shown| *shown);
+        if !all_shown && source {
+            return told;
+        }
+        let values = loss.rows() as f64 * columns.len() as f64;
+        let of = |figure: Option<f64>| figure.filter(|_| all_shown);
+        let by_column = columns.iter().cloned().zip(loss.by_column()).zip(shown);
+        Self {
+            gcp: of(loss.gcp()),
+            um: of(loss.um()),
+            wgu: of(loss.wgu()),
+            ncp: of(Some(loss.ncp())),
+            lm: of((values > 0.0).then(|| loss.ncp() / values)),
+            by_column: by_column.filter(|(_, shown)| **shown).map(|(loss, _)| loss).collect(),
+            ..told
         }
     }
 }
@@ -581,13 +663,16 @@ pub(crate) mod tests {
     /// Parameters and cells are found in a sample of all rows.
     #[test]
     fn what_follows_a_sample_of_the_source_is_left_out_with_its_rows() {
-        let whole = small_manifest(99, 99).released().unwrap();
+        let whole = small_manifest(99, 99).into_released(true).unwrap();
         assert_eq!((whole.tuned.len(), whole.cell_rows.map(|rows| rows.smallest)), (2, Some(30)));
-        let partial = small_manifest(99, 98).released().unwrap();
+        let unasked = small_manifest(99, 99).into_released(false).unwrap();
+        assert_eq!((unasked.tuned.len(), unasked.cell_rows, unasked.warnings.len()), (0, None, 0));
+        assert_eq!(whole.warnings, [FROM_SOURCE]);
+        let partial = small_manifest(99, 98).into_released(true).unwrap();
         assert_eq!((partial.tuned.len(), partial.cell_rows), (0, None));
         let mut hidden = small_manifest(99, 99);
         hidden.public.push(InputTable { path: "public.parquet".into(), version: None });
-        let hidden = hidden.released().unwrap();
+        let hidden = hidden.into_released(true).unwrap();
         assert_eq!((hidden.tuned.len(), hidden.cell_rows), (0, None));
     }
 
@@ -666,7 +751,7 @@ pub(crate) mod tests {
             RuleRecord::group_size(12_345, false),
             RuleRecord::on_column("alpha-k", "ill").with_parameter("alpha", 0.333_333),
         ];
-        let released = manifest.released().unwrap();
+        let released = manifest.into_released(false).unwrap();
         let [size, alpha] = released.verification.rules.as_slice() else { panic!("two rules") };
         assert_eq!((size.parameters["k"], size.attained["k"]), (12_345.0, 12_345.0));
         assert_eq!((alpha.parameters["alpha"], alpha.attained["alpha"]), (0.333_333, 0.1235));

@@ -20,7 +20,7 @@ use futures::TryStreamExt;
 use object_store::ObjectStore;
 use object_store::path::Path;
 
-pub(crate) use commit::{Commit, delete_unreported, discard, no_such_run};
+pub(crate) use commit::{Commit, delete_unreported, discard_folder, no_such_run};
 pub use manifest::{
     CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts, SeriesRelease,
     Verification,
@@ -44,7 +44,7 @@ pub(crate) enum Ledger {
 
 impl Ledger {
     /// The ledger of a job; rejects columns that it cannot hold.
-    pub(crate) fn of(job: &Job, bound_policy: &BoundPolicy) -> Result<Self> {
+    pub(crate) fn for_job(job: &Job, bound_policy: &BoundPolicy) -> Result<Self> {
         if !job.sink.is_delta() {
             return Ok(Self::Files);
         }
@@ -52,7 +52,7 @@ impl Ledger {
         {
             let schema = stored_schema(&bound_policy.output);
             let shape = delta::Shape { schema, partition_by: job.output.partition_by.clone() };
-            shape.refuse()?;
+            shape.ensure_types_supported()?;
             Ok(Self::Delta(shape))
         }
         #[cfg(not(feature = "delta"))]
@@ -63,18 +63,18 @@ impl Ledger {
     }
 
     /// The manifest of a run, if it has been committed.
-    pub(crate) async fn committed(&self, sink: &Location, run: &str) -> Result<Option<Manifest>> {
+    pub(crate) async fn committed_manifest(&self, sink: &Location, run: &str) -> Result<Option<Manifest>> {
         match self {
-            Self::Files => commit::committed(sink, run).await,
+            Self::Files => commit::committed_manifest(sink, run).await,
             #[cfg(feature = "delta")]
-            Self::Delta(_) => delta::committed(sink, run).await,
+            Self::Delta(_) => delta::committed_manifest(sink, run).await,
         }
     }
 
     /// Completes a run that died after its commit.
-    pub(crate) async fn settle(&self, sink: &Location, manifest: &Manifest) -> Result<()> {
+    pub(crate) async fn repair_latest_pointer(&self, sink: &Location, manifest: &Manifest) -> Result<()> {
         match self {
-            Self::Files => commit::settle(sink, manifest).await,
+            Self::Files => commit::repair_latest_pointer(sink, manifest).await,
             // The commit is all there is; files that a later version has replaced are VACUUM's.
             #[cfg(feature = "delta")]
             Self::Delta(_) => Ok(()),
@@ -103,11 +103,11 @@ impl Ledger {
     }
 
     /// Makes a verified release visible.
-    pub(crate) async fn commit(&self, sink: &Location, manifest: &Manifest) -> Result<Commit> {
+    pub(crate) async fn commit_release(&self, sink: &Location, manifest: &Manifest) -> Result<Commit> {
         match self {
-            Self::Files => commit::commit(sink, manifest).await,
+            Self::Files => commit::commit_release(sink, manifest).await,
             #[cfg(feature = "delta")]
-            Self::Delta(shape) => delta::commit(sink, manifest, shape).await,
+            Self::Delta(shape) => delta::commit_release(sink, manifest, shape).await,
         }
     }
 
@@ -126,14 +126,14 @@ impl Ledger {
                 Ok(commit::put_manifest(sink, manifest).await?.unwrap_or(Commit::Won))
             }
             #[cfg(feature = "delta")]
-            Self::Delta(shape) => delta::series::commit(sink, manifest, before, shape).await,
+            Self::Delta(shape) => delta::series::commit_release(sink, manifest, before, shape).await,
         }
     }
 
     /// Makes a release of a series the one that readers see, once the pointer of the series' own ledger has moved.
     pub(crate) async fn show_next(&self, sink: &Location, manifest: &Manifest) -> Result<()> {
         match self {
-            Self::Files => commit::show(sink, manifest).await,
+            Self::Files => commit::show_release(sink, manifest).await,
             // The version that holds the manifest shows its files.
             #[cfg(feature = "delta")]
             Self::Delta(_) => Ok(()),
@@ -145,21 +145,25 @@ impl Ledger {
 pub(crate) async fn series_releases(sink: &Location) -> Result<Vec<Manifest>> {
     if is_delta(sink).await? {
         #[cfg(feature = "delta")]
-        return delta::series::releases(sink).await;
+        return delta::series::list_releases(sink).await;
     }
-    commit::releases(sink).await
+    commit::list_releases(sink).await
 }
 
 /// Completes the newest release of a series after a run that died, and rejects it if files are missing.
 pub(crate) async fn complete_series(sink: &Location, newest: &Manifest) -> Result<()> {
-    if is_delta(sink).await? { commit::ensure_files(sink, newest).await } else { commit::settle(sink, newest).await }
+    if is_delta(sink).await? {
+        commit::ensure_files(sink, newest).await
+    } else {
+        commit::repair_latest_pointer(sink, newest).await
+    }
 }
 
 /// Takes back a release of a series that another one was faster than. A version of a Delta table cannot be taken back: there
 /// are two ledgers then, and only people can tell which one is right.
 pub(crate) async fn withdraw_release(sink: &Location, manifest: &Manifest) -> Result<()> {
     if !is_delta(sink).await? {
-        return commit::withdraw(sink, manifest).await;
+        return commit::withdraw_manifest(sink, manifest).await;
     }
     Err(Error::conflict(format!(
         "run `{}` stands in the Delta table `{}`, and series.state belongs to another release; does another sink share it? \
@@ -206,9 +210,9 @@ pub(crate) async fn is_delta(sink: &Location) -> Result<bool> {
 pub async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
     if is_delta(sink).await? {
         #[cfg(feature = "delta")]
-        return Ok(delta::releases(sink).await?.into_iter().map(|(_, manifest)| manifest).collect());
+        return Ok(delta::list_releases(sink).await?.into_iter().map(|(_, manifest)| manifest).collect());
     }
-    commit::releases(sink).await
+    commit::list_releases(sink).await
 }
 
 /// Returns the run id of the current release.
@@ -220,12 +224,12 @@ pub async fn latest_run(sink: &Location) -> Result<Option<String>> {
 }
 
 /// The manifest of a run, if it has been committed.
-pub(crate) async fn committed(sink: &Location, run: &str) -> Result<Option<Manifest>> {
+pub(crate) async fn committed_manifest(sink: &Location, run: &str) -> Result<Option<Manifest>> {
     if is_delta(sink).await? {
         #[cfg(feature = "delta")]
-        return delta::committed(sink, run).await;
+        return delta::committed_manifest(sink, run).await;
     }
-    commit::committed(sink, run).await
+    commit::committed_manifest(sink, run).await
 }
 
 /// Makes an earlier release the current one.

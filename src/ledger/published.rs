@@ -17,16 +17,16 @@ pub(crate) fn published_files(sink: &Location, files: &[OutputFile]) -> Publishe
 }
 
 /// Published files as rows. Columns that are folder names have the type of `published`, where it is known.
-pub(crate) async fn open(
+pub(crate) async fn open_published(
     context: &SessionContext,
     sink: &Location,
     files: &[OutputFile],
     published: Option<&Schema>,
 ) -> Result<DataFrame> {
-    crate::verify::open(context, &published_files(sink, files), published).await
+    crate::verify::open_published(context, &published_files(sink, files), published).await
 }
 
 /// BLAKE3 of a file; `None` if there is no such file.
-pub(crate) async fn checksum(sink: &Location, path: &str) -> Result<Option<String>> {
-    crate::verify::checksum(sink.store.as_ref(), &sink.at(path)).await
+pub(crate) async fn file_checksum(sink: &Location, path: &str) -> Result<Option<String>> {
+    crate::verify::file_checksum(sink.store.as_ref(), &sink.at(path)).await
 }

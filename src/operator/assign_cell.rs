@@ -10,7 +10,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl,
 use tokio::sync::OnceCell;
 
 use super::AnonymizeParams;
-use crate::encode::present;
+use crate::encode::rows_present;
 use crate::error::Error;
 use crate::model::Code;
 use crate::policy::Nulls;
@@ -75,21 +75,21 @@ impl ScalarUDFImpl for AssignCell {
         // Rows that are to be dropped are the same to every cell, so they are spread over all of them.
         let dropping = params.bound_policy.quasi.iter().zip(&args.args).filter(|(quasi, _)| quasi.nulls == Nulls::Drop);
         let dropping = dropping.map(|(_, array)| array.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
-        let present = present(&dropping);
-        let mut codes: Vec<Vec<Code>> = vec![Vec::new(); params.coders.len()];
+        let present = rows_present(&dropping);
+        let mut codes: Vec<Vec<Code>> = vec![Vec::new(); params.encoders.len()];
         for axis in tree.axes_used() {
             let array: ArrayRef = args.args[axis].to_array(args.number_rows)?;
             let column = &mut codes[axis];
             column.resize(args.number_rows, 0);
-            let coder = &params.coders[axis];
+            let encoder = &params.encoders[axis];
             let put = |row: usize, code| column[row] = code;
-            coder.encode_present(&array, present.as_ref(), put).map_err(Error::into_datafusion)?;
+            encoder.encode_present(&array, present.as_ref(), put).map_err(Error::into_datafusion)?;
         }
         let cell = |row: usize| match &present {
-            Some(present) if present.is_null(row) => (row % tree.cells()) as u32,
+            Some(present) if present.is_null(row) => (row % tree.cell_count()) as u32,
             _ => tree.assign_by(|axis| codes[axis][row]),
         };
-        let cells = UInt32Array::from_iter_values((0..args.number_rows).map(|row| params.labels.of(cell(row))));
+        let cells = UInt32Array::from_iter_values((0..args.number_rows).map(|row| params.labels.label_of(cell(row))));
         Ok(ColumnarValue::Array(Arc::new(cells)))
     }
 }

@@ -1,4 +1,4 @@
-//! One cell, from its rows to its published rows: encode, group, settle, recode, measure.
+//! One cell, from its rows to its published rows: encode, group, enforce the rules, recode, measure.
 //!
 //! The result depends on the content of the cell and on the secret key of the run alone. Rows are first put into an order
 //! by a keyed hash of what is read of them, so it does not matter how they arrived. They leave class by class, in an order
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
 use datafusion::arrow::compute::{filter, take};
 
-use super::measure::measure;
+use super::measure::measure_groups;
 use super::{AnonymizeParams, members};
 use crate::encode::{class_hashes, encode_sensitive, row_hashes, without_nulls};
 use crate::error::Result;
 use crate::faults::{self, Fault};
-use crate::grouping::settle;
+use crate::grouping::enforce_rules;
 use crate::measure::{Cells, Groups as Measures, People};
 use crate::methods::combined::Raised;
 use crate::model::{Grouping, Table};
-use crate::permutation::mix;
+use crate::permutation::mix_bits;
 use crate::policy::{Nulls, Role};
 use crate::privacy::GroupView;
 use crate::recode::{self, Groups};
@@ -44,7 +44,7 @@ pub(crate) struct Cell {
 impl Cell {
     /// A cell without published rows: only the number of its dropped rows.
     fn of_nothing(params: &AnonymizeParams, dropped: u64, encoding: Duration) -> Self {
-        let mut measures = params.measures();
+        let mut measures = params.empty_measures();
         measures.loss.add_suppressed(dropped);
         let rows = RecordBatch::new_empty(std::sync::Arc::clone(&params.bound_policy.output));
         Self { rows, measures, encoding, grouping: Duration::ZERO, recoding: Duration::ZERO }
@@ -52,7 +52,7 @@ impl Cell {
 }
 
 /// Anonymises the rows of one cell.
-pub(crate) fn anonymise(params: &AnonymizeParams, cell: u32, rows: &RecordBatch) -> Result<Cell> {
+pub(crate) fn anonymise_cell(params: &AnonymizeParams, cell: u32, rows: &RecordBatch) -> Result<Cell> {
     let started = Instant::now();
     let bound_policy = &params.bound_policy;
     let dropping = bound_policy.quasi.iter().filter(|quasi| quasi.nulls == Nulls::Drop);
@@ -63,31 +63,31 @@ pub(crate) fn anonymise(params: &AnonymizeParams, cell: u32, rows: &RecordBatch)
         return Ok(Cell::of_nothing(params, dropped, started.elapsed()));
     }
     let order = keyed_order(params, cell, rows)?;
-    let table = encode(params, rows, &order)?;
+    let table = encode_rows(params, rows, &order)?;
     let (table, order) = match bound_policy.member {
         Some(_) => members::without_doubles(table, order, rows, bound_policy)?,
         None => (table, order),
     };
     let encoded = Instant::now();
     let rules = params.rules_of(&table);
-    let grouping = params.method.group(&table, &rules, bound_policy.key.number(Purpose::Method, cell.into()));
-    let grouping = settle(&table, grouping, &rules);
+    let grouping = params.method.group(&table, &rules, bound_policy.key.random_number(Purpose::Method, cell.into()));
+    let grouping = enforce_rules(&table, grouping, &rules);
     let grouped = Instant::now();
     let mut groups = Groups::new(&table, &grouping, &order);
-    let raised = params.combined.as_ref().map(|combined| combined.raise(&table, &grouping));
-    let mut published = publish(params, cell, rows, &mut groups, raised.as_ref())?;
+    let raised = params.combined.as_ref().map(|combined| combined.raise_groups(&table, &grouping));
+    let mut published = publish_groups(params, cell, rows, &mut groups, raised.as_ref())?;
     let safe = without_clashes(params, &groups, &published.classes)?;
     if let Some(safe) = &safe {
         groups = Groups::new(&table, safe, &order);
-        published = publish(params, cell, rows, &mut groups, None)?;
+        published = publish_groups(params, cell, rows, &mut groups, None)?;
     }
-    let mut measures = measure(params, rows, &table, &groups, &published.losses, raised.as_ref())?;
+    let mut measures = measure_groups(params, rows, &table, &groups, &published.losses, raised.as_ref())?;
     measures.loss.add_suppressed(dropped);
     if Fault::OneRowMore.is_planted() {
         measures.loss.add_group(1, &vec![0.0; published.losses.len()]);
     }
-    measures.people = people(params, rows, &groups, &published.classes)?;
-    measures.cells = Cells::one(measures.loss.rows());
+    measures.people = count_people(params, rows, &groups, &published.classes)?;
+    measures.cells = Cells::one_cell(measures.loss.rows());
     Ok(Cell {
         rows: published.rows,
         measures,
@@ -97,14 +97,14 @@ pub(crate) fn anonymise(params: &AnonymizeParams, cell: u32, rows: &RecordBatch)
     })
 }
 
-/// Publishes all rows of a batch as one group, and tells its mean loss. Whether they may be one is for others to say.
+/// Publishes all rows of a batch as one group, and returns its mean loss. Whether they may be one is for others to say.
 pub(crate) fn publish_together(params: &AnonymizeParams, rows: &RecordBatch) -> Result<(RecordBatch, f64)> {
     let order = keyed_order(params, 0, rows)?;
-    let table = encode(params, rows, &order)?;
+    let table = encode_rows(params, rows, &order)?;
     let all: Vec<u32> = (0..rows.num_rows() as u32).collect();
     let mut grouping = Grouping::with_capacity(all.len());
     grouping.push(&all);
-    let published = generalise(params, rows, &mut Groups::new(&table, &grouping, &order))?;
+    let published = generalise_groups(params, rows, &mut Groups::new(&table, &grouping, &order))?;
     let losses: Vec<f64> = published.losses.iter().flatten().copied().collect();
     Ok((published.rows, losses.iter().sum::<f64>() / losses.len().max(1) as f64))
 }
@@ -118,28 +118,28 @@ fn keyed_order(params: &AnonymizeParams, cell: u32, rows: &RecordBatch) -> Resul
         .iter()
         .enumerate()
         // Of two rows that publish the same, it matters whose they are, and whether they are of the source.
-        .filter(|(index, _)| bound_policy.reads(*index))
+        .filter(|(index, _)| bound_policy.reads_column(*index))
         .map(|(_, column)| column.clone())
         .collect();
-    let key = bound_policy.key.number(Purpose::RowOrder, cell.into());
+    let key = bound_policy.key.random_number(Purpose::RowOrder, cell.into());
     let hashes = row_hashes(&read, rows.num_rows(), key)?;
     let mut order: Vec<(u64, u32)> = hashes.into_iter().zip(0..).collect();
     order.sort_unstable();
     for equal in order.chunk_by_mut(|a, b| a.0 == b.0).filter(|equal| equal.len() > 1) {
-        (0_u64..).zip(equal).for_each(|(occurrence, (hash, _))| *hash = mix(*hash ^ mix(key ^ occurrence)));
+        (0_u64..).zip(equal).for_each(|(occurrence, (hash, _))| *hash = mix_bits(*hash ^ mix_bits(key ^ occurrence)));
     }
     order.sort_unstable();
     Ok(order.into_iter().map(|(_, row)| row).collect())
 }
 
-fn encode(params: &AnonymizeParams, rows: &RecordBatch, order: &[u32]) -> Result<Table> {
+fn encode_rows(params: &AnonymizeParams, rows: &RecordBatch, order: &[u32]) -> Result<Table> {
     let width = params.axes.len();
     let mut place = vec![0_u32; order.len()];
     (0..).zip(order).for_each(|(at, &row)| place[row as usize] = at);
     let mut codes = vec![0; rows.num_rows() * width];
-    for (axis, coder) in params.coders.iter().enumerate() {
-        let array = rows.column(coder.column().index);
-        coder.encode(array, |row, code| codes[place[row] as usize * width + axis] = code)?;
+    for (axis, encoder) in params.encoders.iter().enumerate() {
+        let array = rows.column(encoder.column().index);
+        encoder.encode_values(array, |row, code| codes[place[row] as usize * width + axis] = code)?;
     }
     let mut table = Table::new(std::sync::Arc::clone(&params.axes), codes);
     let bound_policy = &params.bound_policy;
@@ -188,7 +188,7 @@ fn person_hashes(params: &AnonymizeParams, rows: &RecordBatch) -> Result<Option<
 const PERSON_SEED: u64 = 0x7068_6F65_6265;
 
 /// People in the classes of the published rows, when k counts people.
-fn people(
+fn count_people(
     params: &AnonymizeParams,
     rows: &RecordBatch,
     groups: &Groups<'_>,
@@ -200,7 +200,7 @@ fn people(
     let persons = classes.into_iter().zip(of_group).flat_map(|(class, rows)| {
         rows.map(|row| (class, persons[groups.order[row as usize] as usize])).collect::<Vec<_>>()
     });
-    Ok(Some(People::count(persons)))
+    Ok(Some(People::from_rows(persons)))
 }
 
 /// What the groups of a cell have become.
@@ -214,7 +214,7 @@ struct Published {
 }
 
 /// Publishes the groups of a cell.
-fn publish(
+fn publish_groups(
     params: &AnonymizeParams,
     cell: u32,
     rows: &RecordBatch,
@@ -223,25 +223,25 @@ fn publish(
 ) -> Result<Published> {
     let (bound_policy, slices) = (&params.bound_policy, &params.slices);
     if !bound_policy.form().is_numbered() {
-        return generalise(params, rows, groups);
+        return generalise_groups(params, rows, groups);
     }
     let numbers = recode::permuted::group_numbers(bound_policy, cell, groups);
     let (rows, losses) = if bound_policy.form().is_two_tables() {
         let losses = vec![vec![0.0; groups.grouping.len()]; params.axes.len()];
-        (recode::anatomy::publish(bound_policy, slices, cell, rows, groups, &numbers)?, losses)
+        (recode::anatomy::publish_anatomy(bound_policy, slices, cell, rows, groups, &numbers)?, losses)
     } else {
-        let raised = raised.map(|raised| (params.coders.as_slice(), raised));
-        recode::permuted::publish(bound_policy, slices, cell, rows, groups, &numbers, raised)?
+        let raised = raised.map(|raised| (params.encoders.as_slice(), raised));
+        recode::permuted::publish_permuted(bound_policy, slices, cell, rows, groups, &numbers, raised)?
     };
     Ok(Published { rows, losses, classes: vec![Arc::new(UInt64Array::from(numbers))] })
 }
 
 /// Publishes groups by values that cover their rows.
-fn generalise(params: &AnonymizeParams, rows: &RecordBatch, groups: &mut Groups<'_>) -> Result<Published> {
+fn generalise_groups(params: &AnonymizeParams, rows: &RecordBatch, groups: &mut Groups<'_>) -> Result<Published> {
     let bound_policy = &params.bound_policy;
-    let mut quasi = Vec::with_capacity(params.coders.len());
-    for (axis, coder) in params.coders.iter().enumerate() {
-        quasi.push(recode::publish(coder, axis, rows.column(coder.column().index), groups)?);
+    let mut quasi = Vec::with_capacity(params.encoders.len());
+    for (axis, encoder) in params.encoders.iter().enumerate() {
+        quasi.push(recode::publish_column(encoder, axis, rows.column(encoder.column().index), groups)?);
     }
     let classes: Vec<ArrayRef> = quasi.iter().flat_map(|published| &published.columns).cloned().collect();
     let columns = || rows.columns().iter().zip(&bound_policy.roles);
@@ -249,7 +249,7 @@ fn generalise(params: &AnonymizeParams, rows: &RecordBatch, groups: &mut Groups<
         .filter(|(_, role)| matches!(role, Role::Sensitive | Role::Kept))
         .map(|(column, _)| Arc::clone(column))
         .collect();
-    let key = bound_policy.key.number(Purpose::PublishedOrder, 0);
+    let key = bound_policy.key.random_number(Purpose::PublishedOrder, 0);
     let class_of_group = row_hashes(&classes, groups.grouping.len(), key)?;
     groups.order_by_content(&class_of_group, &row_hashes(&rest, rows.num_rows(), key)?);
     let (mut published, mut of_quasi) = (Vec::with_capacity(bound_policy.output.fields().len()), quasi.iter());
@@ -259,13 +259,13 @@ fn generalise(params: &AnonymizeParams, rows: &RecordBatch, groups: &mut Groups<
             Role::Sensitive | Role::Kept => published.push(take(column, groups.rows(), None)?),
             Role::Quasi => {
                 for column in of_quasi.next().into_iter().flat_map(|quasi| &quasi.columns) {
-                    published.push(groups.expand(column)?);
+                    published.push(groups.expand_groups(column)?);
                 }
             }
         }
     }
     let rows = RecordBatch::try_new(Arc::clone(&bound_policy.output), published)?;
-    let rows = if faults::ENABLED { super::planted::distort(rows, bound_policy)? } else { rows };
+    let rows = if faults::ENABLED { super::planted::distort_published(rows, bound_policy)? } else { rows };
     let losses = quasi.into_iter().map(|published| published.losses).collect();
     Ok(Published { rows, losses, classes })
 }
@@ -285,7 +285,7 @@ fn without_clashes(params: &AnonymizeParams, groups: &Groups<'_>, classes: &[Arr
     for mut members in groups_of.into_values() {
         while members.len() > 1 {
             let rows: Vec<u32> = members.iter().flat_map(|&group| groups.grouping.group(group)).copied().collect();
-            if params.rules.hold(&GroupView::new(groups.table, &rows)) {
+            if params.rules.are_met_by(&GroupView::new(groups.table, &rows)) {
                 break;
             }
             given_up.extend(members.pop());

@@ -13,7 +13,7 @@ use super::table::AnonymizeFunction;
 use super::{Anonymize, AnonymizeParams, AnonymizeQueryPlanner, AnonymizedTable, PolicyRegistry, survey_plan};
 use crate::error::Error;
 use crate::policy::Policy;
-use crate::recode::identifiers::treat_with_key;
+use crate::recode::identifiers::replace_with_key;
 use crate::source::scan_statistics::drop_column_statistics;
 
 /// Adds `anonymize` to DataFrames. The session must know how to plan it: see [`register`].
@@ -84,12 +84,13 @@ impl AnonymizeExt for DataFrame {
         };
         let key = key.map_err(Error::into_datafusion)?;
         let (rows, bound_policy) =
-            treat_with_key(rows, Arc::new(policy.clone()), key).map_err(Error::into_datafusion)?;
+            replace_with_key(rows, Arc::new(policy.clone()), key).map_err(Error::into_datafusion)?;
         bound_policy.ensure_public_rows_present().map_err(Error::into_datafusion)?;
         let columns = survey_plan(&rows, &bound_policy)?;
         let plan = drop_column_statistics(DataFrame::new(state.clone(), columns).create_physical_plan().await?)?;
-        let params =
-            AnonymizeParams::survey(plan, context, Arc::new(bound_policy)).await.map_err(Error::into_datafusion)?;
+        let params = AnonymizeParams::survey_query(plan, context, Arc::new(bound_policy))
+            .await
+            .map_err(Error::into_datafusion)?;
         Ok(DataFrame::new(state, Anonymize::surveyed(rows, Arc::new(params))?.into_plan()))
     }
 }
@@ -128,12 +129,12 @@ pub fn register(context: &SessionContext) -> Result<()> {
 /// ```
 /// use datafusion::execution::SessionStateBuilder;
 /// use datafusion::prelude::SessionContext;
-/// use throng::planning::policies;
+/// use throng::planning::PolicyRegistry;
 /// use throng::AnonymizeSessionExt;
 ///
 /// let state = SessionStateBuilder::new().with_default_features().with_anonymize().build();
 /// let context = SessionContext::new_with_state(state);
-/// assert!(policies(&context).is_ok());
+/// assert!(PolicyRegistry::of_session(&context).is_ok());
 /// ```
 pub trait AnonymizeSessionExt {
     /// Registers `anonymize` with the session, as [`register`] does.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::catalog::Session;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Statistics, internal_err, plan_err};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit};
@@ -34,7 +34,7 @@ use tokio::sync::OnceCell;
 
 use super::assign_cell::{ASSIGN_CELL, AssignCell};
 use super::memory::{cell_memory, fits_ahead};
-use super::stream::{CellStream, Metrics, Tally};
+use super::stream::{CellStream, MeasureAccumulator, Metrics};
 use super::{AnonymizeParams, CELL_COLUMN};
 use crate::binding::BoundPolicy;
 use crate::error::Error;
@@ -50,7 +50,7 @@ pub(crate) struct AnonymizeExec {
     bound_policy: Arc<BoundPolicy>,
     /// Filled by the survey and read by `assign_cell`.
     params: Arc<OnceCell<Arc<AnonymizeParams>>>,
-    tally: Arc<Mutex<Tally>>,
+    accumulator: Arc<Mutex<MeasureAccumulator>>,
     /// Whether this node sees all cells, or another part of the plan does and judges the result.
     whole: bool,
     metrics: ExecutionPlanMetricsSet,
@@ -98,10 +98,29 @@ impl AnonymizeExec {
     }
 
     /// The same operator as one of several that share the cells of a table that somebody else surveys: each measures its
-    /// own, and whoever gathers the measures must see to it that the policy allows them ([`AnonymizeParams::refuse`]).
-    pub(crate) fn in_part(&self) -> Self {
+    /// own, and whoever gathers the measures must see to it that the policy allows them ([`AnonymizeParams::ensure_within_limits`]).
+    pub(crate) fn to_partial(&self) -> Self {
         let (bound_policy, params) = (Arc::clone(&self.bound_policy), Arc::clone(&self.params));
         Self::new(Arc::clone(&self.input), None, bound_policy, params, false)
+    }
+
+    /// The plan with its anonymising node as one that sees [only a part](Self::to_partial) of the cells.
+    pub(crate) fn mark_in_part(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let changed = plan.transform_up(|node| {
+            Ok(match node.downcast_ref::<Self>() {
+                Some(whole) => Transformed::yes(Arc::new(whole.to_partial()) as Arc<dyn ExecutionPlan>),
+                None => Transformed::no(node),
+            })
+        })?;
+        Ok(changed.data)
+    }
+
+    /// Measures of the anonymising node of a plan, once it has run.
+    pub(crate) fn find_measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Measures> {
+        match plan.downcast_ref::<Self>() {
+            Some(node) => node.measures(),
+            None => plan.children().into_iter().find_map(Self::find_measures),
+        }
     }
 
     /// Whether this operator sees all cells.
@@ -129,7 +148,7 @@ impl AnonymizeExec {
             survey,
             bound_policy,
             params,
-            tally: Arc::new(Mutex::new(Tally::new(partitions, whole))),
+            accumulator: Arc::new(Mutex::new(MeasureAccumulator::new(partitions, whole))),
             whole,
             metrics: ExecutionPlanMetricsSet::new(),
             properties: Arc::new(properties),
@@ -138,12 +157,12 @@ impl AnonymizeExec {
 
     /// Loss and protection of the groups that this node has published so far; none before the first.
     pub(crate) fn measures(&self) -> Option<Measures> {
-        self.tally.lock().ok().and_then(|tally| tally.sum())
+        self.accumulator.lock().ok().and_then(|accumulator| accumulator.sum_measures())
     }
 
     /// The same of one partition.
     pub(crate) fn measures_of(&self, partition: usize) -> Option<Measures> {
-        self.tally.lock().ok().and_then(|tally| tally.of(partition).cloned())
+        self.accumulator.lock().ok().and_then(|accumulator| accumulator.of_partition(partition).cloned())
     }
 
     /// The parameters, once the survey has run.
@@ -161,7 +180,7 @@ impl DisplayAs for AnonymizeExec {
         match form {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
                 write!(f, "AnonymizeExec: {}", self.bound_policy.summary())?;
-                let cells = self.params.get().map(|params| params.survey.tree.cells());
+                let cells = self.params.get().map(|params| params.survey.tree.cell_count());
                 cells.map_or(Ok(()), |cells| write!(f, ", cells={cells}"))
             }
             DisplayFormatType::TreeRender => {
@@ -230,7 +249,7 @@ impl ExecutionPlan for AnonymizeExec {
         let survey_plan = self.survey.clone();
         let bound_policy = Arc::clone(&self.bound_policy);
         let shared = Arc::clone(&self.params);
-        let tally = Arc::clone(&self.tally);
+        let accumulator = Arc::clone(&self.accumulator);
         let metrics = Metrics::new(&self.metrics, partition);
         let rows_schema = self.input.schema();
         let partitions = self.properties.partitioning.partition_count();
@@ -242,7 +261,7 @@ impl ExecutionPlan for AnonymizeExec {
                     };
                     // Another partition may have begun a survey before, and failed or been dropped.
                     let plan = reset_plan_states(plan)?;
-                    AnonymizeParams::survey(plan, Arc::clone(&context), bound_policy).await.map(Arc::new)
+                    AnonymizeParams::survey_query(plan, Arc::clone(&context), bound_policy).await.map(Arc::new)
                 })
                 .await
                 .map_err(Error::into_datafusion)?;
@@ -252,7 +271,7 @@ impl ExecutionPlan for AnonymizeExec {
                 MemoryConsumer::new(format!("AnonymizeExec[{partition}]")).register(context.memory_pool());
             let mut ahead = true;
             if let MemoryLimit::Finite(limit) = context.memory_pool().memory_limit() {
-                let rows = (params.survey.rows / params.survey.tree.cells().max(1) as u64) as usize;
+                let rows = (params.survey.rows / params.survey.tree.cell_count().max(1) as u64) as usize;
                 ahead = fits_ahead(&rows_schema, rows, partitions, limit);
                 reservation.try_grow(cell_memory(&rows_schema, rows))?;
             }
@@ -261,7 +280,7 @@ impl ExecutionPlan for AnonymizeExec {
             let stream = CellStream::new(
                 rows,
                 Arc::clone(params),
-                (tally, partition),
+                (accumulator, partition),
                 metrics,
                 (reservation, ahead),
                 batch_rows,

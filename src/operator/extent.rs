@@ -4,7 +4,7 @@ use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::take;
 
 use crate::binding::SensitiveColumn;
-use crate::encode::{ColumnEncoder, positions, row_hashes};
+use crate::encode::{ColumnEncoder, row_hashes, to_ordinals};
 use crate::error::Result;
 use crate::hierarchy::Hierarchy;
 use crate::measure::Disclosure;
@@ -16,7 +16,7 @@ use crate::recode::Groups;
 
 /// One quasi-identifier of a cell.
 pub(super) struct QuasiExtents<'a> {
-    coder: &'a ColumnEncoder,
+    encoder: &'a ColumnEncoder,
     axis: usize,
     groups: &'a Groups<'a>,
     original: &'a ArrayRef,
@@ -26,34 +26,34 @@ pub(super) struct QuasiExtents<'a> {
 
 impl<'a> QuasiExtents<'a> {
     pub(super) fn new(
-        coder: &'a ColumnEncoder,
+        encoder: &'a ColumnEncoder,
         axis: usize,
         batch: &'a RecordBatch,
         groups: &'a Groups<'a>,
     ) -> Result<Self> {
-        let original = batch.column(coder.column().index);
-        let inexact = coder.line().is_some() && !coder.axis().exact;
-        let positions = if inexact { Some(positions(original)?) } else { None };
-        Ok(Self { coder, axis, groups, original, positions })
+        let original = batch.column(encoder.column().index);
+        let inexact = encoder.ordinal_ends().is_some() && !encoder.axis().exact;
+        let positions = if inexact { Some(to_ordinals(original)?) } else { None };
+        Ok(Self { encoder, axis, groups, original, positions })
     }
 
     /// Whether what is covered is a share of a domain that only published rows show.
     pub(super) fn is_free(&self) -> bool {
-        let levels = matches!(self.coder.hierarchy(), Some(Hierarchy::Levels(_)));
-        !levels && !self.coder.column().withheld
+        let levels = matches!(self.encoder.hierarchy(), Some(Hierarchy::Levels(_)));
+        !levels && !self.encoder.column().withheld
     }
 
     /// Adds what published rows, and those of a public table, show of the domain.
     pub(super) fn add_domain(&self, domain: &mut PublishedDomain) {
         let (table, grouping) = (self.groups.table, self.groups.grouping);
-        if let Some([low, high]) = self.coder.column().domain {
+        if let Some([low, high]) = self.encoder.column().domain {
             domain.add_position(low);
             domain.add_position(high);
         }
         let public = grouping.left_over.iter().copied().filter(|&row| !table.is_member(row));
         let shown = grouping.rows().iter().copied().chain(public);
-        let null = self.coder.axis().null;
-        if self.coder.line().is_some() {
+        let null = self.encoder.axis().null;
+        if self.encoder.ordinal_ends().is_some() {
             let ends = shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), row| {
                 let position = self.position(row);
                 // Comparing with NaN is false.
@@ -65,8 +65,8 @@ impl<'a> QuasiExtents<'a> {
             }
             return;
         }
-        let counts_null = self.coder.axis().is_set();
-        if self.coder.words().is_some() {
+        let counts_null = self.encoder.axis().is_set();
+        if self.encoder.dictionary().is_some() {
             let mut seen = vec![false; usize::from(u16::MAX) + 1];
             shown.for_each(|row| seen[usize::from(table.row(row)[self.axis])] = true);
             let codes = (0..=u16::MAX).filter(|&code| seen[usize::from(code)] && (counts_null || null != Some(code)));
@@ -76,22 +76,22 @@ impl<'a> QuasiExtents<'a> {
 
     /// Where a row lies on a line; NaN when it has no value.
     fn position(&self, row: u32) -> f64 {
-        match (&self.positions, self.coder.line()) {
+        match (&self.positions, self.encoder.ordinal_ends()) {
             (Some(positions), _) => positions[self.groups.order[row as usize] as usize],
             (None, Some((min, _))) => {
                 let code = self.groups.table.row(row)[self.axis];
                 // Codes of an exact line are steps of one.
-                if self.coder.axis().null == Some(code) { f64::NAN } else { min + f64::from(code) }
+                if self.encoder.axis().null == Some(code) { f64::NAN } else { min + f64::from(code) }
             }
             (None, None) => f64::NAN,
         }
     }
 
     /// What some rows with this cover are published as.
-    pub(super) fn extent(&self, cover: &Cover, rows: &[u32]) -> Extent {
-        let (axis, a) = (self.coder.axis(), self.axis);
+    pub(super) fn cover_extent(&self, cover: &Cover, rows: &[u32]) -> Extent {
+        let (axis, a) = (self.encoder.axis(), self.axis);
         let (lo, hi) = (cover.lo[a], cover.hi[a]);
-        if self.coder.column().withheld {
+        if self.encoder.column().withheld {
             return Extent::Share(1.0);
         }
         if axis.null == Some(hi) {
@@ -99,22 +99,22 @@ impl<'a> QuasiExtents<'a> {
             let missing = |&row: &u32| self.original.is_null(self.groups.order[row as usize] as usize);
             return Extent::Share(if lo == hi && rows.iter().all(missing) { 0.0 } else { 1.0 });
         }
-        if self.coder.line().is_some() {
-            return self.stretch(rows);
+        if self.encoder.ordinal_ends().is_some() {
+            return self.row_range(rows);
         }
-        match (&axis.shape, self.coder.words()) {
-            (Shape::Set { .. }, _) if cover.distinct(a) > MAX_SET_VALUES => Extent::Share(1.0),
-            (Shape::Set { .. }, _) => Extent::Values(cover.distinct(a)),
-            (Shape::Tree(tree), Some(_)) => tree.ancestor(lo, hi).map_or(Extent::Share(0.0), |node| {
+        match (&axis.shape, self.encoder.dictionary()) {
+            (Shape::Set { .. }, _) if cover.count_distinct(a) > MAX_SET_VALUES => Extent::Share(1.0),
+            (Shape::Set { .. }, _) => Extent::Values(cover.count_distinct(a)),
+            (Shape::Tree(tree), Some(_)) => tree.common_ancestor(lo, hi).map_or(Extent::Share(0.0), |node| {
                 let node = &tree.nodes()[node as usize];
                 Extent::Keys(u64::from(node.lo), u64::from(node.hi))
             }),
-            _ => Extent::Share(axis.loss(lo, hi, cover.distinct(a))),
+            _ => Extent::Share(axis.loss(lo, hi, cover.count_distinct(a))),
         }
     }
 
     /// The range of some rows on a line, or the interval of its hierarchy that holds it.
-    fn stretch(&self, rows: &[u32]) -> Extent {
+    fn row_range(&self, rows: &[u32]) -> Extent {
         let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
         for position in rows.iter().map(|&row| self.position(row)) {
             if position.is_nan() {
@@ -122,12 +122,14 @@ impl<'a> QuasiExtents<'a> {
             }
             (min, max) = (min.min(position), max.max(position));
         }
-        let interval = match self.coder.hierarchy() {
+        let interval = match self.encoder.hierarchy() {
             _ if min >= max => return Extent::Share(0.0),
-            _ if self.coder.column().publish == Publish::Centroid => return Extent::Width(max - min),
-            Some(Hierarchy::Ladder(ladder)) => ladder.cover(min, max).map(|bucket| (bucket.lower, bucket.upper)),
+            _ if self.encoder.column().publish == Publish::Centroid => return Extent::Width(max - min),
+            Some(Hierarchy::Ladder(ladder)) => {
+                ladder.cover_numbers(min, max).map(|bucket| (bucket.lower, bucket.upper))
+            }
             Some(Hierarchy::Calendar(calendar)) => {
-                calendar.cover(min, max).map(|period| (period.start as f64, period.end as f64))
+                calendar.cover_moments(min, max).map(|period| (period.start as f64, period.end as f64))
             }
             _ => return Extent::Width(max - min),
         };
@@ -167,11 +169,11 @@ impl<'a> SensitiveExtents<'a> {
             _ if values == 1 => Extent::Share(0.0),
             _ => Extent::Values(values),
         };
-        loss.add(extent, 1.0, rows);
+        loss.add_extent(extent, 1.0, rows);
     }
 
     /// What a group with this histogram and range diversity discloses, without the domain.
-    pub(super) fn disclosure(&self, histogram: Histogram<'_>, range_diversity: f64) -> Disclosure {
+    pub(super) fn group_disclosure(&self, histogram: Histogram<'_>, range_diversity: f64) -> Disclosure {
         if self.public || self.codes.ranges.is_empty() {
             return Disclosure { pairs: range_diversity, apart: 0.0 };
         }

@@ -58,12 +58,12 @@ impl Labels {
     }
 
     /// The label of a cell.
-    pub(super) fn of(&self, cell: u32) -> u32 {
+    pub(super) fn label_of(&self, cell: u32) -> u32 {
         self.of_cells[cell as usize]
     }
 
     /// The cell of a label; none, if no cell has it.
-    pub(super) fn cell(&self, label: u32) -> Option<u32> {
+    pub(super) fn cell_of(&self, label: u32) -> Option<u32> {
         self.cells.get(&label).copied()
     }
 }
@@ -87,7 +87,7 @@ mod tests {
     fn an_exchange_deals_cells_out_evenly() {
         for cells in [1, 2, 7, 76, 764, 12_000] {
             let labels = labels(cells, 1);
-            let keys: ArrayRef = Arc::new((0..cells as u32).map(|cell| labels.of(cell)).collect::<UInt32Array>());
+            let keys: ArrayRef = Arc::new((0..cells as u32).map(|cell| labels.label_of(cell)).collect::<UInt32Array>());
             let rows = RecordBatch::try_from_iter([("cell", keys)]).unwrap();
             for partitions in [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 48] {
                 let key = Partitioning::Hash(vec![Arc::new(Column::new("cell", 0))], partitions);
@@ -107,15 +107,15 @@ mod tests {
     #[test]
     fn every_label_leads_back_to_its_cell() {
         let labels = labels(6000, 1);
-        assert!((0..6000).all(|cell| labels.cell(labels.of(cell)) == Some(cell)));
-        assert_eq!(labels.cell(u32::MAX), None);
+        assert!((0..6000).all(|cell| labels.cell_of(labels.label_of(cell)) == Some(cell)));
+        assert_eq!(labels.cell_of(u32::MAX), None);
     }
 
     #[test]
     fn the_order_of_cells_follows_the_key() {
         let order = |seed| {
             let labels = labels(100, seed);
-            (0..100).map(|cell| labels.of(cell)).collect::<Vec<_>>()
+            (0..100).map(|cell| labels.label_of(cell)).collect::<Vec<_>>()
         };
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));

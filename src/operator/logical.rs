@@ -13,7 +13,7 @@ use super::{AnonymizeParams, PolicyRegistry};
 use crate::binding::BoundPolicy;
 use crate::error::Error;
 use crate::policy::Policy;
-use crate::recode::identifiers::treat_with_key;
+use crate::recode::identifiers::replace_with_key;
 use crate::recode::replace_identifiers;
 
 /// Anonymises its input by a policy.
@@ -34,29 +34,29 @@ impl Anonymize {
     /// has a key of its own, unless the policy fixes it.
     pub(crate) fn new(input: LogicalPlan, policy: Arc<Policy>) -> Result<Self> {
         let (input, bound_policy) = replace_identifiers(input, policy).map_err(Error::into_datafusion)?;
-        Self::treated(input, bound_policy)
+        Self::from_replaced(input, bound_policy)
     }
 
     /// The same with the key of a session.
     pub(crate) fn in_session(input: LogicalPlan, policy: Arc<Policy>, session: &PolicyRegistry) -> Result<Self> {
         let key = session.session_key(&policy).map_err(Error::into_datafusion)?;
-        let (input, bound_policy) = treat_with_key(input, policy, key).map_err(Error::into_datafusion)?;
-        Self::treated(input, bound_policy)
+        let (input, bound_policy) = replace_with_key(input, policy, key).map_err(Error::into_datafusion)?;
+        Self::from_replaced(input, bound_policy)
     }
 
     /// Anonymises the rows of `input`, whose identifiers have been replaced; they are surveyed when the plan runs.
-    pub(crate) fn treated(input: LogicalPlan, bound_policy: BoundPolicy) -> Result<Self> {
+    pub(crate) fn from_replaced(input: LogicalPlan, bound_policy: BoundPolicy) -> Result<Self> {
         let survey = survey_plan(&input, &bound_policy)?;
-        Self::with(input, Some(survey), bound_policy, None)
+        Self::from_parts(input, Some(survey), bound_policy, None)
     }
 
     /// Anonymises the rows of `input`, whose identifiers have been replaced and which have been surveyed.
     pub(crate) fn surveyed(input: LogicalPlan, params: Arc<AnonymizeParams>) -> Result<Self> {
         let bound_policy = params.bound_policy.as_ref().clone();
-        Self::with(input, None, bound_policy, Some(params))
+        Self::from_parts(input, None, bound_policy, Some(params))
     }
 
-    fn with(
+    fn from_parts(
         input: LogicalPlan,
         survey: Option<LogicalPlan>,
         bound_policy: BoundPolicy,
@@ -79,7 +79,8 @@ impl Anonymize {
 
     /// Prunes the input to the columns that the node needs, so that dropped identifiers are not even read.
     pub(super) fn without_unread_columns(&self) -> Result<Self> {
-        let columns = self.needed().into_iter().map(|index| Expr::from(self.input.schema().qualified_field(index)));
+        let columns =
+            self.needed_columns().into_iter().map(|index| Expr::from(self.input.schema().qualified_field(index)));
         let input = LogicalPlanBuilder::from(self.input.clone()).project(columns)?.build()?;
         self.with_exprs_and_inputs(Vec::new(), std::iter::once(input).chain(self.survey.clone()).collect())
     }
@@ -91,8 +92,8 @@ impl Anonymize {
 
     /// Input columns that the node needs: everything but dropped identifiers, and the one that identifies people. What
     /// the parents need of its output makes no difference, because fewer columns would mean other groups.
-    fn needed(&self) -> Vec<usize> {
-        (0..self.bound_policy.roles.len()).filter(|index| self.bound_policy.reads(*index)).collect()
+    fn needed_columns(&self) -> Vec<usize> {
+        (0..self.bound_policy.roles.len()).filter(|index| self.bound_policy.reads_column(*index)).collect()
     }
 }
 
@@ -123,7 +124,7 @@ impl UserDefinedLogicalNodeCore for Anonymize {
     }
 
     fn necessary_children_exprs(&self, _output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
-        let mut needed = vec![self.needed()];
+        let mut needed = vec![self.needed_columns()];
         needed.extend(self.survey.as_ref().map(|survey| (0..survey.schema().fields().len()).collect()));
         Some(needed)
     }
@@ -145,7 +146,7 @@ impl UserDefinedLogicalNodeCore for Anonymize {
         }
         // The optimiser has dropped identifiers below, so columns have moved.
         let known = &self.bound_policy;
-        let bound_policy = BoundPolicy::resolve(Arc::clone(&known.policy), schema, known.key.clone());
+        let bound_policy = BoundPolicy::bind_schema(Arc::clone(&known.policy), schema, known.key.clone());
         let bound_policy = bound_policy.map_err(Error::into_datafusion)?;
         let params = match &self.params {
             Some(known) => Some(Arc::new(
@@ -154,7 +155,7 @@ impl UserDefinedLogicalNodeCore for Anonymize {
             )),
             None => None,
         };
-        Self::with(input, survey, bound_policy, params)
+        Self::from_parts(input, survey, bound_policy, params)
     }
 }
 

@@ -51,10 +51,10 @@ fn pair_off(table: Table, order: Vec<u32>, values: &Rows) -> Result<(Table, Vec<
         }
     };
     let staying: Vec<u32> = rows.filter(stays).collect();
-    let strangers: u64 = doubles.values().map(|&left| u64::from(left)).sum();
-    if strangers > 0 {
+    let unmatched: u64 = doubles.values().map(|&left| u64::from(left)).sum();
+    if unmatched > 0 {
         return Err(Error::input(format!(
-            "at least {strangers} rows of the source have quasi-identifiers that the public table does not hold (often \
+            "at least {unmatched} rows of the source have quasi-identifiers that the public table does not hold (often \
              enough); privacy.presence.public must hold everybody who is in the source, with the same values"
         )));
     }

@@ -43,14 +43,14 @@ pub(crate) fn fitting_partitions(schema: &Schema, limit: usize, wanted: usize) -
 
 /// Bytes of a row, estimated from types; text and nested values are estimated generously.
 fn row_width(schema: &Schema) -> usize {
-    schema.fields().iter().map(|field| width(field.data_type())).sum::<usize>().max(1)
+    schema.fields().iter().map(|field| type_width(field.data_type())).sum::<usize>().max(1)
 }
 
-fn width(data_type: &DataType) -> usize {
+fn type_width(data_type: &DataType) -> usize {
     match data_type {
         DataType::Boolean | DataType::Null => 1,
-        DataType::Struct(fields) => fields.iter().map(|field| width(field.data_type())).sum(),
-        DataType::Dictionary(keys, _) => width(keys) + 4,
+        DataType::Struct(fields) => fields.iter().map(|field| type_width(field.data_type())).sum(),
+        DataType::Dictionary(keys, _) => type_width(keys) + 4,
         fixed => fixed.primitive_width().unwrap_or(32),
     }
 }

@@ -42,7 +42,7 @@ pub(crate) use logical::survey_plan;
 pub(crate) use memory::{cell_rows, fitting_partitions};
 pub(crate) use params::AnonymizeParams;
 pub use planner::{AnonymizePlanner, AnonymizeQueryPlanner};
-pub use policies::{PolicyRegistry, policies, register_policy};
+pub use policies::{PolicyRegistry, register_policy};
 pub use table::AnonymizedTable;
 
 /// Name of the column that carries the cell through exchange and sort. It never leaves the operator.

@@ -1,4 +1,4 @@
-//! Everything that is decided before pass 2: coders, cells, method and rules, made from a bound policy and its survey.
+//! Everything that is decided before pass 2: encoders, cells, method and rules, made from a bound policy and its survey.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use crate::model::{Axis, Table};
 use crate::permutation::Slices;
 use crate::policy::{Form, Inference, presence_rule};
 use crate::privacy::inference::HiddenFromReaders;
-use crate::privacy::{Rules, within};
+use crate::privacy::{Rules, is_within_bound};
 use crate::secret::Purpose;
-use crate::survey::{Survey, method, rules, survey};
+use crate::survey::{Survey, build_method, build_rules, collect_survey};
 
 /// What every partition of pass 2 works by. Immutable.
 pub(crate) struct AnonymizeParams {
@@ -34,9 +34,9 @@ pub(crate) struct AnonymizeParams {
     pub survey: Survey,
     /// What the exchange knows the cells by.
     pub(crate) labels: Labels,
-    /// One coder per quasi-identifier.
-    pub coders: Vec<ColumnEncoder>,
-    /// The axes of the coders.
+    /// One encoder per quasi-identifier.
+    pub encoders: Vec<ColumnEncoder>,
+    /// The axes of the encoders.
     pub axes: Arc<[Axis]>,
     /// How rows are grouped.
     pub method: Arc<dyn Method>,
@@ -54,7 +54,7 @@ pub(crate) struct AnonymizeParams {
     pub combined: Option<Raising>,
 }
 
-/// Without the coders: they hold values of the input, and plans are logged in their debug form.
+/// Without the encoders: they hold values of the input, and plans are logged in their debug form.
 impl fmt::Debug for AnonymizeParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut form = f.debug_struct("AnonymizeParams");
@@ -65,7 +65,7 @@ impl fmt::Debug for AnonymizeParams {
 impl AnonymizeParams {
     /// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns, for a query: one
     /// that sees its rows go by and cannot take them back.
-    pub(crate) async fn survey(
+    pub(crate) async fn survey_query(
         plan: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
         bound_policy: Arc<BoundPolicy>,
@@ -83,30 +83,30 @@ impl AnonymizeParams {
             _ => None,
         };
         let cell_rows = cell_rows(&bound_policy.input, limit);
-        let survey = survey(plan, context, Arc::clone(&bound_policy), cell_rows).await?;
+        let survey = collect_survey(plan, context, Arc::clone(&bound_policy), cell_rows).await?;
         Self::new(bound_policy, survey)
     }
 
     /// Creates the parameters from a survey and a bound policy.
     pub(crate) fn new(bound_policy: Arc<BoundPolicy>, survey: Survey) -> Result<Self> {
-        let coders = bound_policy
+        let encoders = bound_policy
             .quasi
             .iter()
             .zip(&survey.facts)
             .map(|(column, facts)| ColumnEncoder::new(column, facts))
             .collect::<Result<Vec<_>>>()?;
-        let axes: Arc<[Axis]> = coders.iter().map(|coder| coder.axis().clone()).collect();
+        let axes: Arc<[Axis]> = encoders.iter().map(|encoder| encoder.axis().clone()).collect();
         let laid = bound_policy.dependencies();
         let mut frequencies = survey.frequencies.clone();
-        frequencies.resize(coders.len(), Vec::new());
+        frequencies.resize(encoders.len(), Vec::new());
         let dependencies = Arc::new(Dependencies::new(laid.list, &frequencies));
         let plain = laid.plain.into_iter().map(|(index, _)| index).collect();
-        let slices = bound_policy.slices(&survey.slices);
-        let method = method(&bound_policy, &survey.tuned, &dependencies, &slices);
+        let slices = bound_policy.resolve_slices(&survey.slices);
+        let method = build_method(&bound_policy, &survey.tuned, &dependencies, &slices);
         if let Some(reason) = method.too_much(&axes) {
             return Err(Error::job(format!("method.name: `{}` cannot run: {reason}", method.name())));
         }
-        let rules = rules(&bound_policy, &slices);
+        let rules = build_rules(&bound_policy, &slices);
         let presence = presence_rule(&bound_policy.policy.privacy).filter(|_| bound_policy.form() == Form::Combined);
         let combined = presence.map(|rule| Raising::new(rule.bounds));
         let queries = bound_policy.policy.measures.queries.as_ref().map_or_else(Vec::new, |asked| {
@@ -116,14 +116,14 @@ impl AnonymizeParams {
                 selectivity: asked.selectivity,
                 seed: asked.seed,
             };
-            workload::draw(&axes, &demand)
+            workload::draw_queries(&axes, &demand)
         });
-        let labels = Labels::new(survey.tree.cells(), &mut bound_policy.key.rng(Purpose::CellOrder, 0))?;
+        let labels = Labels::new(survey.tree.cell_count(), &mut bound_policy.key.rng(Purpose::CellOrder, 0))?;
         Ok(Self {
             bound_policy,
             survey,
             labels,
-            coders,
+            encoders,
             axes,
             method,
             rules,
@@ -149,12 +149,10 @@ impl AnonymizeParams {
     }
 
     /// No groups yet, with room for everything that is measured.
-    pub(crate) fn measures(&self) -> Measures {
+    pub(crate) fn empty_measures(&self) -> Measures {
         let policy = &self.bound_policy.policy;
         let mut measures = Measures::new(self.axes.len(), self.bound_policy.sensitive.len());
-        let bounds = policy.privacy.range_diversity.iter().map(|rule| rule.p);
-        let bound = policy.measures.unprotected.or(bounds.min_by(f64::total_cmp));
-        measures.protection = measures.protection.bounded(bound);
+        measures.protection = measures.protection.with_bound(self.range_diversity_bound());
         measures.published.hides_counts = self.hides_counts();
         measures.information = policy.measures.information.then(|| Information::new(self.axes.len()));
         measures.workload = (!self.queries.is_empty()).then(|| Workload::new(self.queries.len()));
@@ -163,6 +161,13 @@ impl AnonymizeParams {
 }
 
 impl AnonymizeParams {
+    /// The range diversity above which a row counts as unprotected.
+    pub(crate) fn range_diversity_bound(&self) -> Option<f64> {
+        let policy = &self.bound_policy.policy;
+        let bounds = policy.privacy.range_diversity.iter().map(|rule| rule.p);
+        policy.measures.unprotected.or(bounds.min_by(f64::total_cmp))
+    }
+
     /// Whether even the number of rows of the source is a secret: among public rows, who is in the source is one.
     pub(crate) fn hides_counts(&self) -> bool {
         self.bound_policy.member.is_some()
@@ -180,9 +185,9 @@ impl AnonymizeParams {
     }
 
     /// Rejects a result that loses more in a group, or has suppressed more rows, than the policy allows.
-    pub(crate) fn refuse(&self, measures: &Measures) -> Result<()> {
+    pub(crate) fn ensure_within_limits(&self, measures: &Measures) -> Result<()> {
         if let (Some(bound), Some(worst)) = (self.bound_policy.policy.privacy.max_loss, measures.loss.wgu())
-            && !within(worst, bound)
+            && !is_within_bound(worst, bound)
             && !Fault::AnyLoss.is_planted()
             && !Fault::LeftOverGroup.is_planted()
         {
@@ -207,7 +212,7 @@ impl AnonymizeParams {
         let others = self.rules.others.iter().map(|rule| rule.record().to_string());
         let people = if self.bound_policy.person.is_some() { " people" } else { "" };
         let rules: Vec<String> = others.chain([format!("k = {}{people}", self.rules.k)]).collect();
-        let (dropped, homeless) = (self.survey.dropped, suppressed.saturating_sub(self.survey.dropped));
+        let (dropped, ungrouped) = (self.survey.dropped, suppressed.saturating_sub(self.survey.dropped));
         let percent = |rows_of: u64| rows_of as f64 * 100.0 / rows as f64;
         let mut why = Vec::new();
         if dropped > 0 {
@@ -216,14 +221,14 @@ impl AnonymizeParams {
                 percent(dropped)
             ));
         }
-        if homeless > 0 {
+        if ungrouped > 0 {
             why.push(format!(
-                "{homeless} of {rows} rows ({:.2} %) found no group that meets the rules ({})",
-                percent(homeless),
+                "{ungrouped} of {rows} rows ({:.2} %) found no group that meets the rules ({})",
+                percent(ungrouped),
                 rules.join(", ")
             ));
         }
-        let relax = match homeless {
+        let relax = match ungrouped {
             0 => "set nulls = \"category\"",
             _ => "relax a rule (a lower k or l, a higher max-loss or p)",
         };

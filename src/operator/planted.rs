@@ -12,7 +12,7 @@ use crate::faults::Fault;
 use crate::policy::Role;
 
 /// The published rows with the fault that is planted, if it is one of columns.
-pub(super) fn distort(published: RecordBatch, bound_policy: &BoundPolicy) -> Result<RecordBatch> {
+pub(super) fn distort_published(published: RecordBatch, bound_policy: &BoundPolicy) -> Result<RecordBatch> {
     let schema = published.schema();
     let mut columns = published.columns().to_vec();
     let moved: &[Role] = match () {

@@ -8,7 +8,7 @@ use datafusion::common::plan_datafusion_err;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::prelude::SessionContext;
 
-use crate::error::{Error, Result, reason};
+use crate::error::{Error, Result, io_reason};
 use crate::policy::Policy;
 use crate::secret::RunKey;
 
@@ -38,6 +38,13 @@ pub struct PolicyRegistry {
 }
 
 impl PolicyRegistry {
+    /// Returns the registry of a session prepared by [`register`](super::register).
+    pub fn of_session(context: &SessionContext) -> DataFusionResult<Arc<Self>> {
+        let known = context.state_ref().read().config().get_extension::<Self>();
+        known
+            .ok_or_else(|| plan_datafusion_err!("anonymize is not registered with this session: call `register` first"))
+    }
+
     /// Registers a policy under a name. A policy that has the name already is replaced and returned.
     pub fn insert(&self, name: impl Into<String>, policy: Policy) -> Option<Arc<Policy>> {
         self.policies.write().unwrap_or_else(PoisonError::into_inner).insert(name.into(), Arc::new(policy))
@@ -67,7 +74,7 @@ impl PolicyRegistry {
     pub fn allow_files_below(&self, folder: &Path) -> Result<()> {
         let canonical = folder.canonicalize();
         let canonical = canonical
-            .map_err(|error| Error::input(format!("{} cannot be opened: {}", folder.display(), reason(&error))))?;
+            .map_err(|error| Error::input(format!("{} cannot be opened: {}", folder.display(), io_reason(&error))))?;
         // A query may write the folder as it was given, too.
         let given = std::path::absolute(folder)?;
         self.folders.write().unwrap_or_else(PoisonError::into_inner).extend([canonical, given]);
@@ -126,14 +133,8 @@ fn outside(name: &str) -> Error {
 /// # }
 /// ```
 pub fn register_policy(context: &SessionContext, name: &str, policy: Policy) -> DataFusionResult<()> {
-    policies(context)?.insert(name, policy);
+    PolicyRegistry::of_session(context)?.insert(name, policy);
     Ok(())
-}
-
-/// Returns the registry of a session prepared by [`register`](super::register).
-pub fn policies(context: &SessionContext) -> DataFusionResult<Arc<PolicyRegistry>> {
-    let known = context.state_ref().read().config().get_extension::<PolicyRegistry>();
-    known.ok_or_else(|| plan_datafusion_err!("anonymize is not registered with this session: call `register` first"))
 }
 
 #[cfg(test)]

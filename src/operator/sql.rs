@@ -30,8 +30,8 @@ impl AnonymizeRelation {
         Self { policies }
     }
 
-    fn named(&self, name: &Expr) -> Result<Arc<Policy>> {
-        match literal(name)? {
+    fn find_policy(&self, name: &Expr) -> Result<Arc<Policy>> {
+        match parse_literal(name)? {
             Toml::String(name) => self.policies.resolve(&name).map_err(Error::into_datafusion),
             _ => plan_err!("{USAGE}"),
         }
@@ -63,7 +63,7 @@ impl RelationPlanner for AnonymizeRelation {
         let rows = plan_rows(input, context)?;
         let policy = match policy {
             [] => return plan_err!("{USAGE}"),
-            [FunctionArg::Unnamed(FunctionArgExpr::Expr(name))] => self.named(name)?,
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(name))] => self.find_policy(name)?,
             arguments => Arc::new(written_policy(arguments)?),
         };
         let node = Anonymize::in_session(rows, policy, &self.policies)?;
@@ -92,7 +92,7 @@ fn written_policy(arguments: &[FunctionArg]) -> Result<Policy> {
         let FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } = argument else {
             return plan_err!("{USAGE}");
         };
-        let (name, value) = (name.value.to_ascii_lowercase(), literal(value)?);
+        let (name, value) = (name.value.to_ascii_lowercase(), parse_literal(value)?);
         match name.as_str() {
             "quasi" | "sensitive" | "kept" | "identifier" => {
                 let Toml::Array(listed) = value else {
@@ -129,7 +129,7 @@ fn written_policy(arguments: &[FunctionArg]) -> Result<Policy> {
 /// What is left of the arguments: options of the method, which stand in a table of its name.
 fn method_options(method: &Table, options: Table) -> Result<(String, Toml)> {
     let name = method.get("name").and_then(Toml::as_str).unwrap_or(methods::METHODS[0].name);
-    let Some(entry) = methods::find(name) else {
+    let Some(entry) = methods::find_method(name) else {
         let known: Vec<&str> = methods::METHODS.iter().map(|entry| entry.name).collect();
         return plan_err!("anonymize: there is no method {name}; there are {}", known.join(", "));
     };
@@ -150,25 +150,25 @@ fn method_options(method: &Table, options: Table) -> Result<(String, Toml)> {
 }
 
 /// A number, text, truth value or list.
-fn literal(expression: &Expr) -> Result<Toml> {
+fn parse_literal(expression: &Expr) -> Result<Toml> {
     match expression {
         Expr::Value(value) => match &value.value {
-            Value::Number(text, _) => number(&text.to_string()),
+            Value::Number(text, _) => parse_number(&text.to_string()),
             Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => Ok(Toml::from(text.as_str())),
             Value::Boolean(value) => Ok(Toml::from(*value)),
             _ => plan_err!("{USAGE}"),
         },
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match literal(expr)? {
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match parse_literal(expr)? {
             Toml::Integer(value) => Ok(Toml::from(-value)),
             Toml::Float(value) => Ok(Toml::from(-value)),
             _ => plan_err!("{USAGE}"),
         },
-        Expr::Array(list) => list.elem.iter().map(literal).collect::<Result<Vec<_>>>().map(Toml::Array),
+        Expr::Array(list) => list.elem.iter().map(parse_literal).collect::<Result<Vec<_>>>().map(Toml::Array),
         _ => plan_err!("{USAGE}"),
     }
 }
 
-fn number(text: &str) -> Result<Toml> {
+fn parse_number(text: &str) -> Result<Toml> {
     text.parse::<i64>()
         .map(Toml::from)
         .or_else(|_| text.parse::<f64>().map(Toml::from))

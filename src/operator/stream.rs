@@ -22,9 +22,9 @@ use futures::{Stream, StreamExt, stream};
 use super::AnonymizeParams;
 use super::cell::{self, Cell};
 use super::memory::WORKING_FACTOR;
-use crate::encode::{batch_size, compact};
+use crate::encode::{batch_size, compact_batch};
 use crate::error::{Error, Result};
-use crate::grouping::cancel::{CancelOnDrop, cancellable};
+use crate::grouping::cancel::{CancelOnDrop, run_cancellable};
 use crate::measure::Groups as Measures;
 
 /// What `EXPLAIN ANALYZE` shows of a partition.
@@ -64,7 +64,7 @@ impl Metrics {
 
 /// What all partitions have published so far.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct MeasureAccumulator {
     /// Measures by partition; none before its first group.
     measures: Vec<Option<Measures>>,
     /// Partitions that have not ended yet.
@@ -73,18 +73,18 @@ pub(super) struct Tally {
     whole: bool,
 }
 
-impl Tally {
+impl MeasureAccumulator {
     pub(super) fn new(partitions: usize, whole: bool) -> Self {
         Self { measures: vec![None; partitions], open: partitions, whole }
     }
 
     /// What one partition has published.
-    pub(super) fn of(&self, partition: usize) -> Option<&Measures> {
+    pub(super) fn of_partition(&self, partition: usize) -> Option<&Measures> {
         self.measures.get(partition)?.as_ref()
     }
 
     /// What all of them have published.
-    pub(super) fn sum(&self) -> Option<Measures> {
+    pub(super) fn sum_measures(&self) -> Option<Measures> {
         let mut parts = self.measures.iter().flatten();
         let mut sum = parts.next()?.clone();
         parts.for_each(|part| sum.merge(part));
@@ -97,7 +97,7 @@ pub(super) struct CellStream {
     input: SendableRecordBatchStream,
     params: Arc<AnonymizeParams>,
     /// Where the measures of finished cells are added up.
-    tally: Arc<Mutex<Tally>>,
+    accumulator: Arc<Mutex<MeasureAccumulator>>,
     partition: usize,
     metrics: Metrics,
     reservation: MemoryReservation,
@@ -132,7 +132,7 @@ impl CellStream {
     pub(super) fn new(
         input: SendableRecordBatchStream,
         params: Arc<AnonymizeParams>,
-        (tally, partition): (Arc<Mutex<Tally>>, usize),
+        (accumulator, partition): (Arc<Mutex<MeasureAccumulator>>, usize),
         metrics: Metrics,
         (reservation, ahead): (MemoryReservation, bool),
         batch_rows: usize,
@@ -141,7 +141,7 @@ impl CellStream {
         Self {
             input,
             params,
-            tally,
+            accumulator,
             partition,
             metrics,
             reservation,
@@ -161,29 +161,29 @@ impl CellStream {
     /// The published rows as a stream.
     pub(super) fn into_stream(self) -> impl Stream<Item = DataFusionResult<RecordBatch>> {
         stream::try_unfold(self, |mut state| async move {
-            let next = state.next().await.map_err(Error::into_datafusion)?;
+            let next = state.next_batch().await.map_err(Error::into_datafusion)?;
             Ok(next.map(|batch| (batch, state)))
         })
     }
 
-    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+    async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if self.working.is_none() && (self.ahead || self.ready.is_none()) {
-                self.working = self.complete.pop_front().map(|cell| self.begin(cell));
+                self.working = self.complete.pop_front().map(|cell| self.start_cell(cell));
             }
-            if let Some(batch) = self.take() {
+            if let Some(batch) = self.take_published() {
                 return Ok(Some(batch));
             }
             // One cell ahead is enough.
             let gathers = self.working.is_none() || (self.ahead && self.complete.is_empty() && self.parked.is_none());
             match &mut self.working {
                 Some((task, _)) => tokio::select! {
-                    done = task => self.finish(done.map_err(|error| failed(&error))??)?,
-                    batch = self.input.next(), if gathers && !self.ended => self.gather(batch.transpose()?)?,
+                    done = task => self.finish_cell(done.map_err(|error| join_error(&error))??)?,
+                    batch = self.input.next(), if gathers && !self.ended => self.collect_batch(batch.transpose()?)?,
                 },
                 None if self.ended && self.parked.is_none() => {
                     self.metrics.baseline.done();
-                    self.end()?;
+                    self.end_partition()?;
                     return Ok(None);
                 }
                 None => {
@@ -191,28 +191,28 @@ impl CellStream {
                         Some(batch) => Some(batch),
                         None => self.input.next().await.transpose()?,
                     };
-                    self.gather(batch)?;
+                    self.collect_batch(batch)?;
                 }
             }
         }
     }
 
     /// The next of the published rows.
-    fn take(&mut self) -> Option<RecordBatch> {
+    fn take_published(&mut self) -> Option<RecordBatch> {
         let (rows, from, bytes) = self.ready.take()?;
         let length = self.batch_rows.min(rows.num_rows() - from);
         let batch = rows.slice(from, length);
         if from + length < rows.num_rows() {
             self.ready = Some((rows, from + length, bytes));
         } else {
-            self.release();
+            self.release_memory();
         }
         self.metrics.baseline.record_output(length);
         Some(batch)
     }
 
     /// Adds a batch to the open cell, and closes cells that it goes beyond; without a batch, all of them.
-    fn gather(&mut self, batch: Option<RecordBatch>) -> Result<()> {
+    fn collect_batch(&mut self, batch: Option<RecordBatch>) -> Result<()> {
         let Some(batch) = batch else {
             self.ended = true;
             self.complete.extend(self.open.take());
@@ -224,13 +224,13 @@ impl CellStream {
         let mut from = 0;
         let mut parts = Vec::new();
         for run in cells.chunk_by(|a, b| a == b) {
-            let part = compact(&rows.slice(from, run.len()))?;
+            let part = compact_batch(&rows.slice(from, run.len()))?;
             from += run.len();
-            let cell = self.params.labels.cell(run[0]);
+            let cell = self.params.labels.cell_of(run[0]);
             let cell = cell.ok_or_else(|| Error::internal(format!("no cell has the label {}", run[0])))?;
             parts.push((cell, batch_size(&part), part));
         }
-        if let Err(error) = self.reserve(parts.iter().map(|(_, bytes, _)| bytes).sum()) {
+        if let Err(error) = self.reserve_memory(parts.iter().map(|(_, bytes, _)| bytes).sum()) {
             // What is being processed will be freed.
             if self.working.is_none() && self.ready.is_none() {
                 return Err(error);
@@ -254,20 +254,20 @@ impl CellStream {
     }
 
     /// Anonymises a complete cell on a blocking thread.
-    fn begin(&self, Gathered { cell, batches, bytes }: Gathered) -> (SpawnedTask<Result<Cell>>, usize) {
+    fn start_cell(&self, Gathered { cell, batches, bytes }: Gathered) -> (SpawnedTask<Result<Cell>>, usize) {
         let (params, flag) = (Arc::clone(&self.params), self.waiting.flag());
         let task = SpawnedTask::spawn_blocking(move || {
             let schema =
                 batches.first().map(RecordBatch::schema).unwrap_or_else(|| Arc::clone(&params.bound_policy.input));
             let rows = concat_batches(&schema, &batches)?;
             drop(batches);
-            cancellable(flag, || cell::anonymise(&params, cell, &rows))
+            run_cancellable(flag, || cell::anonymise_cell(&params, cell, &rows))
         });
         (task, bytes)
     }
 
     /// Takes over what a cell has become.
-    fn finish(&mut self, done: Cell) -> Result<()> {
+    fn finish_cell(&mut self, done: Cell) -> Result<()> {
         let bytes = self.working.take().map_or(0, |(_, bytes)| bytes);
         self.metrics.cells.add(1);
         self.metrics.groups.add(done.measures.loss.groups() as usize);
@@ -276,45 +276,45 @@ impl CellStream {
         self.metrics.grouping.add_duration(done.grouping);
         self.metrics.recoding.add_duration(done.recoding);
         self.metrics.baseline.elapsed_compute().add_duration(done.encoding + done.grouping + done.recoding);
-        let mut tally = self.tally.lock().map_err(|_| Error::internal("measures are poisoned"))?;
-        match tally.measures.get_mut(self.partition) {
+        let mut accumulator = self.accumulator.lock().map_err(|_| Error::internal("measures are poisoned"))?;
+        match accumulator.measures.get_mut(self.partition) {
             Some(Some(sum)) => sum.merge(&done.measures),
             Some(none) => *none = Some(done.measures),
             None => return Err(Error::internal(format!("there is no partition {}", self.partition))),
         }
-        drop(tally);
+        drop(accumulator);
         if done.rows.num_rows() > 0 {
             self.ready = Some((done.rows, 0, bytes));
         } else {
-            self.release();
+            self.release_memory();
         }
         Ok(())
     }
 
     /// The last partition to end sees what all of them have published.
-    fn end(&self) -> Result<()> {
-        let mut tally = self.tally.lock().map_err(|_| Error::internal("measures are poisoned"))?;
-        tally.open = tally.open.saturating_sub(1);
-        match tally.sum() {
-            Some(measures) if tally.open == 0 => {
+    fn end_partition(&self) -> Result<()> {
+        let mut accumulator = self.accumulator.lock().map_err(|_| Error::internal("measures are poisoned"))?;
+        accumulator.open = accumulator.open.saturating_sub(1);
+        match accumulator.sum_measures() {
+            Some(measures) if accumulator.open == 0 => {
                 self.metrics.smallest_cell.set(measures.cells.smallest as usize);
                 self.metrics.largest_cell.set(measures.cells.largest as usize);
-                if tally.whole { self.params.refuse(&measures) } else { Ok(()) }
+                if accumulator.whole { self.params.ensure_within_limits(&measures) } else { Ok(()) }
             }
             _ => Ok(()),
         }
     }
 
     /// Bytes of all rows that are held.
-    fn held(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         let gathered = self.complete.iter().chain(&self.open).map(|cell| cell.bytes).sum::<usize>();
         let working = self.working.as_ref().map_or(0, |(_, bytes)| *bytes);
         gathered + working + self.ready.as_ref().map_or(0, |(_, _, bytes)| *bytes)
     }
 
     /// Reserves memory for what is held, and for more.
-    fn reserve(&mut self, more: usize) -> Result<()> {
-        let wanted = (self.held() + more) * WORKING_FACTOR;
+    fn reserve_memory(&mut self, more: usize) -> Result<()> {
+        let wanted = (self.held_bytes() + more) * WORKING_FACTOR;
         self.reservation.try_resize(wanted.max(self.floor)).map_err(|error| {
             Error::resources(format!(
                 "a cell needs {} of working memory, more than the memory limit leaves; raise --memory-limit, or \
@@ -326,11 +326,11 @@ impl CellStream {
     }
 
     /// Frees what finished cells have held.
-    fn release(&mut self) {
-        self.reservation.resize((self.held() * WORKING_FACTOR).max(self.floor));
+    fn release_memory(&mut self) {
+        self.reservation.resize((self.held_bytes() * WORKING_FACTOR).max(self.floor));
     }
 }
 
-fn failed(error: &tokio::task::JoinError) -> Error {
+fn join_error(error: &tokio::task::JoinError) -> Error {
     Error::internal(format!("grouping a cell failed: {error}"))
 }

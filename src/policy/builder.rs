@@ -96,7 +96,7 @@ impl PolicyBuilder {
 
     /// Adds a rule about a sensitive column.
     pub fn rule(mut self, rule: impl Into<PrivacyRule>) -> Self {
-        self.privacy.add(rule.into());
+        self.privacy.add_rule(rule.into());
         self
     }
 
@@ -313,7 +313,9 @@ impl MethodSpec {
             (Kind::Word(words), Value::Text(word)) if words.iter().any(|(known, _)| *known == word) => {
                 Value::Text(word)
             }
-            (kind, _) => return Err(Error::job(format!("method.{}.{name} takes {}", entry.name, kind.expected()))),
+            (kind, _) => {
+                return Err(Error::job(format!("method.{}.{name} takes {}", entry.name, kind.describe_expected())));
+            }
         };
         self.options_mut().set(key, value);
         Ok(self)

@@ -12,7 +12,7 @@ use super::definition::Policy;
 use super::model::{Compression, Job};
 use super::{dependencies, identifier, measures, method, output, presence, rules, series, source};
 use crate::error::Problem;
-use crate::storage::locate::names;
+use crate::storage::locate::location_names;
 use crate::storage::{is_url, local_path};
 
 /// The version of the job file that this crate reads.
@@ -43,10 +43,10 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
     presence::check_presence(job, base, &mut problems);
     let trees = columns::open_hierarchies(job, base, &mut problems);
     columns::check_options(job, &mut problems);
-    identifier::check(job, base, &mut problems);
+    identifier::check_identifiers(job, base, &mut problems);
     rules::check_privacy(job, &trees, &mut problems);
-    dependencies::check(job, &mut problems);
-    method::check(job, &mut problems);
+    dependencies::check_dependencies(job, &mut problems);
+    method::check_method(job, &mut problems);
     check_output(job, &mut problems);
     measures::check_measures(job, &mut problems);
     series::check_series(job, base, &mut problems);
@@ -56,24 +56,24 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
 /// Finds all problems between the columns of a source and a policy.
 pub(crate) fn check_columns(policy: &Policy, schema: &Schema) -> Vec<Problem> {
     let demands = Demands { privacy: &policy.privacy, defaults: policy.defaults.as_ref(), columns: &policy.columns };
-    let mut problems = demands.check(schema);
-    problems.extend(dependencies::missing(&policy.dependencies, schema));
+    let mut problems = demands.check_schema(schema);
+    problems.extend(dependencies::missing_columns(&policy.dependencies, schema));
     problems
 }
 
 fn check_locations(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
-    source::check(&job.source, problems);
+    source::check_source(&job.source, problems);
     source::check_sink(&job.sink, problems);
     let sink = job.sink.url.as_str();
-    for (key, table) in job.source.located() {
+    for (key, table) in job.source.located_sources() {
         // A table of a query may be written as its location alone.
         let key = if key == "source" { "source.url".to_owned() } else { key };
         check_source(&key, table.location(), sink, base, problems);
     }
     problems.extend(check_location("sink.url", sink));
-    problems.extend(job.sink.options.check("sink"));
-    for (key, table) in job.source.located() {
-        problems.extend(table.options.check(&key));
+    problems.extend(job.sink.options.check_options("sink"));
+    for (key, table) in job.source.located_sources() {
+        problems.extend(table.options.check_options(&key));
         if same_root(table.location(), sink) && !table.options.same_service(&job.sink.options) {
             problems.push(
                 Problem::error(
@@ -106,7 +106,7 @@ fn check_source(key: &str, source: &str, sink: &str, base: &Path, problems: &mut
     if source.trim().is_empty() || sink.trim().is_empty() {
         return;
     }
-    let (from, to) = (names(base, source), names(base, sink));
+    let (from, to) = (location_names(base, source), location_names(base, sink));
     if from == to {
         problems.push(Problem::error("sink.url", "is the source: a release must not overwrite its input"));
     } else if to.starts_with(&from) {
@@ -159,7 +159,7 @@ const MIN_FILE_ROWS: usize = 100;
 const MAX_ROW_GROUPS: usize = i16::MAX as usize;
 
 fn check_output(job: &Job, problems: &mut Vec<Problem>) {
-    output::check(job, problems);
+    output::check_output(job, problems);
     let output = &job.output;
     let levels = match output.compression {
         Compression::Zstd => Some(1..=22),

@@ -10,7 +10,7 @@ use super::model::{Column, Defaults, HierarchySpec, Job, Privacy, Publish, Range
 use super::output;
 use super::rules::Trees;
 use crate::error::Problem;
-use crate::error::problem::nearest;
+use crate::error::problem::nearest_word;
 use crate::hierarchy::Hierarchy;
 
 /// Opens every hierarchy; reports those that cannot be used and returns the level trees.
@@ -18,7 +18,7 @@ pub(crate) fn open_hierarchies(job: &Job, base: &Path, problems: &mut Vec<Proble
     let mut trees = BTreeMap::new();
     for (name, column) in &job.columns {
         let Some(spec) = &column.hierarchy else { continue };
-        match spec.open(base) {
+        match spec.open_hierarchy(base) {
             Ok(Some(Hierarchy::Levels(tree))) => {
                 trees.insert(name.clone(), tree);
             }
@@ -42,7 +42,7 @@ pub(crate) fn check_options(job: &Job, problems: &mut Vec<Problem>) {
         check_column(&format!("columns.{name}"), column, problems);
     }
     let published = job.columns.iter().map(|(name, column)| (name.as_str(), column.role));
-    problems.extend(clashes(&job.columns, published));
+    problems.extend(find_clashes(&job.columns, published));
 }
 
 fn check_column(key: &str, column: &Column, problems: &mut Vec<Problem>) {
@@ -90,22 +90,22 @@ fn check_column(key: &str, column: &Column, problems: &mut Vec<Problem>) {
     }
     match (column.publish, &column.hierarchy) {
         (Some(publish @ (Publish::Range | Publish::Bounds)), Some(HierarchySpec::Mask { .. })) => {
-            problems.push(unfit(key, publish, "masked text has no smallest and largest value"));
+            problems.push(unfit_form(key, publish, "masked text has no smallest and largest value"));
         }
         (Some(publish @ (Publish::Range | Publish::Bounds)), Some(_)) if by_levels => {
-            problems.push(unfit(key, publish, "the nodes of a tree have no smallest and largest value"));
+            problems.push(unfit_form(key, publish, "the nodes of a tree have no smallest and largest value"));
         }
         (Some(publish @ (Publish::Range | Publish::Bounds)), Some(_)) => {
-            problems.push(unfit(key, publish, "the intervals of a hierarchy are published by name"));
+            problems.push(unfit_form(key, publish, "the intervals of a hierarchy are published by name"));
         }
         (Some(publish @ Publish::Centroid), Some(_)) => {
-            problems.push(unfit(key, publish, "it does not use a hierarchy"));
+            problems.push(unfit_form(key, publish, "it does not use a hierarchy"));
         }
         _ => {}
     }
 }
 
-fn unfit(key: &str, publish: Publish, reason: &str) -> Problem {
+fn unfit_form(key: &str, publish: Publish, reason: &str) -> Problem {
     let form = match publish {
         Publish::Label => "label",
         Publish::Range => "range",
@@ -125,7 +125,10 @@ fn role_name(role: Role) -> &'static str {
 }
 
 /// Columns that `bounds` would write twice.
-fn clashes<'a>(columns: &BTreeMap<String, Column>, published: impl Iterator<Item = (&'a str, Role)>) -> Vec<Problem> {
+fn find_clashes<'a>(
+    columns: &BTreeMap<String, Column>,
+    published: impl Iterator<Item = (&'a str, Role)>,
+) -> Vec<Problem> {
     let dropped = |name: &str, role: Role| {
         let treat = columns.get(name).and_then(|column| column.treat.as_ref());
         role == Role::Identifier && treat.is_none_or(|treat| *treat == IdentifierAction::Drop)
@@ -163,9 +166,9 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(data_type: &DataType) -> Self {
+    fn of_type(data_type: &DataType) -> Self {
         match data_type {
-            DataType::Dictionary(_, values) if Self::of(values) == Self::Text => Self::Text,
+            DataType::Dictionary(_, values) if Self::of_type(values) == Self::Text => Self::Text,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
             DataType::Boolean => Self::Boolean,
             DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => Self::Moment,
@@ -184,7 +187,7 @@ impl Kind {
         self.is_number() || matches!(self, Self::Moment | Self::Time)
     }
 
-    fn allows(self, hierarchy: &HierarchySpec) -> Result<(), &'static str> {
+    fn allows_hierarchy(self, hierarchy: &HierarchySpec) -> Result<(), &'static str> {
         let (fits, needs) = match hierarchy {
             HierarchySpec::File(_) | HierarchySpec::Tree { .. } => (
                 matches!(self, Self::Integer | Self::Boolean | Self::Text | Self::Moment),
@@ -205,8 +208,8 @@ impl Kind {
 /// Finds everything wrong with a job that shows once the columns of the source are known.
 pub(crate) fn check_schema(job: &Job, schema: &Schema) -> Vec<Problem> {
     let demands = Demands { privacy: &job.privacy, defaults: job.defaults.as_ref(), columns: &job.columns };
-    let mut problems = demands.check(schema);
-    problems.extend(super::dependencies::missing(&job.dependencies, schema));
+    let mut problems = demands.check_schema(schema);
+    problems.extend(super::dependencies::missing_columns(&job.dependencies, schema));
     problems.extend(check_layout(job, schema));
     problems
 }
@@ -231,7 +234,7 @@ pub(crate) struct Demands<'a> {
 
 impl Demands<'_> {
     /// Everything about a schema that does not meet the demands.
-    pub(crate) fn check(&self, schema: &Schema) -> Vec<Problem> {
+    pub(crate) fn check_schema(&self, schema: &Schema) -> Vec<Problem> {
         let mut problems = Vec::new();
         let default = self.defaults.and_then(|defaults| defaults.role);
         for field in schema.fields().iter().filter(|field| field.name().starts_with(RESERVED)) {
@@ -246,7 +249,7 @@ impl Demands<'_> {
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         for name in self.columns.keys().filter(|name| !names.contains(&name.as_str())) {
             let problem = Problem::error(format!("columns.{name}"), "the source has no such column");
-            problems.push(match nearest(name, names.iter().copied()) {
+            problems.push(match nearest_word(name, names.iter().copied()) {
                 Some(near) => problem.help(format!("did you mean `{near}`?")),
                 None => problem.help(format!("the source has {}", names.join(", "))),
             });
@@ -294,7 +297,7 @@ impl Demands<'_> {
         {
             problems.push(Problem::error("privacy.person", format!("the source has no column `{person}`")));
         }
-        problems.extend(clashes(self.columns, roles.into_iter()));
+        problems.extend(find_clashes(self.columns, roles.into_iter()));
         problems
     }
 
@@ -307,7 +310,7 @@ impl Demands<'_> {
         problems: &mut Vec<Problem>,
     ) {
         let key = format!("columns.{name}");
-        let kind = Kind::of(data_type);
+        let kind = Kind::of_type(data_type);
         let rules: Vec<_> = self.privacy.rules().into_iter().filter(|listed| listed.rule.column() == name).collect();
         let ruled = !rules.is_empty();
         if kind == Kind::Other && (role == Role::Quasi || ruled) {
@@ -330,7 +333,7 @@ impl Demands<'_> {
             }
         }
         let Some(column) = column else { return };
-        if kind == Kind::Other && matches!(column.treat(), Some(IdentifierAction::Pseudonym(_))) {
+        if kind == Kind::Other && matches!(column.identifier_action(), Some(IdentifierAction::Pseudonym(_))) {
             let message = format!("a column of type {data_type} has no text form for a pseudonym");
             problems.push(Problem::error(format!("{key}.treat"), message).help("drop it, or set a constant"));
         }
@@ -357,7 +360,7 @@ impl Demands<'_> {
 /// Finds what a column's hierarchy, domain and published form ask of its type that it does not have.
 fn check_published_form(key: &str, column: &Column, kind: Kind, data_type: &DataType, problems: &mut Vec<Problem>) {
     if let Some(hierarchy) = &column.hierarchy
-        && let Err(needs) = kind.allows(hierarchy)
+        && let Err(needs) = kind.allows_hierarchy(hierarchy)
     {
         problems
             .push(Problem::error(format!("{key}.hierarchy"), format!("{needs}; the column is of type {data_type}")));
@@ -368,10 +371,10 @@ fn check_published_form(key: &str, column: &Column, kind: Kind, data_type: &Data
     }
     match column.publish {
         Some(publish @ (Publish::Range | Publish::Bounds)) if !kind.is_ordered() => {
-            problems.push(unfit(key, publish, &format!("{data_type} is not a number, date or time")));
+            problems.push(unfit_form(key, publish, &format!("{data_type} is not a number, date or time")));
         }
         Some(publish @ Publish::Centroid) if !kind.is_number() && kind != Kind::Moment => {
-            problems.push(unfit(key, publish, &format!("{data_type} is not a number or date")));
+            problems.push(unfit_form(key, publish, &format!("{data_type} is not a number or date")));
         }
         _ => {}
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::model::{Column, Defaults, Job, MethodSpec, Output, Privacy, Ranges, Role, Sink, Source};
 use super::{Dependency, MeasureSpec, check, identifier, load};
-use crate::error::{Error, Result, reason};
+use crate::error::{Error, Result, io_reason};
 use crate::hierarchy::Hierarchy;
 use crate::secret::{Key, RunKey};
 use crate::storage::bounded::read_job_text;
@@ -67,10 +67,15 @@ impl Policy {
     /// The policy of a job that has been checked.
     pub(crate) fn of_checked(job: &Job, base: &Path) -> Result<Self> {
         let fixed_key = job.method.fixed_key().map_err(|message| Error::job(format!("method: {message}")))?;
-        Self::with(job, load::hierarchies(job, base)?, identifier::keys(job, base)?, fixed_key)
+        Self::from_loaded(job, load::open_hierarchies(job, base)?, identifier::read_keys(job, base)?, fixed_key)
     }
 
-    fn with(job: &Job, loaded: load::Loaded, keys: BTreeMap<String, Key>, fixed_key: Option<RunKey>) -> Result<Self> {
+    fn from_loaded(
+        job: &Job,
+        loaded: load::Loaded,
+        keys: BTreeMap<String, Key>,
+        fixed_key: Option<RunKey>,
+    ) -> Result<Self> {
         let fingerprints = keys.iter().map(|(column, key)| (column.clone(), key.fingerprint())).collect();
         Ok(Self {
             hash: job.policy_hash(&loaded.contents, &fingerprints),
@@ -93,7 +98,7 @@ impl Policy {
     /// An error about a file that is not a job file names the line, never what stands in it.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display();
-        let unreadable = |error: &std::io::Error| Error::job(format!("{name} cannot be read: {}", reason(error)));
+        let unreadable = |error: &std::io::Error| Error::job(format!("{name} cannot be read: {}", io_reason(error)));
         let text = read_job_text(path).map_err(|error| unreadable(&error))?;
         let table = text.parse::<toml::Table>().map_err(|error| {
             let start = error.span().map_or(0, |span| span.start.min(text.len()));
@@ -115,7 +120,12 @@ impl Policy {
     pub(crate) fn reopen(text: &str, files: &BTreeMap<String, String>) -> Result<Self> {
         let job = job_of(toml::from_str(text).map_err(|error| Error::job(error.to_string()))?)?;
         // The key of the run comes beside the policy.
-        Self::with(&job, load::hierarchies_from(&job, files)?, identifier::keys(&job, Path::new("."))?, None)
+        Self::from_loaded(
+            &job,
+            load::hierarchies_from(&job, files)?,
+            identifier::read_keys(&job, Path::new("."))?,
+            None,
+        )
     }
 
     /// The policy as the text of a job file without source and sink, from which [`reopen`](Self::reopen) makes it again.
@@ -140,7 +150,7 @@ impl Policy {
             let column = job.columns.entry(column.to_owned()).or_insert_with(|| Column::new(Role::Quasi));
             column.withhold = true;
         }
-        Self::with(&job, load::hierarchies_from(&job, &self.files)?, self.keys.clone(), self.fixed_key.clone())
+        Self::from_loaded(&job, load::hierarchies_from(&job, &self.files)?, self.keys.clone(), self.fixed_key.clone())
     }
 
     /// The key of a new run: the one that the policy fixes, or one from the operating system.
@@ -160,7 +170,7 @@ impl Policy {
     }
 
     /// The sensitive-range policy of a column, when a rule names one.
-    pub(crate) fn ranges(&self, column: &str) -> Ranges {
+    pub(crate) fn column_ranges(&self, column: &str) -> Ranges {
         self.privacy
             .range_diversity
             .iter()
@@ -182,7 +192,7 @@ impl Policy {
     /// A job that publishes a source under this policy: both are a path or the URL of an object store.
     pub fn to_job(&self, source: impl AsRef<str>, sink: impl Into<String>) -> Job {
         let job = self.unplaced_job();
-        Job { source: Source::at(source.as_ref()), sink: Sink { url: sink.into(), ..job.sink }, ..job }
+        Job { source: Source::at_url(source.as_ref()), sink: Sink { url: sink.into(), ..job.sink }, ..job }
     }
 
     /// Returns the columns by name, as the policy defines them.
@@ -214,24 +224,8 @@ pub(crate) fn policy_job(
 ) -> Job {
     let sink = Sink { url: NOWHERE.into(), options: Default::default(), format: None, releases: None };
     let (output, measures) = (Output::default(), MeasureSpec::default());
-    let source = nowhere();
+    let source = Source::at_url(NOWHERE);
     Job { version: 1, source, sink, privacy, defaults, columns, dependencies, method, output, measures, series: None }
-}
-
-fn nowhere() -> Source {
-    Source {
-        url: NOWHERE.into(),
-        options: Default::default(),
-        sql: None,
-        tables: BTreeMap::new(),
-        format: None,
-        schema: BTreeMap::new(),
-        names: Vec::new(),
-        header: None,
-        delimiter: None,
-        null: None,
-        version: None,
-    }
 }
 
 /// A job with the policy of a table and placeholder source and sink.

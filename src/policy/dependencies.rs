@@ -10,7 +10,7 @@ use super::check::outside_share;
 use super::identifier::IdentifierAction;
 use super::model::{Column, Form, Job};
 use crate::error::Problem;
-use crate::error::problem::nearest;
+use crate::error::problem::nearest_word;
 
 /// A functional dependency: rows with equal values in `from` have equal values in `to`. Null is a value of its own.
 ///
@@ -83,7 +83,7 @@ impl Inference {
 }
 
 /// Finds what is wrong with the dependencies of a job before its source is known.
-pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
+pub(crate) fn check_dependencies(job: &Job, problems: &mut Vec<Problem>) {
     let method = job.method.name;
     if job.dependencies.is_empty() && method.entry().preserves {
         let message = format!("is missing: method `{}` preserves dependencies, but the job has none", method.as_str());
@@ -124,12 +124,13 @@ pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
                     problems.push(Problem::error(&key, format!("names column `{column}` twice")));
                 }
                 let open = || job.defaults.as_ref().and_then(|defaults| defaults.role).map(Column::new);
-                let becomes = match job.columns.get(column).cloned().or_else(open).as_ref().and_then(Column::treat) {
-                    Some(IdentifierAction::Drop) => "dropped",
-                    Some(IdentifierAction::Constant(_)) => "replaced by a constant",
-                    // Equal values have equal pseudonyms, so what depends on one depends on the other.
-                    Some(IdentifierAction::Pseudonym(_)) | None => continue,
-                };
+                let becomes =
+                    match job.columns.get(column).cloned().or_else(open).as_ref().and_then(Column::identifier_action) {
+                        Some(IdentifierAction::Drop) => "dropped",
+                        Some(IdentifierAction::Constant(_)) => "replaced by a constant",
+                        // Equal values have equal pseudonyms, so what depends on one depends on the other.
+                        Some(IdentifierAction::Pseudonym(_)) | None => continue,
+                    };
                 let message = format!("column `{column}` is an identifier, which is {becomes}");
                 problems.push(Problem::error(&key, message).help("remove it: it is not published"));
             }
@@ -138,7 +139,7 @@ pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
 }
 
 /// Columns of dependencies that a source does not have.
-pub(crate) fn missing(dependencies: &[Dependency], schema: &Schema) -> Vec<Problem> {
+pub(crate) fn missing_columns(dependencies: &[Dependency], schema: &Schema) -> Vec<Problem> {
     let names = || schema.fields().iter().map(|field| field.name().as_str());
     let mut problems = Vec::new();
     for (index, dependency) in dependencies.iter().enumerate() {
@@ -146,7 +147,7 @@ pub(crate) fn missing(dependencies: &[Dependency], schema: &Schema) -> Vec<Probl
             for column in columns.iter().filter(|column| !names().any(|name| name == column.as_str())) {
                 let message = format!("the source has no column `{column}`");
                 let mut problem = Problem::error(format!("dependencies[{index}].{side}"), message);
-                if let Some(near) = nearest(column, names()) {
+                if let Some(near) = nearest_word(column, names()) {
                     problem = problem.help(format!("did you mean `{near}`?"));
                 }
                 problems.push(problem);
@@ -216,7 +217,7 @@ mod tests {
             let mut job = job(&of_name);
             job.columns.get_mut("name").unwrap().treat = Some(treat);
             let mut problems = Vec::new();
-            super::check(&job, &mut problems);
+            super::check_dependencies(&job, &mut problems);
             problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()
         };
         let pseudonym = toml::from_str::<Column>("role = \"identifier\"\ntreat.pseudonym.key-env = \"KEY\"");

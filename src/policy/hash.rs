@@ -24,7 +24,7 @@ impl Job {
                 let contents = hierarchies.get(path).map(|text| blake3::hash(text.as_bytes()).to_hex().to_string());
                 columns[name.as_str()]["hierarchy"] = json!({ "contents": contents });
             }
-            if let Some(IdentifierAction::Pseudonym(pseudonym)) = column.treat() {
+            if let Some(IdentifierAction::Pseudonym(pseudonym)) = column.identifier_action() {
                 let key = json!({ "key": keys.get(name), "encoding": pseudonym.encoding });
                 columns[name.as_str()]["treat"] = json!({ "pseudonym": key });
             }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::model::{Column, Job, Role};
-use crate::error::{Error, Problem, Result, reason};
+use crate::error::{Error, Problem, Result, io_reason};
 use crate::secret::{Encoding, Key};
 use crate::storage::bounded::read_at_most;
 
@@ -69,13 +69,13 @@ pub struct Pseudonym {
 
 impl Column {
     /// What happens to this column if it is an identifier.
-    pub(crate) fn treat(&self) -> Option<&IdentifierAction> {
+    pub(crate) fn identifier_action(&self) -> Option<&IdentifierAction> {
         (self.role == Role::Identifier).then(|| self.treat.as_ref().unwrap_or(&IdentifierAction::Drop))
     }
 
     /// The pseudonym that replaces this column, if one does.
     fn pseudonym(&self) -> Option<&Pseudonym> {
-        match self.treat()? {
+        match self.identifier_action()? {
             IdentifierAction::Pseudonym(pseudonym) => Some(pseudonym),
             _ => None,
         }
@@ -84,7 +84,7 @@ impl Column {
 
 impl Pseudonym {
     /// Reads the key; errors do not quote its content.
-    fn key(&self, base: &Path) -> Result<Key, String> {
+    fn read_key(&self, base: &Path) -> Result<Key, String> {
         let (secret, name) = read_named_secret(self.key_env.as_deref(), self.key_file.as_deref(), base)?;
         Key::new(&secret).map_err(|error| format!("{name} {error}"))
     }
@@ -118,7 +118,8 @@ fn read_named_secret(
         },
         (None, Some(path)) => {
             let bytes = File::open(base.join(path)).and_then(|file| read_at_most(file, MAX_KEY_BYTES, "key file"));
-            let bytes = bytes.map_err(|error| format!("the key file `{path}` cannot be read: {}", reason(&error)))?;
+            let bytes =
+                bytes.map_err(|error| format!("the key file `{path}` cannot be read: {}", io_reason(&error)))?;
             (Zeroizing::new(bytes), format!("the file `{path}`"))
         }
     };
@@ -128,11 +129,11 @@ fn read_named_secret(
 }
 
 /// The keys of a job's pseudonyms, by column.
-pub(crate) fn keys(job: &Job, base: &Path) -> Result<BTreeMap<String, Key>> {
+pub(crate) fn read_keys(job: &Job, base: &Path) -> Result<BTreeMap<String, Key>> {
     let mut keys = BTreeMap::new();
     for (name, column) in &job.columns {
         if let Some(pseudonym) = column.pseudonym() {
-            let key = pseudonym.key(base);
+            let key = pseudonym.read_key(base);
             let key = key.map_err(|message| Error::job(format!("columns.{name}.treat.pseudonym: {message}")))?;
             keys.insert(name.clone(), key);
         }
@@ -141,11 +142,11 @@ pub(crate) fn keys(job: &Job, base: &Path) -> Result<BTreeMap<String, Key>> {
 }
 
 /// Checks the action of every identifier, and that there is a key for each pseudonym.
-pub(crate) fn check(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
+pub(crate) fn check_identifiers(job: &Job, base: &Path, problems: &mut Vec<Problem>) {
     for (name, column) in &job.columns {
         let Some(pseudonym) = column.pseudonym() else { continue };
         let key = format!("columns.{name}.treat.pseudonym");
-        match pseudonym.key(base) {
+        match pseudonym.read_key(base) {
             Err(message) => problems.push(
                 Problem::error(key, message)
                     .help("create a key with `openssl rand -hex 32`, and keep it with your other secrets"),
@@ -175,7 +176,7 @@ mod tests {
         );
         let job = Job::parse(&text, Path::new("job.toml")).unwrap();
         let mut problems = Vec::new();
-        check(&job, folder.path(), &mut problems);
+        check_identifiers(&job, folder.path(), &mut problems);
         problems.iter().map(ToString::to_string).collect()
     }
 

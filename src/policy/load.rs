@@ -25,8 +25,8 @@ pub(crate) struct Loaded {
 }
 
 /// Opens and validates all hierarchies of a job. `base` is the folder of the job file.
-pub(crate) fn hierarchies(job: &Job, base: &Path) -> Result<Loaded> {
-    hierarchies_with(job, |path| read(base, path))
+pub(crate) fn open_hierarchies(job: &Job, base: &Path) -> Result<Loaded> {
+    hierarchies_with(job, |path| read_file(base, path))
 }
 
 /// Opens and validates all hierarchies of a job from files that were read before.
@@ -91,9 +91,9 @@ pub(crate) enum OpenError {
 
 impl HierarchySpec {
     /// Opens and validates the hierarchy. `None` for quantiles, whose bounds come from the data (see
-    /// [`Ladder::quantiles`]).
-    pub(crate) fn open(&self, base: &Path) -> Result<Option<Hierarchy>, OpenError> {
-        self.open_with(|path| read(base, path))
+    /// [`Ladder::from_quantiles`]).
+    pub(crate) fn open_hierarchy(&self, base: &Path) -> Result<Option<Hierarchy>, OpenError> {
+        self.open_with(|path| read_file(base, path))
     }
 
     fn open_with(&self, read: impl FnOnce(&str) -> Result<String, OpenError>) -> Result<Option<Hierarchy>, OpenError> {
@@ -114,8 +114,8 @@ impl HierarchySpec {
             }
             Self::Tree { tree } => Hierarchy::Levels(LevelTree::from_inline(tree)?),
             Self::Mask { mask, fill, keep } => Hierarchy::Mask(Mask::new((*mask).into(), *fill, keep.as_deref())?),
-            Self::Widths { widths, origin } => Hierarchy::Ladder(Ladder::widths(widths, *origin)?),
-            Self::Bounds { bounds } => Hierarchy::Ladder(Ladder::bounds(bounds)?),
+            Self::Widths { widths, origin } => Hierarchy::Ladder(Ladder::from_widths(widths, *origin)?),
+            Self::Bounds { bounds } => Hierarchy::Ladder(Ladder::from_bounds(bounds)?),
             Self::Quantiles { quantiles } => {
                 Ladder::check_quantiles(quantiles)?;
                 return Ok(None);
@@ -129,7 +129,7 @@ impl HierarchySpec {
     }
 }
 
-fn read(base: &Path, path: &str) -> Result<String, OpenError> {
+fn read_file(base: &Path, path: &str) -> Result<String, OpenError> {
     let (found, path) = (base.join(path), path.to_owned());
     match std::fs::metadata(&found) {
         Err(reason) => return Err(OpenError::Read { path, reason }),
@@ -169,14 +169,16 @@ mod tests {
     #[test]
     fn what_need_not_end_is_not_read() {
         let folder = tempfile::tempdir().unwrap();
-        let told = |path: &str| read(folder.path(), path).unwrap_err().to_string();
-        assert_eq!(told("/dev/zero"), "/dev/zero is not a file; a hierarchy is read from a plain file");
-        assert!(told(".").contains("is not a file"));
+        let refusal = |path: &str| read_file(folder.path(), path).unwrap_err().to_string();
+        assert_eq!(refusal("/dev/zero"), "/dev/zero is not a file; a hierarchy is read from a plain file");
+        assert!(refusal(".").contains("is not a file"));
         let large = std::fs::File::create(folder.path().join("large.csv")).unwrap();
         large.set_len(MAX_HIERARCHY_BYTES + 1).unwrap();
-        assert_eq!(told("large.csv"), "large.csv holds more than 64 MiB, the limit of a hierarchy file");
+        assert_eq!(refusal("large.csv"), "large.csv holds more than 64 MiB, the limit of a hierarchy file");
         let spec = HierarchySpec::Widths { widths: vec![1.0; 60_000], origin: 0.0 };
-        assert!(spec.open(folder.path()).unwrap_err().to_string().contains("60000 levels, but the limit is 100"));
+        assert!(
+            spec.open_hierarchy(folder.path()).unwrap_err().to_string().contains("60000 levels, but the limit is 100")
+        );
     }
 
     #[test]
@@ -187,11 +189,11 @@ mod tests {
                     a = { role = \"quasi\", hierarchy = \"a.csv\" }\nb = { role = \"quasi\", hierarchy.widths = [5] }\n\
                     c = { role = \"quasi\", hierarchy.quantiles = [4] }\nd.role = \"quasi\"\n";
         let job = Job::parse(text, Path::new("job.toml")).unwrap();
-        let loaded = hierarchies(&job, folder.path()).unwrap();
+        let loaded = open_hierarchies(&job, folder.path()).unwrap();
         assert_eq!(loaded.hierarchies.keys().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(loaded.contents.keys().collect::<Vec<_>>(), ["a.csv"]);
         assert_eq!(loaded.contents["a.csv"], "x;*\ny;*\n");
-        let missing = hierarchies(&job, Path::new("nowhere")).unwrap_err().to_string();
+        let missing = open_hierarchies(&job, Path::new("nowhere")).unwrap_err().to_string();
         assert!(missing.starts_with("columns.a.hierarchy: cannot read a.csv: "), "{missing}");
     }
 }

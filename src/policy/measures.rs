@@ -30,8 +30,12 @@ pub struct MeasureSpec {
     pub class: Option<String>,
     /// Whether to measure entropy, KL divergence, and the chance to reconstruct a row.
     pub information: bool,
+    /// Whether the manifest says what follows from original values: parameters that were found from a sample, sizes of cells,
+    /// how dependencies hold and are preserved, steps in hierarchies, and classes counted in people. Whoever knows all original
+    /// values but one can try those that the release allows, and keep the ones that give these figures.
+    pub source: bool,
     /// The COUNT queries whose relative error on the release is measured. Without them, trials ask a few over two columns,
-    /// and runs none: an answer of the source follows from its original values, and a manifest tells published ones only.
+    /// and runs none: an answer of the source follows from its original values, and a manifest holds published ones only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<Queries>,
     /// Measures the share of rows in groups whose range diversity is above this. Defaults to the bound of the
@@ -44,6 +48,17 @@ pub struct MeasureSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub population: Option<u64>,
+}
+
+/// The warning about a manifest that tells of the source.
+pub(crate) const FROM_SOURCE: &str =
+    "the manifest holds figures of original values: whoever knows all of them but one can confirm a guess of it";
+
+impl MeasureSpec {
+    /// Whether figures are asked for that follow from original values.
+    pub(crate) fn tell_of_source(&self) -> bool {
+        self.source || self.information || self.queries.is_some() || self.population.is_some()
+    }
 }
 
 /// A workload of COUNT queries over ranges of quasi-identifiers.
@@ -90,6 +105,12 @@ pub(super) fn check_measures(job: &Job, problems: &mut Vec<Problem>) {
             }
         }
         problems.extend(outside_share("measures.queries.selectivity", queries.selectivity));
+    }
+    if measures.tell_of_source() {
+        problems.push(Problem::warning("measures", FROM_SOURCE).help(
+            "ask for `source`, `information`, `queries` and `population` in trials (throng sweep), or keep the manifest as you keep \
+             the source",
+        ));
     }
     if measures.population == Some(0) {
         problems.push(Problem::error("measures.population", "must be at least 1, got 0"));

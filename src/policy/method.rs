@@ -187,7 +187,7 @@ pub(crate) struct MethodName(&'static Entry);
 impl MethodName {
     /// Returns the method of that name.
     pub(crate) fn new(name: &str) -> Option<Self> {
-        methods::find(name).map(Self)
+        methods::find_method(name).map(Self)
     }
 
     /// The name as it is written in the job file.
@@ -241,6 +241,16 @@ static FIELDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 /// Names of the options of each method.
 static OPTIONS: LazyLock<BTreeMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
     METHODS.iter().map(|entry| (entry.name, entry.options.iter().map(|key| key.name).collect())).collect()
+});
+
+/// Words of the options of each method that take one of several.
+static WORDS: LazyLock<BTreeMap<(&'static str, &'static str), Vec<&'static str>>> = LazyLock::new(|| {
+    let options = METHODS.iter().flat_map(|entry| entry.options.iter().map(move |key| (entry.name, key)));
+    let words = options.filter_map(|(method, key)| match key.kind {
+        Kind::Word(words) => Some(((method, key.name), words.iter().map(|(word, _)| *word).collect())),
+        _ => None,
+    });
+    words.collect()
 });
 
 /// No options.
@@ -351,10 +361,10 @@ impl<'de> Deserialize<'de> for Field {
                     "form" => Ok(Field::Form),
                     "slices" => Ok(Field::Slices),
                     _ => {
-                        if let Some(entry) = methods::find(name).filter(|entry| !entry.options.is_empty()) {
+                        if let Some(entry) = methods::find_method(name).filter(|entry| !entry.options.is_empty()) {
                             return Ok(Field::Options(entry));
                         }
-                        match methods::owners(name).first() {
+                        match methods::option_owners(name).first() {
                             Some(owner) => Err(E::custom(format!(
                                 "`{name}` is an option of a method and stands in the table of that method, such as \
                                  [method.{owner}]"
@@ -390,7 +400,7 @@ impl<'de> Visitor<'de> for OptionsOf {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Options, A::Error> {
         let mut options = Options::default();
         while let Some(key) = map.next_key_seed(OptionKey(self.0))? {
-            options.set(key, map.next_value_seed(OptionValue(key))?);
+            options.set(key, map.next_value_seed(OptionValue(self.0, key))?);
         }
         Ok(options)
     }
@@ -420,23 +430,23 @@ impl Visitor<'_> for OptionKey {
     }
 }
 
-/// Reads the value of an option.
-struct OptionValue(&'static Key);
+/// Reads the value of an option of a method.
+struct OptionValue(&'static Entry, &'static Key);
 
 impl<'de> DeserializeSeed<'de> for OptionValue {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
-        Ok(match self.0.kind {
+        let Self(entry, key) = self;
+        Ok(match key.kind {
             Kind::Share | Kind::Number { .. } => Value::Number(f64::deserialize(from)?),
             Kind::Count { .. } => Value::Count(u64::deserialize(from)?),
             Kind::Switch => Value::Switch(bool::deserialize(from)?),
-            Kind::Word(words) => {
+            Kind::Word(_) => {
                 let word = String::deserialize(from)?;
-                if words.iter().all(|(known, _)| *known != word) {
-                    let known: Vec<String> = words.iter().map(|(known, _)| format!("`{known}`")).collect();
-                    let known = known.join(", ");
-                    return Err(de::Error::custom(format!("unknown variant `{word}`, expected one of {known}")));
+                let known = WORDS.get(&(entry.name, key.name)).map_or(&[][..], Vec::as_slice);
+                if !known.contains(&word.as_str()) {
+                    return Err(de::Error::unknown_variant(&word, known));
                 }
                 Value::Text(word)
             }
@@ -447,7 +457,7 @@ impl<'de> DeserializeSeed<'de> for OptionValue {
 }
 
 /// Words and what they mean.
-fn words(words: impl Iterator<Item = (&'static str, String)>) -> Vec<Json> {
+fn describe_words(words: impl Iterator<Item = (&'static str, String)>) -> Vec<Json> {
     words.map(|(word, about)| json!({ "const": word, "description": about })).collect()
 }
 
@@ -459,7 +469,7 @@ impl JsonSchema for MethodName {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         // Those that everybody needs come first.
         let (research, usual): (Vec<&Entry>, Vec<&Entry>) = METHODS.iter().partition(|entry| entry.research);
-        let names = words(usual.into_iter().chain(research).map(|entry| (entry.name, entry.describe())));
+        let names = describe_words(usual.into_iter().chain(research).map(|entry| (entry.name, entry.describe())));
         json_schema!({ "description": "The grouping methods.", "oneOf": names })
     }
 }
@@ -510,7 +520,7 @@ fn options_schema(entry: &Entry) -> Json {
             Kind::Count { least } => json!({ "type": "integer", "minimum": least }),
             Kind::Switch => json!({ "type": "boolean" }),
             Kind::Word(known) => {
-                json!({ "oneOf": words(known.iter().map(|(word, about)| (*word, (*about).to_owned()))) })
+                json!({ "oneOf": describe_words(known.iter().map(|(word, about)| (*word, (*about).to_owned()))) })
             }
             Kind::Column => json!({ "type": "string" }),
             Kind::Columns => json!({ "type": "array", "items": { "type": "string" } }),
@@ -532,7 +542,7 @@ fn option_key(entry: &Entry, option: &str) -> String {
 }
 
 /// Checks the method of a job and adds notes.
-pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
+pub(crate) fn check_method(job: &Job, problems: &mut Vec<Problem>) {
     let (method, entry) = (&job.method, job.method.name.entry());
     match method.fixed_key() {
         Err(message) => problems.push(
@@ -547,7 +557,7 @@ pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
     }
     for (name, value) in method.options().iter() {
         let key = entry.options.iter().find(|key| key.name == name);
-        let outside = key.and_then(|key| key.kind.outside(value));
+        let outside = key.and_then(|key| key.kind.range_error(value));
         problems.extend(outside.map(|message| Problem::error(option_key(entry, name), message)));
     }
     let named = |role: Role| {

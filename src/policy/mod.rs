@@ -35,6 +35,7 @@ pub use dependencies::{Dependency, Inference};
 pub use identifier::{IdentifierAction, Pseudonym};
 #[cfg(feature = "cli")]
 pub(crate) use load::MAX_HIERARCHY_BYTES;
+pub(crate) use measures::FROM_SOURCE;
 pub use measures::{MeasureSpec, Queries};
 pub(crate) use method::{COUNT, GROUP};
 pub(crate) use method::{QIT, ST, diversity_rules, presence_rule, qit_width, range_rules};

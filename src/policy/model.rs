@@ -86,7 +86,7 @@ pub(crate) struct Source {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sql: Option<String>,
     /// The tables of `sql` by name: a location, or a table of `url` and the keys below.
-    #[serde(default, deserialize_with = "source::tables", skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "source::parse_tables", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "source::tables_schema")]
     pub(crate) tables: BTreeMap<String, Source>,
     /// The format of the files. Defaults to Parquet, or to Delta where there is a Delta log.

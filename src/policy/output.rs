@@ -61,7 +61,7 @@ impl JsonSchema for FileSize {
 }
 
 /// Checks what shows without knowing the source.
-pub(crate) fn check(job: &Job, problems: &mut Vec<Problem>) {
+pub(crate) fn check_output(job: &Job, problems: &mut Vec<Problem>) {
     if job.output.file_size.0 == 0 {
         problems.push(Problem::error("output.file-size", "must be at least 1 byte, got 0"));
     }
@@ -131,7 +131,7 @@ mod tests {
 
     fn errors(output: &str) -> String {
         let mut problems = Vec::new();
-        check(&job(output), &mut problems);
+        check_output(&job(output), &mut problems);
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 

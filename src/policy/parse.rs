@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use thiserror::Error;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Deserializer};
+use toml::de::{DeTable, DeValue};
 
 use super::model::Job;
 use crate::error::Problem;
-use crate::error::problem::nearest;
+use crate::error::problem::nearest_word;
+use crate::reading::{Fault, Node, Wrong};
 
 /// A job file that cannot be read, with everything that is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -52,32 +53,33 @@ impl Job {
     pub fn parse_with(text: &str, path: &Path, settings: &[(&str, &str)]) -> Result<Self, JobError> {
         let fail = |problems| JobError { path: path.to_owned(), problems };
         let laid: Vec<String> = settings.iter().map(|(key, value)| as_toml(key, value)).collect();
-        let mut root = DeTable::parse(text).map_err(|error| fail(vec![syntax(text, &error)]))?;
+        let mut root = DeTable::parse(text).map_err(|error| fail(vec![syntax_problem(text, &error)]))?;
         for ((key, _), toml) in settings.iter().zip(&laid) {
             let wrong = Problem::error(*key, "is not a key of a job file").help("write it as `privacy.k=5`");
-            let over = depth(key).zip(DeTable::parse(toml).ok());
+            let over = key_depth(key).zip(DeTable::parse(toml).ok());
             let (depth, over) = over.ok_or_else(|| fail(vec![wrong]))?;
             lay_over(root.get_mut(), over.into_inner(), depth);
         }
         let mut problems: Vec<Problem> = Vec::new();
         loop {
-            let error = match Self::deserialize(Deserializer::from(root.clone())) {
+            let fault = match Self::deserialize(Node::of_table(root.clone())) {
                 Ok(job) if problems.is_empty() => return Ok(job),
                 Ok(_) => break,
-                Err(error) => error,
+                Err(fault) => fault,
             };
-            let fault = Fault::of(&error);
-            let key = fault.problem.key.as_str();
+            let problem = problem_of(&fault);
+            let is_missing = matches!(fault.what, Wrong::MissingKey(_));
+            let key = problem.key.as_str();
             let set_outside = settings.iter().any(|(setting, _)| is_within(key, setting) || is_within(setting, key));
             // A part that is missing altogether has no line.
-            let has_line = !(set_outside || fault.missing && fault.path.is_empty());
-            let line = error.span().filter(|_| has_line).map(|span| line_of(text, span.start));
+            let has_line = !(set_outside || is_missing && fault.keys.is_empty());
+            let line = fault.span.as_ref().filter(|_| has_line).map(|span| line_of(text, span.start));
             // What was taken out because of another problem is not missing.
-            let taken_out = fault.missing && problems.iter().any(|known| is_within(&known.key, key));
+            let taken_out = is_missing && problems.iter().any(|known| is_within(&known.key, key));
             if !taken_out {
-                problems.push(Problem { line, ..fault.problem });
+                problems.push(Problem { line, ..problem });
             }
-            if !take_out(root.get_mut(), &fault.path) {
+            if !take_out(root.get_mut(), &keys_to_take_out(&fault)) {
                 break;
             }
         }
@@ -109,7 +111,7 @@ fn as_toml(key: &str, value: &str) -> String {
 }
 
 /// How many names a key has: two for `privacy.k`. `None` for anything but a key.
-fn depth(key: &str) -> Option<usize> {
+fn key_depth(key: &str) -> Option<usize> {
     let line = format!("{key} = 0");
     let mut table = DeTable::parse(&line).ok()?.into_inner();
     let mut depth = 1;
@@ -138,14 +140,12 @@ fn lay_over<'a>(base: &mut DeTable<'a>, over: DeTable<'a>, depth: usize) {
 }
 
 /// Removes the value at a path, or the closest one above it that can be removed. False when there is none.
-fn take_out(table: &mut DeTable<'_>, path: &[String]) -> bool {
+fn take_out(table: &mut DeTable<'_>, path: &[&str]) -> bool {
     let Some((first, rest)) = path.split_first() else { return false };
-    match table.get_mut(first.as_str()).map(Spanned::get_mut) {
+    match table.get_mut(*first).map(Spanned::get_mut) {
         None => false,
-        Some(DeValue::Table(below)) if !rest.is_empty() && below.contains_key(rest[0].as_str()) => {
-            take_out(below, rest)
-        }
-        Some(_) => table.remove(first.as_str()).is_some(),
+        Some(DeValue::Table(below)) if !rest.is_empty() && below.contains_key(rest[0]) => take_out(below, rest),
+        Some(_) => table.remove(*first).is_some(),
     }
 }
 
@@ -153,86 +153,42 @@ fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
 }
 
-fn syntax(text: &str, error: &toml::de::Error) -> Problem {
+fn syntax_problem(text: &str, error: &toml::de::Error) -> Problem {
     let line = error.span().map(|span| line_of(text, span.start));
     Problem { line, ..Problem::error("", error.message().replace('\n', ", ")) }
 }
 
-/// A deserialisation error in the terms of the job file.
-struct Fault {
-    problem: Problem,
-    /// Whether a required key is not there.
-    missing: bool,
-    /// The key to take out so that reading can go on; the whole table when one of its keys is missing.
-    path: Vec<String>,
-}
-
-impl Fault {
-    fn of(error: &toml::de::Error) -> Self {
-        // The error knows its keys but only prints them in its last line: "in `privacy.k`".
-        let shown = error.to_string();
-        let within = shown.trim_end().rsplit_once("\nin `").and_then(|(_, keys)| keys.strip_suffix('`')).unwrap_or("");
-        let mut path: Vec<String> = within.split('.').filter(|key| !key.is_empty()).map(str::to_owned).collect();
-        let message = error.message();
-        let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-        let join = |key: &str| if within.is_empty() { key.to_owned() } else { format!("{within}.{key}") };
-        let expected = quoted.get(1..).unwrap_or_default();
-        match quoted.first() {
-            Some(field) if message.starts_with("unknown field") => {
-                let section = if within.is_empty() { "the job file".to_owned() } else { format!("[{within}]") };
-                let problem = Problem::error(join(field), format!("unknown key `{field}` in {section}"));
-                path.push((*field).to_owned());
-                Self { problem: suggest(problem, field, expected), path, missing: false }
-            }
-            Some(value) if message.starts_with("unknown variant") => {
-                let problem = Problem::error(within, format!("`{value}` is not a known value"));
-                Self { problem: suggest(problem, value, expected), path, missing: false }
-            }
-            Some(field) if message.starts_with("missing field") => {
-                Self { problem: Problem::error(join(field), "is missing"), path, missing: true }
-            }
-            _ => Self { problem: Problem::error(within, plain(message)), path, missing: false },
+/// A fault as a problem of the job file.
+fn problem_of(fault: &Fault) -> Problem {
+    let within = fault.keys.join(".");
+    let join = |key: &str| if within.is_empty() { key.to_owned() } else { format!("{within}.{key}") };
+    match &fault.what {
+        Wrong::UnknownKey(key, known) => {
+            let section = if within.is_empty() { "the job file".to_owned() } else { format!("[{within}]") };
+            suggest_word(Problem::error(join(key), format!("unknown key `{key}` in {section}")), key, known)
         }
+        Wrong::UnknownValue(value, known) => {
+            suggest_word(Problem::error(within, format!("`{value}` is not a known value")), value, known)
+        }
+        Wrong::MissingKey(key) => Problem::error(join(key), "is missing"),
+        Wrong::Value(message) => Problem::error(within, message.as_str()),
     }
 }
 
-fn suggest(problem: Problem, word: &str, known: &[&str]) -> Problem {
-    match nearest(word, known.iter().copied()) {
+/// The keys to take out so that reading can go on; those of the whole table when one of its keys is missing.
+fn keys_to_take_out(fault: &Fault) -> Vec<&str> {
+    let mut keys: Vec<&str> = fault.keys.iter().map(String::as_str).collect();
+    if let Wrong::UnknownKey(key, _) = &fault.what {
+        keys.push(key);
+    }
+    keys
+}
+
+fn suggest_word(problem: Problem, word: &str, known: &[&str]) -> Problem {
+    match nearest_word(word, known.iter().copied()) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
         None if known.is_empty() => problem,
         None => problem.help(format!("expected one of {}", known.join(", "))),
-    }
-}
-
-/// Serde's message without Rust's names of types.
-fn plain(message: &str) -> String {
-    let mut plain = message.trim().to_owned();
-    // A number that is not below 0 is refused because it is too large.
-    let too_large = plain.starts_with("invalid value: integer `") && !plain.starts_with("invalid value: integer `-");
-    if too_large {
-        plain = plain.replace("expected u32", &format!("expected a whole number of at most {}", u32::MAX));
-    }
-    for (rust, words) in [
-        ("expected u32", "expected a whole number of 0 or more"),
-        ("expected u64", "expected a whole number of 0 or more"),
-        ("expected usize", "expected a whole number of 0 or more"),
-        ("expected f64", "expected a number"),
-        ("expected a sequence", "expected a list"),
-        ("expected a string", "expected a text"),
-        ("wanted string or table", "wrong type: expected one of the known values"),
-        ("invalid type: ", "wrong type: "),
-        ("string \"", "the text \""),
-        ("integer `", "the number `"),
-        ("floating point `", "the number `"),
-        ("sequence,", "a list,"),
-        ("map,", "a table,"),
-    ] {
-        plain = plain.replace(rust, words);
-    }
-    // "expected struct Privacy": a table is expected.
-    match plain.find("expected struct ") {
-        Some(at) => format!("{}expected a table", &plain[..at]),
-        None => plain,
     }
 }
 

@@ -13,7 +13,7 @@ use super::rules::not_sensitive;
 use crate::error::Problem;
 use crate::privacy::weak_diversity::WeakDiversity;
 use crate::storage::local_path;
-use crate::storage::locate::names;
+use crate::storage::locate::location_names;
 
 /// delta-presence: as inferred from the release and a public table, everybody's chance to be in the source must lie
 /// between two bounds.
@@ -124,7 +124,7 @@ pub(crate) fn check_presence(job: &Job, base: &Path, problems: &mut Vec<Problem>
                 .help("a relative path starts at the folder of the job file"),
         );
     }
-    let (from, to) = (names(base, public), names(base, &job.sink.url));
+    let (from, to) = (location_names(base, public), location_names(base, &job.sink.url));
     if from.starts_with(&to) || to.starts_with(&from) {
         problems.push(Problem::error("privacy.presence.public", "and the sink lie inside one another"));
     }

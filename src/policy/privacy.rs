@@ -92,7 +92,7 @@ macro_rules! privacy {
             }
 
             /// Adds a rule.
-            pub(crate) fn add(&mut self, rule: PrivacyRule) {
+            pub(crate) fn add_rule(&mut self, rule: PrivacyRule) {
                 match rule {
                     $(PrivacyRule::$rule(rule) => self.$key.push(rule),)*
                 }
@@ -153,12 +153,12 @@ pub(crate) struct ConfiguredRule {
 
 impl Privacy {
     /// Whether a rule is about a column.
-    pub(crate) fn guards(&self, column: &str) -> bool {
+    pub(crate) fn guards_column(&self, column: &str) -> bool {
         self.rules().iter().any(|listed| listed.rule.column() == column)
     }
 
     /// Whether a rule compares the groups' values of a column with those of the whole table.
-    pub(crate) fn compares(&self, column: &str) -> bool {
+    pub(crate) fn compares_column(&self, column: &str) -> bool {
         self.rules().iter().any(|listed| listed.rule.column() == column && listed.rule.needs().table)
     }
 }

@@ -8,7 +8,7 @@ use super::model::{
     ConfiguredRule, Diversity, Job, LDiversity, ListedRange, RangeDiversity, RangeOf, Ranges, Role, Values,
 };
 use crate::error::Problem;
-use crate::error::problem::nearest;
+use crate::error::problem::nearest_word;
 use crate::hierarchy::LevelTree;
 use crate::model::Sensitive;
 use crate::privacy::{self, Histogram, RuleRecord, SensitiveRule, Setting};
@@ -91,7 +91,7 @@ fn check_person(job: &Job, problems: &mut Vec<Problem>) {
         ),
         None => {
             let problem = Problem::error(key, format!("`{person}` is not among the columns"));
-            problems.push(match nearest(person, job.columns.keys().map(String::as_str)) {
+            problems.push(match nearest_word(person, job.columns.keys().map(String::as_str)) {
                 Some(near) => problem.help(format!("did you mean `{near}`?")),
                 None => problem.help(format!("add {person} = {{ role = \"identifier\" }} to [columns]")),
             });
@@ -149,7 +149,7 @@ fn check_range_diversity(job: &Job, rule: &RangeDiversity, key: &str, trees: &Tr
         }
         Ranges::Listed(listed) => {
             for (index, range) in listed.iter().enumerate() {
-                let checked = check_listed(range, tree).and_then(|()| apart(range, &listed[..index]));
+                let checked = check_listed(range, tree).and_then(|()| ensure_apart(range, &listed[..index]));
                 if let Err(message) = checked {
                     problems.push(Problem::error(format!("{key}[{index}]"), message));
                 }
@@ -177,7 +177,7 @@ fn check_listed(listed: &ListedRange, tree: Option<&LevelTree>) -> Result<(), St
         },
         (Values::Listed(values), RangeOf::Node(node)) => {
             let Some(tree) = tree else { return Err(format!("the node `{node}` needs a hierarchy of the column")) };
-            known(values, Some(tree))?;
+            ensure_known(values, Some(tree))?;
             if tree.span_of(node).is_none() {
                 return Err(format!("the hierarchy has no node `{node}`"));
             }
@@ -191,7 +191,7 @@ fn check_listed(listed: &ListedRange, tree: Option<&LevelTree>) -> Result<(), St
 }
 
 /// Ranges of listed texts are the same or have nothing in common: without an order, no more can be distinguished.
-fn apart(listed: &ListedRange, before: &[ListedRange]) -> Result<(), String> {
+fn ensure_apart(listed: &ListedRange, before: &[ListedRange]) -> Result<(), String> {
     let RangeOf::Listed(range) = &listed.range else { return Ok(()) };
     for other in before {
         let RangeOf::Listed(other) = &other.range else { continue };
@@ -204,8 +204,8 @@ fn apart(listed: &ListedRange, before: &[ListedRange]) -> Result<(), String> {
     Ok(())
 }
 
-fn known<'a>(values: impl IntoIterator<Item = &'a String>, tree: Option<&LevelTree>) -> Result<(), String> {
-    match (tree, values.into_iter().find(|value| tree.is_some_and(|tree| tree.leaf(value).is_none()))) {
+fn ensure_known<'a>(values: impl IntoIterator<Item = &'a String>, tree: Option<&LevelTree>) -> Result<(), String> {
+    match (tree, values.into_iter().find(|value| tree.is_some_and(|tree| tree.find_leaf(value).is_none()))) {
         (Some(_), Some(value)) => Err(format!("the hierarchy does not contain the value `{value}`")),
         _ => Ok(()),
     }
@@ -239,7 +239,7 @@ fn check_l_diversity(job: &Job, rule: &LDiversity, key: &str, problems: &mut Vec
 
 impl LDiversity {
     /// The rule that this form stands for.
-    pub(crate) fn rule(&self) -> privacy::l_diversity::LDiversity {
+    pub(crate) fn to_rule(&self) -> privacy::l_diversity::LDiversity {
         let l = self.l as usize;
         let kind = match self.kind {
             Diversity::Distinct => privacy::l_diversity::Diversity::Distinct { l },
@@ -252,7 +252,7 @@ impl LDiversity {
 
 impl RangeDiversity {
     /// The rule that this form stands for; the ranges belong to the column.
-    pub(crate) fn rule(&self) -> privacy::range_diversity::RangeDiversity {
+    pub(crate) fn to_rule(&self) -> privacy::range_diversity::RangeDiversity {
         privacy::range_diversity::RangeDiversity { column: self.column.clone(), bound: self.p }
     }
 }
@@ -266,19 +266,19 @@ macro_rules! as_its_rule {
             }
 
             fn record(&self) -> RuleRecord {
-                self.rule().record()
+                self.to_rule().record()
             }
 
             fn breach(&self) -> String {
-                self.rule().breach()
+                self.to_rule().breach()
             }
 
-            fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
-                self.rule().allows(histogram, column)
+            fn allows_histogram(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
+                self.to_rule().allows_histogram(histogram, column)
             }
 
             fn ready(&self, _setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
-                Arc::new(self.rule())
+                Arc::new(self.to_rule())
             }
         }
     };
@@ -299,7 +299,7 @@ pub(super) fn not_sensitive(job: &Job, column: &str, key: &str) -> Option<Proble
         None if job.defaults.as_ref().is_some_and(|defaults| defaults.role == Some(Role::Sensitive)) => None,
         None => {
             let problem = Problem::error(key, format!("`{column}` is not among the columns"));
-            Some(match nearest(column, job.columns.keys().map(String::as_str)) {
+            Some(match nearest_word(column, job.columns.keys().map(String::as_str)) {
                 Some(near) => problem.help(format!("did you mean `{near}`?")),
                 None => problem.help(format!("add {column} = {{ role = \"sensitive\" }} to [columns]")),
             })
@@ -313,7 +313,7 @@ fn note_unguarded(job: &Job, problems: &mut Vec<Problem>) {
     for (name, column) in &job.columns {
         // The column that identifies people is counted, not guarded.
         let counted = privacy.person.as_deref() == Some(name);
-        if column.role == Role::Sensitive && !counted && !privacy.guards(name) {
+        if column.role == Role::Sensitive && !counted && !privacy.guards_column(name) {
             problems.push(
                 Problem::note(
                     format!("columns.{name}"),

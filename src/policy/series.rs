@@ -14,16 +14,19 @@ use super::dependencies::Inference;
 use super::identifier::read_secret;
 use super::measures::MeasureSpec;
 use super::model::{Form, HierarchySpec, Job, Nulls, Role};
-use crate::error::problem::nearest;
+use super::source::Format;
+use crate::error::problem::nearest_word;
 use crate::error::{Error, Problem, Result};
 use crate::storage::StoreOptions;
-use crate::storage::locate::names;
+use crate::storage::locate::location_names;
 
 /// Releases of the same subjects that stay safe together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Series {
-    /// The columns that tell subjects apart: of people, their number. Identifiers that are dropped may be named.
+    /// The columns that tell subjects apart: of people, their number. Identifiers that are dropped may be named. With `mode =
+    /// "append"` it may be left out: every file of the source is then read once, and each of its rows is a subject.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) subject: Vec<String>,
     /// Where the ledger of the series is kept: a folder or an object-store prefix that readers of the sink cannot see. A
     /// relative path starts at the job file's folder.
@@ -93,14 +96,19 @@ fn default_retire_at() -> f64 {
 }
 
 impl Series {
+    /// Whether rows have no identity, so that what was read is known by its files.
+    pub(crate) fn is_by_file(&self) -> bool {
+        self.subject.is_empty()
+    }
+
     /// The secret that the key of the ledger is made of.
-    pub(crate) fn secret(&self, base: &Path) -> Result<Zeroizing<Vec<u8>>> {
+    pub(crate) fn read_secret(&self, base: &Path) -> Result<Zeroizing<Vec<u8>>> {
         let secret = read_secret(self.key_env.as_deref(), self.key_file.as_deref(), base);
         secret.map_err(|message| Error::job(format!("series: {message}")))
     }
 
     /// How long releases are kept, in seconds; none if for ever.
-    pub(crate) fn horizon(&self) -> std::result::Result<Option<u64>, String> {
+    pub(crate) fn horizon_seconds(&self) -> std::result::Result<Option<u64>, String> {
         let Some(text) = &self.horizon else { return Ok(None) };
         let span = text.parse::<jiff::Span>().ok();
         let span = span.and_then(|span| span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok());
@@ -135,7 +143,7 @@ pub(crate) fn check_series(job: &Job, base: &Path, problems: &mut Vec<Problem>) 
                 .help("0.5 retires a class when half of its rows are stale"),
         );
     }
-    if let Err(message) = series.horizon() {
+    if let Err(message) = series.horizon_seconds() {
         problems.push(Problem::error("series.horizon", message).help("write for example \"400d\""));
     }
     check_sink(job, problems);
@@ -145,12 +153,20 @@ pub(crate) fn check_series(job: &Job, base: &Path, problems: &mut Vec<Problem>) 
 
 fn check_subject(job: &Job, series: &Series, problems: &mut Vec<Problem>) {
     let key = "series.subject";
-    if series.subject.is_empty() {
+    if series.is_by_file() {
+        let source = &job.source;
+        let is_of_files =
+            source.sql.is_none() && source.version.is_none() && source.declared_format() != Some(Format::Delta);
         let message = match series.mode {
             SeriesMode::Snapshot => "names no column, so nobody could be known again",
-            SeriesMode::Append => "names no column; series of rows without an identity are not supported",
+            SeriesMode::Append if !is_of_files => {
+                "names no column, and only files of Parquet or CSV can be known instead"
+            }
+            SeriesMode::Append => "",
         };
-        problems.push(Problem::error(key, message).help("name the columns that tell subjects apart"));
+        if !message.is_empty() {
+            problems.push(Problem::error(key, message).help("name the columns that tell subjects apart"));
+        }
     }
     let default = job.defaults.as_ref().and_then(|defaults| defaults.role);
     for (place, name) in series.subject.iter().enumerate() {
@@ -165,7 +181,7 @@ fn check_subject(job: &Job, series: &Series, problems: &mut Vec<Problem>) {
             ),
             None => {
                 let problem = Problem::error(key, format!("`{name}` is not among the columns"));
-                problems.push(match nearest(name, job.columns.keys().map(String::as_str)) {
+                problems.push(match nearest_word(name, job.columns.keys().map(String::as_str)) {
                     Some(near) => problem.help(format!("did you mean `{near}`?")),
                     None => problem.help(format!("add {name} = {{ role = \"identifier\" }} to [columns]")),
                 });
@@ -181,10 +197,10 @@ fn check_state(job: &Job, series: &Series, base: &Path, problems: &mut Vec<Probl
         problems.push(problem);
         return;
     }
-    problems.extend(series.options.check("series"));
-    let state = names(base, &series.state);
+    problems.extend(series.options.check_options("series"));
+    let state = location_names(base, &series.state);
     let overlaps = |other: &str| {
-        let other = names(base, other);
+        let other = location_names(base, other);
         !other.is_empty() && (state.starts_with(&other) || other.starts_with(&state))
     };
     if overlaps(&job.sink.url) {
@@ -193,7 +209,7 @@ fn check_state(job: &Job, series: &Series, base: &Path, problems: &mut Vec<Probl
                 .help("choose a folder or a bucket that only this job may read"),
         );
     }
-    if job.source.located().into_iter().any(|(_, table)| overlaps(table.location())) {
+    if job.source.located_sources().into_iter().any(|(_, table)| overlaps(table.location())) {
         problems.push(
             Problem::error(key, "and the source lie inside one another: the next run would read the ledger as input")
                 .help("choose a folder beside the source"),
@@ -230,33 +246,33 @@ const OTHER_TABLE: &str = "compares classes with the whole table, which is anoth
 
 fn check_rules(job: &Job, problems: &mut Vec<Problem>) {
     let privacy = &job.privacy;
-    let mut refuse = |key: &str, message: &str, help: &str| problems.push(Problem::error(key, message).help(help));
+    let mut report = |key: &str, message: &str, help: &str| problems.push(Problem::error(key, message).help(help));
     for listed in privacy.rules() {
         if listed.rule.needs().table || listed.name == "range-diversity" {
-            refuse(&listed.key, OTHER_TABLE, "ask for l-diversity, p-sensitive, alpha-k, k-e or guarding");
+            report(&listed.key, OTHER_TABLE, "ask for l-diversity, p-sensitive, alpha-k, k-e or guarding");
         }
     }
     if privacy.presence.is_some() {
-        refuse("privacy.presence", OTHER_TABLE, "remove it, or publish a single release");
+        report("privacy.presence", OTHER_TABLE, "remove it, or publish a single release");
     }
     if privacy.max_loss.is_some() {
         let message = "is measured against the table of one release, which is another one in every release of a series";
-        refuse("privacy.max-loss", message, "set series.max-loss: what would lose more waits");
+        report("privacy.max-loss", message, "set series.max-loss: what would lose more waits");
     }
     if privacy.person.is_some() {
         let message = "a series counts subjects, which have one row each";
-        refuse("privacy.person", message, "name the person as series.subject, with one row for each");
+        report("privacy.person", message, "name the person as series.subject, with one row for each");
     }
     if !job.dependencies.is_empty() || privacy.inference != Inference::default() {
-        refuse("dependencies", "are not followed through the releases of a series", "remove them");
+        report("dependencies", "are not followed through the releases of a series", "remove them");
     }
     if job.method.form() != Form::Generalise {
         let message = format!("`{}` is no form of a series: only classes that generalise", job.method.form().as_str());
-        refuse("method.form", &message, "choose a method and form that generalise, such as method.name = \"auto\"");
+        report("method.form", &message, "choose a method and form that generalise, such as method.name = \"auto\"");
     }
     let measures = MeasureSpec { unprotected: job.measures.unprotected, ..MeasureSpec::default() };
     if job.measures != measures {
-        refuse("measures", "are not taken of the releases of a series", "remove [measures]");
+        report("measures", "are not taken of the releases of a series", "remove [measures]");
     }
 }
 
@@ -323,6 +339,8 @@ mod tests {
             problems(&format!("{GOOD}\nmode = \"append\""), "privacy.l-diversity = { column = \"ill\", l = 2 }"),
             [""; 0]
         );
+        let nobody = GOOD.replace("subject = [\"id\"]\n", "");
+        assert_eq!(problems(&format!("{nobody}\nmode = \"append\""), ""), [""; 0]);
     }
 
     #[test]
@@ -330,6 +348,12 @@ mod tests {
         let with = |from: &str, to: &str| GOOD.replace(from, to);
         for (series, rest, expected) in [
             (with("[\"id\"]", "[]"), "", "series.subject: names no column"),
+            (with("subject = [\"id\"]\n", ""), "", "series.subject: names no column"),
+            (
+                format!("{}\nmode = \"append\"", with("[\"id\"]", "[]")),
+                "source.format = \"delta\"",
+                "only files of Parquet or CSV",
+            ),
             (with("[\"id\"]", "[\"id\", \"id\"]"), "", "names `id` twice"),
             (with("\"id\"", "\"age\""), "", "`age` may change"),
             (with("\"id\"", "\"ids\""), "", "did you mean `id`?"),

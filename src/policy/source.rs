@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::model::{Sink, Source};
 use crate::error::Problem;
-use crate::error::problem::nearest;
+use crate::error::problem::nearest_word;
 use crate::storage::StoreOptions;
 
 /// What the files of a source are.
@@ -51,7 +51,7 @@ const DELTA: &str = "delta://";
 
 impl Source {
     /// A source at a location.
-    pub(crate) fn at(url: &str) -> Self {
+    pub(crate) fn at_url(url: &str) -> Self {
         Self {
             url: url.to_owned(),
             options: StoreOptions::default(),
@@ -78,7 +78,7 @@ impl Source {
     }
 
     /// The sources that have a location, with their keys: the source itself, or the tables of its query.
-    pub(crate) fn located(&self) -> Vec<(String, &Self)> {
+    pub(crate) fn located_sources(&self) -> Vec<(String, &Self)> {
         if self.sql.is_none() {
             return vec![("source".to_owned(), self)];
         }
@@ -87,11 +87,11 @@ impl Source {
 
     /// Everything that decides which rows there are, but for where the files lie: part of what a run is. Empty for a
     /// plain location.
-    pub(crate) fn reading(&self) -> String {
+    pub(crate) fn describe_reading(&self) -> String {
         let mut reading = self.clone();
         reading.url = String::new();
         reading.tables.values_mut().for_each(|table| table.url = String::new());
-        if reading == Self::at("") { String::new() } else { serde_json::json!(reading).to_string() }
+        if reading == Self::at_url("") { String::new() } else { serde_json::json!(reading).to_string() }
     }
 }
 
@@ -108,7 +108,7 @@ impl Sink {
 }
 
 /// Reads the tables of a query: each a location, or a table of keys.
-pub(crate) fn tables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Source>, D::Error> {
+pub(crate) fn parse_tables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Source>, D::Error> {
     struct Table(Source);
     impl<'de> Deserialize<'de> for Table {
         fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -122,7 +122,7 @@ pub(crate) fn tables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<Stri
             f.write_str("a location, or a table such as { url = \"people.csv\", format = \"csv\" }")
         }
         fn visit_str<E: Error>(self, url: &str) -> Result<Source, E> {
-            Ok(Source::at(url))
+            Ok(Source::at_url(url))
         }
         fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Source, A::Error> {
             Source::deserialize(MapAccessDeserializer::new(map))
@@ -132,7 +132,7 @@ pub(crate) fn tables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<Stri
     Ok(tables.into_iter().map(|(name, Table(table))| (name, table)).collect())
 }
 
-/// Schema of what [`tables`] reads.
+/// Schema of what [`parse_tables`] reads.
 pub(crate) fn tables_schema(generator: &mut SchemaGenerator) -> Schema {
     let table = generator.subschema_for::<Source>();
     json_schema!({ "type": "object", "additionalProperties": { "anyOf": [{ "type": "string" }, table] } })
@@ -205,7 +205,7 @@ pub(crate) fn data_type(name: &str) -> Option<DataType> {
 }
 
 /// Checks the keys of a source; where its files lie is checked with the sink's location.
-pub(crate) fn check(source: &Source, problems: &mut Vec<Problem>) {
+pub(crate) fn check_source(source: &Source, problems: &mut Vec<Problem>) {
     match (&source.sql, source.url.is_empty()) {
         (Some(_), false) => problems.push(
             Problem::error("source.sql", "conflicts with source.url: give only one of them")
@@ -229,19 +229,19 @@ pub(crate) fn check(source: &Source, problems: &mut Vec<Problem>) {
             problems.push(Problem::error(key, "must be a location; only the source itself can be a query"));
         }
     }
-    if source.sql.is_some() && source.reading() != query_alone(source).reading() {
+    if source.sql.is_some() && source.describe_reading() != query_alone(source).describe_reading() {
         let message = "file options conflict with source.sql; they belong to the tables of the query";
         problems
             .push(Problem::error("source", message).help("write people = { url = \"...\", format = \"csv\", ... }"));
     }
-    for (key, table) in source.located() {
+    for (key, table) in source.located_sources() {
         check_files(&key, table, problems);
     }
 }
 
 /// A source with its query and nothing about files.
 fn query_alone(source: &Source) -> Source {
-    Source { sql: source.sql.clone(), tables: source.tables.clone(), ..Source::at("") }
+    Source { sql: source.sql.clone(), tables: source.tables.clone(), ..Source::at_url("") }
 }
 
 fn check_files(key: &str, source: &Source, problems: &mut Vec<Problem>) {
@@ -266,7 +266,7 @@ fn check_files(key: &str, source: &Source, problems: &mut Vec<Problem>) {
     for (column, name) in &source.schema {
         if data_type(name).is_none() {
             let problem = Problem::error(format!("{key}.schema.{column}"), format!("`{name}` is not a known type"));
-            problems.push(match nearest(name, TYPES) {
+            problems.push(match nearest_word(name, TYPES) {
                 Some(near) => problem.help(format!("did you mean `{near}`?")),
                 None => problem.help(format!("expected one of {}", TYPES.join(", "))),
             });
@@ -327,7 +327,7 @@ mod tests {
         let text = format!("version = 1\nsink.url = \"out\"\nprivacy.k = 2\n[source]\n{source}\n");
         let job = Job::parse(&text, Path::new("job.toml")).unwrap();
         let mut problems = Vec::new();
-        check(&job.source, &mut problems);
+        check_source(&job.source, &mut problems);
         problems.iter().map(ToString::to_string).collect()
     }
 
@@ -385,13 +385,13 @@ mod tests {
 
     #[test]
     fn where_files_lie_is_no_part_of_how_they_are_read() {
-        assert_eq!(Source::at("in").reading(), "");
+        assert_eq!(Source::at_url("in").describe_reading(), "");
         let query = |url: &str, sql: &str| Source {
             sql: Some(sql.to_owned()),
-            tables: [("a".to_owned(), Source::at(url))].into(),
-            ..Source::at("")
+            tables: [("a".to_owned(), Source::at_url(url))].into(),
+            ..Source::at_url("")
         };
-        assert_eq!(query("x", "SELECT 1").reading(), query("y", "SELECT 1").reading());
-        assert_ne!(query("x", "SELECT 1").reading(), query("x", "SELECT 2").reading());
+        assert_eq!(query("x", "SELECT 1").describe_reading(), query("y", "SELECT 1").describe_reading());
+        assert_ne!(query("x", "SELECT 1").describe_reading(), query("x", "SELECT 2").describe_reading());
     }
 }

@@ -57,27 +57,27 @@ impl BoxTree {
         let mut tree = Self { axes, order: Vec::with_capacity(boxes.len()), ends: Vec::new(), nodes: Vec::new() };
         if axes > 0 {
             let sorted = extents.iter().map(sorted).collect();
-            tree.build(&extents, sorted, &mut vec![Side::Below; count]);
+            tree.build_node(&extents, sorted, &mut vec![Side::Below; count]);
         } else {
-            tree.leaf(&boxes);
+            tree.push_leaf(&boxes);
         }
         tree.ends =
             tree.order.iter().flat_map(|&number| extents.iter().map(move |axis| axis[number as usize])).collect();
         tree
     }
 
-    fn leaf(&mut self, boxes: &[u32]) {
+    fn push_leaf(&mut self, boxes: &[u32]) {
         let start = self.order.len() as u32;
         self.order.extend(boxes);
         self.nodes.push(Node::Leaf { start, end: self.order.len() as u32 });
     }
 
     /// Builds the tree of some boxes, and returns its place among the nodes. `sides` has room for every box.
-    fn build(&mut self, extents: &[&[(f64, f64)]], mut boxes: Sorted, sides: &mut [Side]) -> u32 {
+    fn build_node(&mut self, extents: &[&[(f64, f64)]], mut boxes: Sorted, sides: &mut [Side]) -> u32 {
         let node = self.nodes.len() as u32;
         let count = boxes[0][0].len();
         let Some((axis, at)) = (count > LEAF).then(|| best_cut(extents, &boxes)).flatten() else {
-            self.leaf(&boxes[0][0]);
+            self.push_leaf(&boxes[0][0]);
             return node;
         };
         for &number in &boxes[axis][0] {
@@ -97,9 +97,9 @@ impl BoxTree {
         let [below, above] = [Side::Below, Side::Above].map(|side| take(side, sides));
         let across = boxes;
         self.nodes.push(Node::Leaf { start: 0, end: 0 });
-        let below = self.build(extents, below, sides);
-        let above = self.build(extents, above, sides);
-        let across = (!across[0][0].is_empty()).then(|| self.build(extents, across, sides));
+        let below = self.build_node(extents, below, sides);
+        let above = self.build_node(extents, above, sides);
+        let across = (!across[0][0].is_empty()).then(|| self.build_node(extents, across, sides));
         let across = across.and_then(NonZeroU32::new);
         self.nodes[node as usize] = Node::Cut { axis: axis as u32, at, below, above, across };
         node
@@ -107,15 +107,15 @@ impl BoxTree {
 
     /// Names every box that holds a point. NaN lies nowhere.
     pub(crate) fn query_point(&self, point: &[f64], mut each: impl FnMut(u32)) {
-        self.visit(0, point, &mut each);
+        self.visit_point(0, point, &mut each);
     }
 
-    fn visit(&self, mut node: u32, point: &[f64], each: &mut impl FnMut(u32)) {
+    fn visit_point(&self, mut node: u32, point: &[f64], each: &mut impl FnMut(u32)) {
         loop {
             match self.nodes[node as usize] {
                 Node::Cut { axis, at, below, above, across } => {
                     if let Some(across) = across {
-                        self.visit(across.get(), point, each);
+                        self.visit_point(across.get(), point, each);
                     }
                     node = if point[axis as usize] < at { below } else { above };
                 }

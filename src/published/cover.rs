@@ -7,7 +7,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray, StringView
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, i256};
 
-use super::exact::{Keys, NULL, is_wide, ordered, wide_digits};
+use super::exact::{Keys, NULL, is_wide, order_float, wide_digits};
 use super::values::Unit;
 use crate::binding::QuasiColumn;
 use crate::error::{Error, Result};
@@ -66,7 +66,7 @@ const EXACT_UNITS: f64 = 9_007_199_254_740_992.0;
 const ROUNDED: f64 = 8.0 * f64::EPSILON;
 
 /// A column as text.
-fn text(column: &ArrayRef) -> Result<StringViewArray> {
+fn to_text(column: &ArrayRef) -> Result<StringViewArray> {
     let plain = match column.data_type() {
         DataType::Utf8View => Arc::clone(column),
         DataType::Dictionary(_, values) => cast(&cast(column, values)?, &DataType::Utf8)?,
@@ -77,26 +77,26 @@ fn text(column: &ArrayRef) -> Result<StringViewArray> {
 
 impl Published {
     /// Reads the published columns of a quasi-identifier.
-    pub(crate) fn read(quasi: &QuasiColumn, columns: &[ArrayRef]) -> Result<Self> {
-        let unit = Unit::of(&quasi.data_type);
+    pub(crate) fn read_columns(quasi: &QuasiColumn, columns: &[ArrayRef]) -> Result<Self> {
+        let unit = Unit::of_type(&quasi.data_type);
         match quasi.publish {
             Publish::Centroid => Ok(Self::Representative),
-            Publish::Bounds => Ok(Self::Line(spans(&columns[0], &columns[1], |_| false)?, unit)),
+            Publish::Bounds => Ok(Self::Line(read_spans(&columns[0], &columns[1], |_| false)?, unit)),
             Publish::Range => {
                 let both = columns[0].as_struct_opt().filter(|both| both.num_columns() == 2);
                 let no_range = || Error::privacy(format!("column `{}` is not published as ranges", quasi.name));
                 let both = both.ok_or_else(no_range)?;
-                Ok(Self::Line(spans(both.column(0), both.column(1), |row| both.is_null(row))?, unit))
+                Ok(Self::Line(read_spans(both.column(0), both.column(1), |row| both.is_null(row))?, unit))
             }
             Publish::Label if quasi.is_ordinal() => {
-                let labels = text(&columns[0])?;
+                let labels = to_text(&columns[0])?;
                 let label = |row: usize| labels.is_valid(row).then(|| labels.value(row));
                 let plain = quasi.hierarchy.is_none() && quasi.quantiles.is_none();
                 // A day is many moments; its label would also be read as the first of them.
                 let calendar = matches!(quasi.hierarchy.as_deref(), Some(Hierarchy::Calendar(_)));
                 let has_hours = calendar && *plain_type(&quasi.data_type) != DataType::Date32;
                 let is_period = |label: &str| has_hours && Period::parse(label).is_some();
-                let inside = |row| label(row).and_then(inside).filter(|_| plain);
+                let inside = |row| label(row).and_then(split_interval).filter(|_| plain);
                 let end = |pick: fn((&'_ str, &'_ str)) -> String| -> Result<ArrayRef> {
                     // Anything but a value of the type is null after the cast: an interval or a unit of the calendar.
                     let ends = (0..labels.len()).map(|row| inside(row).map(pick).or(label(row).map(str::to_owned)));
@@ -104,18 +104,18 @@ impl Published {
                     Ok(cast(&ends, plain_type(&quasi.data_type))?)
                 };
                 let (low, high) = (end(|ends| ends.0.to_owned())?, end(|ends| ends.1.to_owned())?);
-                let values = spans(&low, &high, |_| false)?;
+                let values = read_spans(&low, &high, |_| false)?;
                 let span = |row: usize| match label(row) {
                     None => Span::Missing,
                     Some(TOP) => Span::Anything,
                     Some(label) => match &values[row] {
                         value @ (Span::Between(..) | Span::Wide(..)) if !is_period(label) => value.clone(),
-                        _ => step(label, quasi.hierarchy.as_deref()),
+                        _ => parse_step(label, quasi.hierarchy.as_deref()),
                     },
                 };
                 Ok(Self::Line((0..labels.len()).map(span).collect(), unit))
             }
-            Publish::Label => Ok(Self::Text(text(&columns[0])?, quasi.hierarchy.clone())),
+            Publish::Label => Ok(Self::Text(to_text(&columns[0])?, quasi.hierarchy.clone())),
         }
     }
 
@@ -123,7 +123,7 @@ impl Published {
     pub(crate) fn covers(&self, row: usize, original: &Original, other: usize) -> bool {
         match (self, original) {
             (Self::Representative, _) => true,
-            (Self::Line(spans, unit), Original::Line(keys)) => spans[row].holds(keys[other], unit),
+            (Self::Line(spans, unit), Original::Line(keys)) => spans[row].holds_key(keys[other], unit),
             (Self::Line(spans, unit), Original::Wide(digits)) => spans[row].holds_wide(digits[other], unit),
             (Self::Text(labels, hierarchy), Original::Text(values)) => {
                 let label = labels.is_valid(row).then(|| labels.value(row));
@@ -147,7 +147,7 @@ impl Published {
                 Span::HalfOpen(low, high) => {
                     // Ends are rounded once, and places of values up to three times.
                     let end = |bound: &Option<Bound>, open: f64| {
-                        bound.as_ref().map_or(open, |bound| bound.rounded(open.signum()))
+                        bound.as_ref().map_or(open, |bound| bound.widen_rounded(open.signum()))
                     };
                     (end(low, ALL.0), end(high, ALL.1))
                 }
@@ -161,22 +161,22 @@ impl Published {
 
 impl Original {
     /// Reads the original column of a quasi-identifier.
-    pub(crate) fn read(quasi: &QuasiColumn, column: &ArrayRef) -> Result<Self> {
+    pub(crate) fn read_column(quasi: &QuasiColumn, column: &ArrayRef) -> Result<Self> {
         if quasi.is_ordinal() && is_wide(&quasi.data_type) {
             return Ok(Self::Wide(wide_digits(column)?));
         }
         if quasi.is_ordinal() {
             return Ok(Self::Line(line_keys(column)?));
         }
-        Ok(Self::Text(text(column)?))
+        Ok(Self::Text(to_text(column)?))
     }
 
     /// Where a value lies.
-    pub(crate) fn place(&self, row: usize, quasi: &QuasiColumn) -> f64 {
+    pub(crate) fn value_place(&self, row: usize, quasi: &QuasiColumn) -> f64 {
         match self {
-            Self::Line(keys) => line_place(keys[row], &Unit::of(&quasi.data_type)),
+            Self::Line(keys) => line_place(keys[row], &Unit::of_type(&quasi.data_type)),
             Self::Wide(digits) => {
-                digits[row].map_or(f64::NEG_INFINITY, |digits| Unit::of(&quasi.data_type).position_wide(digits))
+                digits[row].map_or(f64::NEG_INFINITY, |digits| Unit::of_type(&quasi.data_type).position_wide(digits))
             }
             Self::Text(values) if values.is_null(row) => f64::NEG_INFINITY,
             Self::Text(values) => text_place(values.value(row), quasi.hierarchy.as_deref()),
@@ -185,8 +185,8 @@ impl Original {
 }
 
 /// What lies between the ends of every row; without ends that is everything, and nothing where one of them is missing.
-fn spans(low: &ArrayRef, high: &ArrayRef, null: impl Fn(usize) -> bool) -> Result<Vec<Span>> {
-    fn span<T>(ends: (Option<T>, Option<T>), between: impl Fn(T, T) -> Span) -> Span {
+fn read_spans(low: &ArrayRef, high: &ArrayRef, null: impl Fn(usize) -> bool) -> Result<Vec<Span>> {
+    fn span_between<T>(ends: (Option<T>, Option<T>), between: impl Fn(T, T) -> Span) -> Span {
         match ends {
             (None, None) => Span::Anything,
             (Some(low), Some(high)) => between(low, high),
@@ -196,12 +196,12 @@ fn spans(low: &ArrayRef, high: &ArrayRef, null: impl Fn(usize) -> bool) -> Resul
     let mut spans: Vec<Span> = match is_wide(low.data_type()) {
         true => {
             let ends = wide_digits(low)?.into_iter().zip(wide_digits(high)?);
-            ends.map(|ends| span(ends, Span::Wide)).collect()
+            ends.map(|ends| span_between(ends, Span::Wide)).collect()
         }
         false => {
             let known = |key: i128| (key != NULL).then_some(key);
             let ends = line_keys(low)?.into_iter().zip(line_keys(high)?);
-            ends.map(|(low, high)| span((known(low), known(high)), Span::Between)).collect()
+            ends.map(|(low, high)| span_between((known(low), known(high)), Span::Between)).collect()
         }
     };
     spans.iter_mut().enumerate().filter(|(row, _)| null(*row)).for_each(|(_, span)| *span = Span::Missing);
@@ -210,9 +210,9 @@ fn spans(low: &ArrayRef, high: &ArrayRef, null: impl Fn(usize) -> bool) -> Resul
 
 /// Where the values of a quasi-identifier lie on their line: both zeros in one place; NaN is missing.
 fn line_keys(column: &ArrayRef) -> Result<Vec<i128>> {
-    let mut keys = Keys::Line.read(column)?;
+    let mut keys = Keys::Line.read_keys(column)?;
     if plain_type(column.data_type()).is_floating() {
-        let [nan, minus, zero] = [f64::NAN, -0.0, 0.0].map(|number| i128::from(ordered(number)));
+        let [nan, minus, zero] = [f64::NAN, -0.0, 0.0].map(|number| i128::from(order_float(number)));
         for key in &mut keys {
             *key = match *key {
                 key if key == nan => NULL,
@@ -233,7 +233,7 @@ fn plain_type(data_type: &DataType) -> &DataType {
 }
 
 /// The ends of `[30, 40]`.
-fn inside(label: &str) -> Option<(&str, &str)> {
+fn split_interval(label: &str) -> Option<(&str, &str)> {
     match IntervalLabel::parse(label) {
         IntervalLabel::Closed(low, high) => Some((low, high)),
         _ => None,
@@ -241,16 +241,16 @@ fn inside(label: &str) -> Option<(&str, &str)> {
 }
 
 /// An interval of a ladder, or a unit of the calendar.
-fn step(label: &str, hierarchy: Option<&Hierarchy>) -> Span {
+fn parse_step(label: &str, hierarchy: Option<&Hierarchy>) -> Span {
     if matches!(hierarchy, Some(Hierarchy::Calendar(_))) {
         let day = |day: i64| Some(Bound { number: day as f64, exact: Some((i256::from_i128(day.into()), 0)) });
         return Period::parse(label).map_or(Span::Nothing, |period| Span::HalfOpen(day(period.start), day(period.end)));
     }
     let span = match IntervalLabel::parse(label) {
-        IntervalLabel::Below(upper) => Bound::read(upper).map(|upper| Span::HalfOpen(None, Some(upper))),
-        IntervalLabel::AtLeast(lower) => Bound::read(lower).map(|lower| Span::HalfOpen(Some(lower), None)),
+        IntervalLabel::Below(upper) => Bound::parse_bound(upper).map(|upper| Span::HalfOpen(None, Some(upper))),
+        IntervalLabel::AtLeast(lower) => Bound::parse_bound(lower).map(|lower| Span::HalfOpen(Some(lower), None)),
         IntervalLabel::HalfOpen(lower, upper) => {
-            let ends = Bound::read(lower).zip(Bound::read(upper));
+            let ends = Bound::parse_bound(lower).zip(Bound::parse_bound(upper));
             ends.map(|(lower, upper)| Span::HalfOpen(Some(lower), Some(upper)))
         }
         _ => None,
@@ -259,7 +259,7 @@ fn step(label: &str, hierarchy: Option<&Hierarchy>) -> Span {
 }
 
 impl Bound {
-    fn read(text: &str) -> Option<Self> {
+    fn parse_bound(text: &str) -> Option<Self> {
         let number = text.parse().ok()?;
         let (whole, part) = text.split_once('.').unwrap_or((text, ""));
         let exact = i256::from_string(&format!("{whole}{part}")).map(|digits| (digits, part.len() as u32));
@@ -292,14 +292,14 @@ impl Bound {
     }
 
     /// The number with what may have been rounded away on either side.
-    fn rounded(&self, away: f64) -> f64 {
+    fn widen_rounded(&self, away: f64) -> f64 {
         self.number + away * self.number.abs() * ROUNDED
     }
 }
 
 impl Span {
     /// Whether a key of a line is covered.
-    fn holds(&self, key: i128, unit: &Unit) -> bool {
+    fn holds_key(&self, key: i128, unit: &Unit) -> bool {
         match self {
             Self::Anything => true,
             Self::Missing => key == NULL,
@@ -307,7 +307,7 @@ impl Span {
             _ if key == NULL => false,
             Self::Between(low, high) => (*low..=*high).contains(&key),
             // NaN lies in no interval.
-            Self::HalfOpen(..) if *unit == Unit::Float && key == i128::from(ordered(f64::NAN)) => false,
+            Self::HalfOpen(..) if *unit == Unit::Float && key == i128::from(order_float(f64::NAN)) => false,
             Self::HalfOpen(low, high) => {
                 low.as_ref().is_none_or(|bound| bound.at_or_below(key, unit))
                     && high.as_ref().is_none_or(|bound| !bound.at_or_below(key, unit))
@@ -356,7 +356,7 @@ fn line_place(key: i128, unit: &Unit) -> f64 {
 /// Where a text lies: at the number of its leaf, or where its first bytes put it. Places keep the order of texts.
 fn text_place(value: &str, hierarchy: Option<&Hierarchy>) -> f64 {
     match hierarchy {
-        Some(Hierarchy::Levels(levels)) => levels.leaf(value).map_or(f64::INFINITY, f64::from),
+        Some(Hierarchy::Levels(levels)) => levels.find_leaf(value).map_or(f64::INFINITY, f64::from),
         Some(Hierarchy::Mask(mask)) => bytes_place(mask.order_key(value).as_bytes(), 0),
         _ => bytes_place(value.as_bytes(), 0),
     }
@@ -417,11 +417,12 @@ mod tests {
     }
 
     fn table(quasi: &QuasiColumn, columns: &[ArrayRef], values: &ArrayRef) -> Vec<Vec<bool>> {
-        let (published, original) = (Published::read(quasi, columns).unwrap(), Original::read(quasi, values).unwrap());
+        let (published, original) =
+            (Published::read_columns(quasi, columns).unwrap(), Original::read_column(quasi, values).unwrap());
         let one = |row: usize, other: usize| {
             let (low, high) = published.extent(row);
             let covers = published.covers(row, &original, other);
-            assert!(!covers || (low..=high).contains(&original.place(other, quasi)), "{row} {other}");
+            assert!(!covers || (low..=high).contains(&original.value_place(other, quasi)), "{row} {other}");
             covers
         };
         (0..columns[0].len()).map(|row| (0..values.len()).map(|other| one(row, other)).collect()).collect()
@@ -529,7 +530,7 @@ mod tests {
     #[test]
     fn a_column_that_is_no_range_is_refused() {
         let texts: ArrayRef = Arc::new(StringArray::from(vec!["[1, 2]"]));
-        let error = Published::read(&quasi(DataType::Int64, ""), &[texts]).unwrap_err();
+        let error = Published::read_columns(&quasi(DataType::Int64, ""), &[texts]).unwrap_err();
         assert!(error.kind() == ErrorKind::Privacy && error.to_string().contains("`q`"), "{error}");
     }
 

@@ -21,26 +21,26 @@ const NULL: u64 = 0x6E75_6C6C_6E75_6C6C;
 
 /// Adds the classes of some rows.
 pub(crate) fn add_to_digest(classes: &RecordBatch, digest: &mut Digest) -> DataFusionResult<()> {
-    let [a, b] = [SEEDS[0], SEEDS[1]].map(|seed| hashes(classes.columns(), classes.num_rows(), seed));
-    a?.into_iter().zip(b?).for_each(|class| digest.add(class));
+    let [a, b] = [SEEDS[0], SEEDS[1]].map(|seed| row_hashes(classes.columns(), classes.num_rows(), seed));
+    a?.into_iter().zip(b?).for_each(|class| digest.add_row(class));
     Ok(())
 }
 
 /// The hash of every row: column by column, the fields of a struct before the struct itself.
-fn hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> DataFusionResult<Vec<u64>> {
+fn row_hashes(columns: &[ArrayRef], rows: usize, seed: u64) -> DataFusionResult<Vec<u64>> {
     let mut whole = vec![seed; rows];
     for column in columns {
-        mix(column, &QualityRandomState::with_seed(seed), &mut whole)?;
+        mix_column(column, &QualityRandomState::with_seed(seed), &mut whole)?;
     }
     Ok(whole)
 }
 
-fn mix(column: &ArrayRef, state: &QualityRandomState, whole: &mut [u64]) -> DataFusionResult<()> {
+fn mix_column(column: &ArrayRef, state: &QualityRandomState, whole: &mut [u64]) -> DataFusionResult<()> {
     let mut own = vec![0; whole.len()];
     if let DataType::Struct(_) = column.data_type() {
-        column.as_struct().columns().iter().try_for_each(|field| mix(field, state, whole))?;
+        column.as_struct().columns().iter().try_for_each(|field| mix_column(field, state, whole))?;
     } else {
-        create_hashes([&plain(column)?], state, &mut own)?;
+        create_hashes([&plain_array(column)?], state, &mut own)?;
     }
     if let Some(nulls) = column.logical_nulls() {
         own.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row)).for_each(|(_, hash)| *hash = NULL);
@@ -53,7 +53,7 @@ fn mix(column: &ArrayRef, state: &QualityRandomState, whole: &mut [u64]) -> Data
 }
 
 /// Text as files are read, and fractions by their bits: a hash of their values takes both zeros for one.
-fn plain(column: &ArrayRef) -> DataFusionResult<ArrayRef> {
+fn plain_array(column: &ArrayRef) -> DataFusionResult<ArrayRef> {
     Ok(match column.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => cast(column, &DataType::Utf8View)?,
         DataType::Binary | DataType::LargeBinary => cast(column, &DataType::BinaryView)?,

@@ -1,6 +1,6 @@
 //! Values as keys that are equal exactly where the values are: no hash of a row, no position in floating point.
 //!
-//! - For `GROUP BY` and comparisons, [`alike`] turns a column into one that DataFusion groups by its exact values.
+//! - For `GROUP BY` and comparisons, [`alike_keys`] turns a column into one that DataFusion groups by its exact values.
 //! - For rules about a sensitive column, [`Keys`] turns a value into a number of 128 bits: numbers and points in time by
 //!   their own value, in their order; values of a hierarchy by the number of their leaf; all others by their bytes. Decimals
 //!   of more digits than that holds go by their rank among all that are published.
@@ -28,6 +28,7 @@ use datafusion::prelude::DataFrame;
 use crate::binding::SensitiveColumn;
 use crate::error::Result;
 use crate::hierarchy::{Hierarchy, LevelTree};
+use crate::plan::columns_of;
 
 /// The key of null: behind every other.
 pub(crate) const NULL: i128 = i128::MAX;
@@ -45,13 +46,13 @@ pub(crate) enum Floats {
 }
 
 /// A floating-point number as a whole one of the same order: -0.0 before 0.0, NaN behind infinity.
-pub(crate) fn ordered(number: f64) -> i64 {
+pub(crate) fn order_float(number: f64) -> i64 {
     let bits = number.to_bits() as i64;
     bits ^ ((bits >> 63) as u64 >> 1) as i64
 }
 
-/// The number that [`ordered`] has turned into a whole one.
-pub(crate) fn number(ordered: i64) -> f64 {
+/// The number that [`order_float`] has turned into a whole one.
+pub(crate) fn float_of(ordered: i64) -> f64 {
     f64::from_bits((ordered ^ ((ordered >> 63) as u64 >> 1) as i64) as u64)
 }
 
@@ -76,7 +77,7 @@ fn alike_array(array: &ArrayRef, floats: Floats) -> DataFusionResult<ArrayRef> {
                 Floats::Read if value.is_nan() => f64::NAN,
                 _ => value,
             };
-            Arc::new(wide.as_primitive::<Float64Type>().unary::<_, Int64Type>(|value| ordered(one(value))))
+            Arc::new(wide.as_primitive::<Float64Type>().unary::<_, Int64Type>(|value| order_float(one(value))))
         }
         DataType::Dictionary(_, values) => alike_array(&cast(array, values)?, floats)?,
         DataType::Utf8 | DataType::LargeUtf8 => cast(array, &DataType::Utf8View)?,
@@ -93,7 +94,7 @@ fn alike_array(array: &ArrayRef, floats: Floats) -> DataFusionResult<ArrayRef> {
 
 /// Expressions by which rows with the same values in some columns, and no others, fall into one group. Structs of plain
 /// fields are taken apart, because DataFusion groups plain columns several times as fast.
-pub(crate) fn alike(rows: &DataFrame, columns: &[String], floats: Floats) -> Result<Vec<Expr>> {
+pub(crate) fn alike_keys(rows: &DataFrame, columns: &[String], floats: Floats) -> Result<Vec<Expr>> {
     let mut keys = Vec::new();
     for name in columns {
         let field = rows.schema().field_with_unqualified_name(name)?;
@@ -114,7 +115,7 @@ pub(crate) fn alike(rows: &DataFrame, columns: &[String], floats: Floats) -> Res
     Ok(keys.into_iter().enumerate().map(|(at, key)| key.alias(key_name(at))).collect())
 }
 
-/// The name of a key of [`alike`].
+/// The name of a key of [`alike_keys`].
 pub(crate) fn key_name(at: usize) -> String {
     format!("key_{at}")
 }
@@ -162,7 +163,7 @@ impl ScalarUDFImpl for Alike {
 }
 
 /// One key for the values of some columns together, by their bits.
-pub(crate) fn content(columns: &[String]) -> Expr {
+pub(crate) fn content_key(columns: &[String]) -> Expr {
     let columns = if columns.is_empty() { vec![lit(0)] } else { columns.iter().map(ident).collect() };
     ScalarUDF::from(Content::default()).call(columns)
 }
@@ -208,11 +209,7 @@ impl ScalarUDFImpl for Content {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let columns = args
-            .args
-            .iter()
-            .map(|value| value.to_array(args.number_rows))
-            .collect::<DataFusionResult<Vec<ArrayRef>>>()?;
+        let columns = columns_of(&args)?;
         let keys = content_keys(&columns, args.number_rows)?;
         Ok(ColumnarValue::Array(Arc::new(Decimal128Array::from(keys).with_data_type(KEY))))
     }
@@ -233,9 +230,9 @@ pub(crate) enum Keys {
 
 impl Keys {
     /// The keys of a sensitive column. `ranks` are those of its published values, where it needs them ([`is_wide`]).
-    pub(crate) fn of(column: &SensitiveColumn, ranks: Option<&Arc<Ranks>>) -> Self {
+    pub(crate) fn of_column(column: &SensitiveColumn, ranks: Option<&Arc<Ranks>>) -> Self {
         match (column.hierarchy.as_deref(), ranks) {
-            (Some(Hierarchy::Levels(levels)), _) => Self::Leaves(Arc::new(Leaves::of(levels))),
+            (Some(Hierarchy::Levels(levels)), _) => Self::Leaves(Arc::new(Leaves::of_levels(levels))),
             (_, Some(ranks)) => Self::Ranks(Arc::clone(ranks)),
             _ if is_line(&column.data_type) => Self::Line,
             _ => Self::Bytes,
@@ -248,15 +245,15 @@ impl Keys {
     }
 
     /// The keys of some values.
-    pub(crate) fn read(&self, array: &ArrayRef) -> DataFusionResult<Vec<i128>> {
+    pub(crate) fn read_keys(&self, array: &ArrayRef) -> DataFusionResult<Vec<i128>> {
         if let DataType::Dictionary(_, values) = array.data_type() {
-            return self.read(&cast(array, values)?);
+            return self.read_keys(&cast(array, values)?);
         }
         let mut keys = match self {
-            Self::Line => line(array)?,
-            Self::Ranks(ranks) => ranks.read(array)?,
-            Self::Leaves(leaves) => return leaves.read(array),
-            Self::Bytes => bytes(array)?,
+            Self::Line => ordinal_keys(array)?,
+            Self::Ranks(ranks) => ranks.read_ranks(array)?,
+            Self::Leaves(leaves) => return leaves.read_leaves(array),
+            Self::Bytes => byte_keys(array)?,
         };
         if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
             keys.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row)).for_each(|(_, key)| *key = NULL);
@@ -265,7 +262,7 @@ impl Keys {
     }
 
     /// An expression for the keys of a column.
-    pub(crate) fn call(&self, column: &str) -> Expr {
+    pub(crate) fn key_expr(&self, column: &str) -> Expr {
         ScalarUDF::from(Key::new(self.clone(), column)).call(vec![ident(column)])
     }
 }
@@ -325,11 +322,11 @@ impl Ranks {
     }
 
     /// The digits of a rank.
-    pub(crate) fn digits(&self, rank: i128) -> Option<i256> {
+    pub(crate) fn rank_digits(&self, rank: i128) -> Option<i256> {
         self.values.get(usize::try_from(rank).ok()?).copied()
     }
 
-    fn read(&self, array: &ArrayRef) -> DataFusionResult<Vec<i128>> {
+    fn read_ranks(&self, array: &ArrayRef) -> DataFusionResult<Vec<i128>> {
         let unknown = |_| DataFusionError::Internal("a value has no rank among the published ones".into());
         let rank = |digits: Option<i256>| match digits {
             Some(digits) => self.values.binary_search(&digits).map(|rank| rank as i128).map_err(unknown),
@@ -339,7 +336,7 @@ impl Ranks {
     }
 }
 
-fn line(array: &ArrayRef) -> DataFusionResult<Vec<i128>> {
+fn ordinal_keys(array: &ArrayRef) -> DataFusionResult<Vec<i128>> {
     let too_long = || DataFusionError::Internal("a decimal of more than 38 digits is not a key".into());
     Ok(match array.data_type() {
         DataType::Float16 | DataType::Float32 | DataType::Float64 => {
@@ -390,7 +387,7 @@ pub(crate) struct Leaves {
 }
 
 impl Leaves {
-    fn of(levels: &LevelTree) -> Self {
+    fn of_levels(levels: &LevelTree) -> Self {
         Self::new(levels.leaves().map(str::to_owned).collect())
     }
 
@@ -405,7 +402,7 @@ impl Leaves {
         &self.labels
     }
 
-    fn read(&self, array: &ArrayRef) -> DataFusionResult<Vec<i128>> {
+    fn read_leaves(&self, array: &ArrayRef) -> DataFusionResult<Vec<i128>> {
         let text = cast(array, &DataType::Utf8View)?;
         let unknown = self.labels.len() as i128;
         let key = |value: Option<&str>| match value {
@@ -429,7 +426,7 @@ pub(crate) fn byte_key(bytes: &[u8]) -> i128 {
     i128::from_be_bytes(key)
 }
 
-fn bytes(array: &ArrayRef) -> DataFusionResult<Vec<i128>> {
+fn byte_keys(array: &ArrayRef) -> DataFusionResult<Vec<i128>> {
     Ok(match array.data_type() {
         DataType::Boolean => array.as_boolean().values().iter().map(i128::from).collect(),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
@@ -499,7 +496,7 @@ impl ScalarUDFImpl for Key {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         let values = args.args[0].to_array(args.number_rows)?;
-        let keys = Decimal128Array::from(self.keys.read(&values)?).with_data_type(KEY);
+        let keys = Decimal128Array::from(self.keys.read_keys(&values)?).with_data_type(KEY);
         Ok(ColumnarValue::Array(Arc::new(keys)))
     }
 }
@@ -513,8 +510,8 @@ mod tests {
     #[test]
     fn floats_keep_their_order_and_nan_is_one_value() {
         let numbers = [f64::NEG_INFINITY, -2.5, -0.0, 0.0, 1e-300, 7.0, f64::INFINITY, f64::NAN];
-        assert!(numbers.windows(2).all(|pair| ordered(pair[0]) < ordered(pair[1])));
-        assert!(numbers.iter().all(|value| number(ordered(*value)).to_bits() == value.to_bits()));
+        assert!(numbers.windows(2).all(|pair| order_float(pair[0]) < order_float(pair[1])));
+        assert!(numbers.iter().all(|value| float_of(order_float(*value)).to_bits() == value.to_bits()));
         let odd = f64::from_bits(f64::NAN.to_bits() | 1 << 63 | 5);
         let array: ArrayRef = Arc::new(Float64Array::from(vec![f64::NAN, odd, -odd]));
         let read = |floats| alike_array(&array, floats).unwrap().as_primitive::<Int64Type>().values().to_vec();
@@ -526,10 +523,10 @@ mod tests {
     fn whole_numbers_and_decimals_stay_apart_beyond_what_a_float_holds() {
         let near = 123_456_789_012_345_678_i64;
         let array: ArrayRef = Arc::new(Int64Array::from(vec![Some(near), Some(near + 1), None]));
-        assert_eq!(Keys::Line.read(&array).unwrap(), [i128::from(near), i128::from(near) + 1, NULL]);
+        assert_eq!(Keys::Line.read_keys(&array).unwrap(), [i128::from(near), i128::from(near) + 1, NULL]);
         let decimals = Decimal128Array::from(vec![i128::MAX / 4, i128::MAX / 4 + 1]).with_data_type(KEY);
         let array: ArrayRef = Arc::new(decimals);
-        assert_eq!(Keys::Line.read(&array).unwrap(), [i128::MAX / 4, i128::MAX / 4 + 1]);
+        assert_eq!(Keys::Line.read_keys(&array).unwrap(), [i128::MAX / 4, i128::MAX / 4 + 1]);
     }
 
     #[test]
@@ -540,9 +537,9 @@ mod tests {
             datafusion::arrow::array::Decimal256Array::from(values.clone()).with_precision_and_scale(70, 2).unwrap();
         assert!(is_wide(array.data_type()) && !is_wide(&DataType::Decimal256(38, 0)));
         let ranks = Arc::new(Ranks::new(values.into_iter().flatten().collect()));
-        let keys = Keys::Ranks(Arc::clone(&ranks)).read(&(Arc::new(array) as ArrayRef)).unwrap();
+        let keys = Keys::Ranks(Arc::clone(&ranks)).read_keys(&(Arc::new(array) as ArrayRef)).unwrap();
         assert_eq!(keys, [1, NULL, 2, 0, 1]);
-        assert_eq!((ranks.digits(1), ranks.digits(3), ranks.digits(NULL)), (Some(huge), None, None));
+        assert_eq!((ranks.rank_digits(1), ranks.rank_digits(3), ranks.rank_digits(NULL)), (Some(huge), None, None));
         assert_eq!([wide_number(huge), wide_number(i256::MINUS_ONE)], [1.234_567_890_123_456_8e59, -1.0]);
     }
 
@@ -551,13 +548,13 @@ mod tests {
         let long = "a value of more than fifteen bytes";
         let texts = vec![Some(""), None, Some("a"), Some("a\0"), Some(long), Some(&long[1..])];
         let plain: ArrayRef = Arc::new(StringViewArray::from(texts.clone()));
-        let keys = Keys::Bytes.read(&plain).unwrap();
+        let keys = Keys::Bytes.read_keys(&plain).unwrap();
         let mut distinct = keys.clone();
         distinct.sort_unstable();
         distinct.dedup();
         assert_eq!((distinct.len(), keys[1]), (6, NULL));
         let coded: DictionaryArray<Int32Type> = texts.into_iter().collect();
-        assert_eq!(Keys::Bytes.read(&(Arc::new(coded) as ArrayRef)).unwrap(), keys);
+        assert_eq!(Keys::Bytes.read_keys(&(Arc::new(coded) as ArrayRef)).unwrap(), keys);
     }
 
     #[test]

@@ -5,9 +5,9 @@ pub(crate) mod box_tree;
 pub(crate) mod cover;
 pub(crate) mod digest;
 pub(crate) mod exact;
+pub(crate) mod key_counts;
 pub(crate) mod read;
-pub(crate) mod tally;
 pub(crate) mod values;
 
 pub(crate) use box_tree::BoxTree;
-pub(crate) use exact::{content, content_keys};
+pub(crate) use exact::{content_key, content_keys};

@@ -45,7 +45,7 @@ pub(crate) struct PublishedFile {
 }
 
 /// Names of the folders of column values that a published file lies in below the folder of its release.
-pub(crate) fn folders(path: &str) -> Vec<String> {
+pub(crate) fn folder_names(path: &str) -> Vec<String> {
     let mut names: Vec<String> = path.split('/').skip(2).map(str::to_owned).collect();
     names.pop();
     names.retain(|name| name.contains('='));
@@ -53,25 +53,25 @@ pub(crate) fn folders(path: &str) -> Vec<String> {
 }
 
 /// Published files as rows. Columns that are folder names have the type of `published`, where it is known.
-pub(crate) async fn open(
+pub(crate) async fn open_published(
     context: &SessionContext,
     files: &PublishedFiles,
     published: Option<&Schema>,
 ) -> Result<DataFrame> {
     context.register_object_store(&files.root, Arc::clone(&files.store));
-    let below: Vec<Vec<String>> = files.files.iter().map(|file| folders(&file.name)).collect();
+    let below: Vec<Vec<String>> = files.files.iter().map(|file| folder_names(&file.name)).collect();
     let declared = |column: &str| Some(published?.field_with_name(column).ok()?.data_type().clone());
-    let partitions = Partitions::find(&below, |file| files.files[file].name.clone(), declared)?;
-    let found = find(files).await?;
+    let partitions = Partitions::from_folders(&below, |file| files.files[file].name.clone(), declared)?;
+    let found = find_files(files).await?;
     let format = Arc::new(ParquetFormat::default());
     let schema = format.infer_schema(&context.state(), &files.store, &found).await;
-    let schema = schema.map_err(|error| unreadable(error.into()))?;
+    let schema = schema.map_err(|error| unreadable_file(error.into()))?;
     let table = FilesTable::new(ObjectStoreUrl::parse(&files.root)?, format, schema, found, partitions);
     Ok(context.read_table(Arc::new(table))?)
 }
 
 /// The files as the store knows them.
-pub(crate) async fn find(files: &PublishedFiles) -> Result<Vec<ObjectMeta>> {
+pub(crate) async fn find_files(files: &PublishedFiles) -> Result<Vec<ObjectMeta>> {
     Ok(look_at(files).await?.into_iter().map(|(file, _)| file).collect())
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Footer {
 }
 
 /// The footers of all files.
-pub(crate) async fn footers(files: &PublishedFiles) -> Result<Vec<Footer>> {
+pub(crate) async fn read_footers(files: &PublishedFiles) -> Result<Vec<Footer>> {
     let unknown = || Error::privacy("a published file cannot be read back: it is not a Parquet file");
     look_at(files).await?.into_iter().map(|(_, footer)| footer.ok_or_else(unknown)).collect()
 }
@@ -100,14 +100,14 @@ async fn look_at(files: &PublishedFiles) -> Result<Vec<(ObjectMeta, Option<Foote
     let looks = files.files.clone().into_iter().map(move |PublishedFile { name, path }| {
         let store = Arc::clone(&store);
         async move {
-            let found = look(store.as_ref(), &path).await;
-            found.map_err(|error| unreadable(error.context(format!("`{name}`"))))
+            let found = read_meta_and_footer(store.as_ref(), &path).await;
+            found.map_err(|error| unreadable_file(error.context(format!("`{name}`"))))
         }
     });
     stream::iter(looks).buffered(FOOTERS).try_collect().await
 }
 
-async fn look(store: &dyn ObjectStore, path: &Path) -> Result<(ObjectMeta, Option<Footer>)> {
+async fn read_meta_and_footer(store: &dyn ObjectStore, path: &Path) -> Result<(ObjectMeta, Option<Footer>)> {
     let file = store.head(path).await?;
     let footer = read_footer(store, &file).await?.map(|footer| {
         let noted = footer.file_metadata().key_value_metadata().into_iter().flatten();
@@ -138,7 +138,7 @@ fn is_annotated(field: &Field) -> bool {
 }
 
 /// The schema of every file.
-pub(crate) async fn schemas(
+pub(crate) async fn read_schemas(
     context: &SessionContext,
     files: &PublishedFiles,
     found: &[ObjectMeta],
@@ -148,23 +148,23 @@ pub(crate) async fn schemas(
         let (state, store) = (Arc::clone(&state), Arc::clone(&store));
         async move { ParquetFormat::default().infer_schema(state.as_ref(), &store, &[file]).await }
     });
-    stream::iter(read).buffered(FOOTERS).try_collect().await.map_err(|error| unreadable(Error::from(error)))
+    stream::iter(read).buffered(FOOTERS).try_collect().await.map_err(|error| unreadable_file(Error::from(error)))
 }
 
 /// The schema of every file, as its footer has it.
 pub(crate) async fn file_schemas(context: &SessionContext, files: &PublishedFiles) -> Result<Vec<SchemaRef>> {
     context.register_object_store(&files.root, Arc::clone(&files.store));
-    schemas(context, files, &find(files).await?).await
+    read_schemas(context, files, &find_files(files).await?).await
 }
 
 /// A file that cannot be read breaks what the release promises.
-fn unreadable(error: Error) -> Error {
+fn unreadable_file(error: Error) -> Error {
     let error = error.context("a published file cannot be read back");
     if error.kind() == ErrorKind::Input { Error::privacy(error.to_string()) } else { error }
 }
 
 /// BLAKE3 of a file; `None` if there is no such file.
-pub(crate) async fn checksum(store: &dyn ObjectStore, path: &Path) -> Result<Option<String>> {
+pub(crate) async fn file_checksum(store: &dyn ObjectStore, path: &Path) -> Result<Option<String>> {
     let found = match store.get(path).await {
         Ok(found) => found,
         Err(object_store::Error::NotFound { .. }) => return Ok(None),

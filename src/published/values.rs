@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit, i256};
 
-use super::exact::{Keys, NULL, Ranks, byte_key, number, wide_number};
+use super::exact::{Keys, NULL, Ranks, byte_key, float_of, wide_number};
 use crate::binding::SensitiveColumn;
 use crate::hierarchy::{Hierarchy, LevelTree};
 use crate::policy::{RangeOf, Ranges, Values as Listed};
@@ -46,7 +46,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// The unit of a type: points in time are counted in days.
-    pub(crate) fn of(data_type: &DataType) -> Self {
+    pub(crate) fn of_type(data_type: &DataType) -> Self {
         const DAY: f64 = 86_400.0;
         let per_second = |unit: &TimeUnit| match unit {
             TimeUnit::Second => 1.0,
@@ -55,7 +55,7 @@ impl Unit {
             TimeUnit::Nanosecond => 1e9,
         };
         match data_type {
-            DataType::Dictionary(_, values) => Self::of(values),
+            DataType::Dictionary(_, values) => Self::of_type(values),
             DataType::Float16 | DataType::Float32 | DataType::Float64 => Self::Float,
             DataType::Date64 => Self::Whole(DAY * 1e3),
             DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit) => {
@@ -70,7 +70,7 @@ impl Unit {
     }
 
     /// The same for keys that are ranks.
-    fn ranked(self, ranks: Option<&Arc<Ranks>>) -> Self {
+    fn with_ranks(self, ranks: Option<&Arc<Ranks>>) -> Self {
         match (self, ranks) {
             (Self::Whole(unit), Some(ranks)) => Self::Ranked(Arc::clone(ranks), unit),
             (unit, _) => unit,
@@ -81,9 +81,9 @@ impl Unit {
     pub(crate) fn position(&self, key: i128) -> f64 {
         match self {
             _ if key == NULL => f64::NAN,
-            Self::Float => number(key as i64),
+            Self::Float => float_of(key as i64),
             Self::Whole(unit) => key as f64 / unit,
-            Self::Ranked(ranks, unit) => ranks.digits(key).map_or(f64::NAN, |digits| wide_number(digits) / unit),
+            Self::Ranked(ranks, unit) => ranks.rank_digits(key).map_or(f64::NAN, |digits| wide_number(digits) / unit),
         }
     }
 
@@ -101,11 +101,11 @@ impl Unit {
     }
 
     /// How far the second key lies behind the first: the difference is taken before it is rounded.
-    pub(crate) fn between(&self, low: i128, high: i128) -> f64 {
+    pub(crate) fn distance_between(&self, low: i128, high: i128) -> f64 {
         match self {
             Self::Float => self.position(high) - self.position(low),
             Self::Whole(unit) => high.saturating_sub(low) as f64 / unit,
-            Self::Ranked(ranks, _) => match (ranks.digits(low), ranks.digits(high)) {
+            Self::Ranked(ranks, _) => match (ranks.rank_digits(low), ranks.rank_digits(high)) {
                 (Some(low), Some(high)) => self.between_wide(low, high),
                 _ => f64::NAN,
             },
@@ -123,14 +123,14 @@ impl Values {
         table: Option<Arc<Table>>,
         ranks: Option<&Arc<Ranks>>,
     ) -> Self {
-        let shape = match Keys::of(column, ranks) {
+        let shape = match Keys::of_column(column, ranks) {
             Keys::Line | Keys::Ranks(_) => {
                 let width = column.domain.map_or(width, |[min, max]| max - min);
-                Shape::Line(Unit::of(&column.data_type).ranked(ranks), width)
+                Shape::Line(Unit::of_type(&column.data_type).with_ranks(ranks), width)
             }
             Keys::Leaves(_) | Keys::Bytes => match &column.hierarchy {
                 Some(hierarchy) if matches!(hierarchy.as_ref(), Hierarchy::Levels(_)) => {
-                    Shape::Tree(Arc::new(Forest::of(hierarchy)))
+                    Shape::Tree(Arc::new(Forest::of_hierarchy(hierarchy)))
                 }
                 _ => Shape::Set(distinct),
             },
@@ -159,7 +159,7 @@ impl Values {
             return 0.0;
         }
         let apart = match &self.shape {
-            Shape::Line(unit, width) => match unit.between(low, high) {
+            Shape::Line(unit, width) => match unit.distance_between(low, high) {
                 apart if apart.is_nan() => 1.0,
                 apart if *width > 0.0 => (apart / width).clamp(0.0, 1.0),
                 _ => 0.0,
@@ -170,8 +170,17 @@ impl Values {
         1.0 - apart
     }
 
+    /// The share of the domain that the values of a class span: 1 minus its S-diversity.
+    pub(crate) fn spread(&self, histogram: &[(i128, u64)]) -> f64 {
+        let (Some(&(low, _)), Some(&(high, _))) = (histogram.first(), histogram.last()) else { return 0.0 };
+        match &self.shape {
+            Shape::Set(values) => (histogram.len() as f64 - 1.0) / values.saturating_sub(1).max(1) as f64,
+            _ => 1.0 - self.closeness(low, high),
+        }
+    }
+
     /// Whether `x` lies in the range that the disclosure of `u` would reveal.
-    fn near(&self, u: i128, x: i128) -> bool {
+    fn is_near(&self, u: i128, x: i128) -> bool {
         if u == x {
             return true;
         }
@@ -181,7 +190,7 @@ impl Values {
                     let (at, other) = (unit.position(u), unit.position(x));
                     (at - length / 2.0..=at + length / 2.0).contains(&other)
                 }
-                Unit::Whole(_) | Unit::Ranked(..) => 2.0 * unit.between(u.min(x), u.max(x)) <= *length,
+                Unit::Whole(_) | Unit::Ranked(..) => 2.0 * unit.distance_between(u.min(x), u.max(x)) <= *length,
             },
             (Ranges::Listed(listed), Shape::Line(unit, _)) => {
                 let (at, other) = (unit.position(u), unit.position(x));
@@ -194,10 +203,10 @@ impl Values {
                 found.is_some_and(|[from, to]| (from..=to).contains(&other))
             }
             (Ranges::Level(level), Shape::Tree(forest)) => {
-                forest.ascendant(u, *level as usize).is_some_and(|(lo, hi)| (lo..=hi).contains(&x))
+                forest.span_at_level(u, *level as usize).is_some_and(|(lo, hi)| (lo..=hi).contains(&x))
             }
             (Ranges::Listed(listed), Shape::Tree(forest)) => {
-                let Some(name) = forest.name(u) else { return false };
+                let Some(name) = forest.leaf_name(u) else { return false };
                 let found = listed.iter().find_map(|entry| match (&entry.values, &entry.range) {
                     (Listed::Listed(values), RangeOf::Node(node)) if values.iter().any(|value| value == name) => {
                         forest.span_of(node)
@@ -220,7 +229,7 @@ impl Values {
         // Listed words lie anywhere; all other ranges are intervals around the value.
         let anywhere = if self.words.contains_key(&u) { histogram } else { &[] };
         let (below, above) = if anywhere.is_empty() { histogram.split_at(at) } else { (&[][..], &[][..]) };
-        let near = move |entry: &&(i128, u64)| self.near(u, entry.0);
+        let near = move |entry: &&(i128, u64)| self.is_near(u, entry.0);
         let around = below.iter().rev().take_while(near).chain(above.iter().take_while(near));
         around.chain(anywhere.iter().filter(near)).copied()
     }
@@ -262,23 +271,23 @@ impl Table {
     }
 
     /// The place of a key: of the first that is not before it.
-    pub(crate) fn place(&self, key: i128) -> usize {
+    pub(crate) fn key_place(&self, key: i128) -> usize {
         self.keys.partition_point(|other| *other < key)
     }
 
     /// Rows with a key.
-    pub(crate) fn of(&self, key: i128) -> i128 {
-        let place = self.place(key);
+    pub(crate) fn rows_with_key(&self, key: i128) -> i128 {
+        let place = self.key_place(key);
         if self.keys.get(place) == Some(&key) { i128::from(self.counts[place]) } else { 0 }
     }
 
     /// Rows with a key from `lo` to `hi`, both included.
-    pub(crate) fn within(&self, lo: i128, hi: i128) -> i128 {
-        self.below[self.place(hi + 1)] - self.below[self.place(lo)]
+    pub(crate) fn rows_between(&self, lo: i128, hi: i128) -> i128 {
+        self.below[self.key_place(hi + 1)] - self.below[self.key_place(lo)]
     }
 
     /// Sum over the places `from..until` of how far `rows` times the rows up to and with each are from `level`.
-    pub(crate) fn distance(&self, from: usize, until: usize, rows: i128, level: i128) -> i128 {
+    pub(crate) fn distance_to_level(&self, from: usize, until: usize, rows: i128, level: i128) -> i128 {
         let middle = from + self.below[from + 1..=until].partition_point(|up_to| up_to * rows < level);
         let under = (middle - from) as i128 * level - (self.sums[middle] - self.sums[from]) * rows;
         let over = (self.sums[until] - self.sums[middle]) * rows - (until - middle) as i128 * level;
@@ -309,7 +318,7 @@ pub(crate) struct Node {
 }
 
 impl Forest {
-    fn of(hierarchy: &Arc<Hierarchy>) -> Self {
+    fn of_hierarchy(hierarchy: &Arc<Hierarchy>) -> Self {
         let Hierarchy::Levels(levels) = hierarchy.as_ref() else {
             let (nodes, above) = (vec![Node { lo: 0, hi: NULL - 1, parent: 0, depth: 0 }], Vec::new());
             return Self { hierarchy: Arc::clone(hierarchy), nodes, above, levels: 1, leaves: 0 };
@@ -317,7 +326,7 @@ impl Forest {
         let leaves = levels.leaves().len();
         // Outer nodes first. What stands for one value, or for the same values as another node, is not a node of its own.
         let spans: BTreeSet<(u32, std::cmp::Reverse<u32>)> = (0..leaves as u32)
-            .flat_map(|leaf| levels.parents(leaf).iter().map(|node| levels.span(*node)))
+            .flat_map(|leaf| levels.parents(leaf).iter().map(|node| levels.node_span(*node)))
             .filter(|(lo, hi)| lo < hi)
             .map(|(lo, hi)| (lo, std::cmp::Reverse(hi)))
             .collect();
@@ -346,12 +355,12 @@ impl Forest {
     }
 
     /// The deepest node above a leaf.
-    pub(crate) fn above(&self, leaf: i128) -> u32 {
+    pub(crate) fn node_above(&self, leaf: i128) -> u32 {
         self.above.get(leaf as usize).copied().unwrap_or(0)
     }
 
     /// Steps from a leaf up to a node, as a share of the steps to the root.
-    pub(crate) fn step(&self, node: u32) -> f64 {
+    pub(crate) fn node_height(&self, node: u32) -> f64 {
         let level = self.levels - self.nodes[node as usize].depth.saturating_sub(1);
         let height = self.tree().map_or(1, LevelTree::height);
         f64::from(level) / height as f64
@@ -359,7 +368,7 @@ impl Forest {
 
     /// What publishing the closest common ancestor of two leaves would lose.
     fn loss(&self, lo: i128, hi: i128) -> f64 {
-        let mut node = &self.nodes[self.above(lo) as usize];
+        let mut node = &self.nodes[self.node_above(lo) as usize];
         while node.hi < hi {
             node = &self.nodes[node.parent as usize];
         }
@@ -367,13 +376,13 @@ impl Forest {
         if known { (node.hi - node.lo) as f64 / (self.leaves.max(2) - 1) as f64 } else { 1.0 }
     }
 
-    fn ascendant(&self, leaf: i128, level: usize) -> Option<(i128, i128)> {
+    fn span_at_level(&self, leaf: i128, level: usize) -> Option<(i128, i128)> {
         let known = (leaf as usize) < self.leaves;
-        let (lo, hi) = self.tree().filter(|_| known)?.ascendant(leaf as u32, level);
+        let (lo, hi) = self.tree().filter(|_| known)?.span_at_level(leaf as u32, level);
         Some((i128::from(lo), i128::from(hi)))
     }
 
-    fn name(&self, leaf: i128) -> Option<&str> {
+    fn leaf_name(&self, leaf: i128) -> Option<&str> {
         let known = (leaf as usize) < self.leaves;
         Some(self.tree().filter(|_| known)?.leaf_label(leaf as u32))
     }
@@ -398,24 +407,27 @@ mod tests {
                 for from in 0..5 {
                     for until in from..=5 {
                         let plain: i128 = up_to[from..until].iter().map(|all: &i128| (all * rows - level).abs()).sum();
-                        assert_eq!(table.distance(from, until, rows, level), plain);
+                        assert_eq!(table.distance_to_level(from, until, rows, level), plain);
                     }
                 }
             }
         }
-        assert_eq!((table.rows(), table.of(6), table.of(7), table.within(0, 9)), (17, 3, 0, 9));
+        assert_eq!(
+            (table.rows(), table.rows_with_key(6), table.rows_with_key(7), table.rows_between(0, 9)),
+            (17, 3, 0, 9)
+        );
     }
 
     #[test]
     fn forests_count_levels_from_the_top() {
         let levels = LevelTree::from_csv("flu;infection;lung;*\ncold;infection;lung;*\nburn;skin;outside;*\n").unwrap();
-        let forest = Forest::of(&Arc::new(Hierarchy::Levels(levels)));
+        let forest = Forest::of_hierarchy(&Arc::new(Hierarchy::Levels(levels)));
         let of = |a: i128, b: i128| {
-            let mut node = forest.above(a);
+            let mut node = forest.node_above(a);
             while forest.nodes[node as usize].hi < b {
                 node = forest.nodes[node as usize].parent;
             }
-            forest.step(node)
+            forest.node_height(node)
         };
         // `lung` holds the same values as `infection`, so it is not a level of its own.
         assert_eq!((forest.levels, of(0, 1), of(0, 2), of(0, 4)), (2, 1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0));

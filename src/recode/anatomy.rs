@@ -15,7 +15,7 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt32Builder, UInt64Build
 use datafusion::arrow::compute::take;
 
 use super::Groups;
-use super::permuted::{arrange, order_by_number, sizes};
+use super::permuted::{arrange_slices, group_sizes, order_by_number};
 use crate::binding::BoundPolicy;
 use crate::encode::row_hashes;
 use crate::error::Result;
@@ -25,7 +25,7 @@ use crate::secret::Purpose;
 
 /// Publishes the groups of a cell under their numbers. In the form that permutes, the slices of the left side change places
 /// inside their group.
-pub(crate) fn publish(
+pub(crate) fn publish_anatomy(
     bound_policy: &BoundPolicy,
     slices: &Slices,
     cell: u32,
@@ -75,11 +75,11 @@ pub(crate) fn publish(
         };
         let by_input = bound_policy.roles.iter().map(of_role).collect();
         let mut rng = bound_policy.key.rng(Purpose::Permutation, cell.into());
-        columns = arrange(by_input, slices, &sizes(groups), &mut rng)?.into_iter().flatten().collect();
+        columns = arrange_slices(by_input, slices, &group_sizes(groups), &mut rng)?.into_iter().flatten().collect();
     }
     columns.push(Arc::new(numbers.finish()));
     columns.extend(taken(&sensitive, &mut right)?);
     columns.push(Arc::new(counts.finish()));
     let published = RecordBatch::try_new(Arc::clone(&bound_policy.output), columns)?;
-    order_by_number(&published, group_numbers, &sizes(groups))
+    order_by_number(&published, group_numbers, &group_sizes(groups))
 }

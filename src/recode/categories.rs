@@ -4,46 +4,46 @@ use datafusion::arrow::array::{Array, ArrayRef, UInt32Array};
 use datafusion::arrow::compute::{cast, take};
 use datafusion::arrow::datatypes::DataType;
 
-use super::{Groups, TOP, labels};
-use crate::encode::{ColumnEncoder, Words, text};
+use super::{Groups, TOP, label_array};
+use crate::encode::{ColumnEncoder, Dictionary, to_text};
 use crate::error::{Error, Result};
 use crate::faults::Fault;
 use crate::hierarchy::{LevelTree, Mask, SetLabel};
 use crate::model::{Code, MAX_SET_VALUES, Shape};
 
 /// The closest common ancestor of every group.
-pub(super) fn nodes(
-    coder: &ColumnEncoder,
+pub(super) fn publish_nodes(
+    encoder: &ColumnEncoder,
     levels: &LevelTree,
     axis: usize,
     groups: &Groups<'_>,
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
-    let Shape::Tree(tree) = &coder.axis().shape else {
-        return Err(Error::internal(format!("column `{}` has no tree", coder.column().name)));
+    let Shape::Tree(tree) = &encoder.axis().shape else {
+        return Err(Error::internal(format!("column `{}` has no tree", encoder.column().name)));
     };
-    let null = coder.axis().null;
+    let null = encoder.axis().null;
     let (mut names, mut losses) = (Vec::new(), Vec::new());
     for rows in groups.grouping.iter() {
-        let (lo, hi) = ends(groups, rows, axis);
+        let (lo, hi) = code_ends(groups, rows, axis);
         let hi = if Fault::LowNode.is_planted() { lo } else { hi };
         losses.push(tree.loss(lo, hi));
-        names.push((null != Some(lo)).then(|| levels.name(lo, hi)));
+        names.push((null != Some(lo)).then(|| levels.published_name(lo, hi)));
     }
-    Ok((vec![labels(names.into_iter())], losses))
+    Ok((vec![label_array(names.into_iter())], losses))
 }
 
 /// The set of values of every group: `{a, b}`, or the value itself when there is one only (see [`SetLabel`]).
-pub(super) fn sets(
-    coder: &ColumnEncoder,
+pub(super) fn publish_sets(
+    encoder: &ColumnEncoder,
     axis: usize,
     original: &ArrayRef,
     groups: &Groups<'_>,
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
-    let domain = match &coder.axis().shape {
+    let domain = match &encoder.axis().shape {
         Shape::Set { values } => f64::from(*values),
         _ => 1.0,
     };
-    each_set(coder, axis, original, groups, |values, mixed| {
+    each_set(encoder, axis, original, groups, |values, mixed| {
         if mixed || values.len() > MAX_SET_VALUES as usize {
             return (SetLabel::Top.to_string(), 1.0);
         }
@@ -54,21 +54,21 @@ pub(super) fn sets(
 }
 
 /// The least masked form that covers every value of the group.
-pub(super) fn masks(
-    coder: &ColumnEncoder,
+pub(super) fn publish_masks(
+    encoder: &ColumnEncoder,
     mask: &Mask,
     axis: usize,
     original: &ArrayRef,
     groups: &Groups<'_>,
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
-    let Shape::Tree(tree) = &coder.axis().shape else {
-        return Err(Error::internal(format!("column `{}` has no tree", coder.column().name)));
+    let Shape::Tree(tree) = &encoder.axis().shape else {
+        return Err(Error::internal(format!("column `{}` has no tree", encoder.column().name)));
     };
-    let mut covers = groups.grouping.iter().map(|rows| ends(groups, rows, axis));
-    each_set(coder, axis, original, groups, |values, mixed| {
+    let mut covers = groups.grouping.iter().map(|rows| code_ends(groups, rows, axis));
+    each_set(encoder, axis, original, groups, |values, mixed| {
         let (lo, hi) = covers.next().unwrap_or_default();
         let values = if Fault::ThinMask.is_planted() { &values[..1] } else { values };
-        match mask.cover(values.iter().copied()) {
+        match mask.cover_values(values.iter().copied()) {
             label if mixed || label == TOP => (TOP.to_owned(), 1.0),
             label => (label, if values.len() == 1 { 0.0 } else { tree.loss(lo, hi) }),
         }
@@ -78,16 +78,16 @@ pub(super) fn masks(
 /// Calls `publish` with the distinct values of every group that has any, in their order, and whether nulls are among its
 /// rows.
 fn each_set(
-    coder: &ColumnEncoder,
+    encoder: &ColumnEncoder,
     axis: usize,
     original: &ArrayRef,
     groups: &Groups<'_>,
     mut publish: impl FnMut(&[&str], bool) -> (String, f64),
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
-    let values = text(original)?;
+    let values = to_text(original)?;
     // While the word list holds every value, codes name them; else the values themselves are looked at.
-    let words: Option<&Words> = coder.words().filter(|words| words.is_exact());
-    let null = coder.axis().null;
+    let words: Option<&Dictionary> = encoder.dictionary().filter(|words| words.is_exact());
+    let null = encoder.axis().null;
     let (mut names, mut losses) = (Vec::new(), Vec::new());
     let mut codes: Vec<Code> = Vec::new();
     let mut set: Vec<&str> = Vec::new();
@@ -117,11 +117,15 @@ fn each_set(
             losses.push(loss);
         }
     }
-    Ok((vec![labels(names.into_iter())], losses))
+    Ok((vec![label_array(names.into_iter())], losses))
 }
 
 /// The commonest value of every group, the smallest code among equals; its loss is that of the group's cover.
-pub(super) fn commonest(axis: usize, original: &ArrayRef, groups: &Groups<'_>) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
+pub(super) fn publish_commonest(
+    axis: usize,
+    original: &ArrayRef,
+    groups: &Groups<'_>,
+) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
     let mut losses = Vec::new();
     let mut chosen: Vec<u32> = Vec::new();
     for rows in groups.grouping.iter() {
@@ -140,7 +144,7 @@ pub(super) fn commonest(axis: usize, original: &ArrayRef, groups: &Groups<'_>) -
     Ok((vec![values], losses))
 }
 
-fn ends(groups: &Groups<'_>, rows: &[u32], axis: usize) -> (Code, Code) {
+fn code_ends(groups: &Groups<'_>, rows: &[u32], axis: usize) -> (Code, Code) {
     rows.iter()
         .map(|&row| groups.table.row(row)[axis])
         .fold((Code::MAX, 0), |(lo, hi), code| (lo.min(code), hi.max(code)))

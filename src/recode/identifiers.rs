@@ -23,30 +23,30 @@ pub(crate) const PSEUDONYM: &str = "pseudonym";
 /// Binds a policy to the rows of a plan: returns the rows with their identifiers replaced, and the bound policy.
 pub(crate) fn replace_identifiers(rows: LogicalPlan, policy: Arc<Policy>) -> Result<(LogicalPlan, BoundPolicy)> {
     let key = policy.new_run_key()?;
-    treat_with_key(rows, policy, key)
+    replace_with_key(rows, policy, key)
 }
 
 /// The same with the key that random choices are to come from.
-pub(crate) fn treat_with_key(
+pub(crate) fn replace_with_key(
     rows: LogicalPlan,
     policy: Arc<Policy>,
     key: RunKey,
 ) -> Result<(LogicalPlan, BoundPolicy)> {
-    BoundPolicy::refuse(&policy, rows.schema().as_arrow())?;
-    let rows = replace(rows, &policy)?;
+    BoundPolicy::ensure_columns_fit(&policy, rows.schema().as_arrow())?;
+    let rows = replace_columns(rows, &policy)?;
     let schema = Arc::new(rows.schema().as_arrow().clone());
-    Ok((rows, BoundPolicy::resolve(policy, schema, key)?))
+    Ok((rows, BoundPolicy::bind_schema(policy, schema, key)?))
 }
 
 /// The rows with pseudonyms and constants in the place of identifiers; those that are dropped stay for the optimiser
 /// to leave out.
-pub(crate) fn replace(rows: LogicalPlan, policy: &Policy) -> Result<LogicalPlan> {
+pub(crate) fn replace_columns(rows: LogicalPlan, policy: &Policy) -> Result<LogicalPlan> {
     let mut replaced = false;
     let mut columns = Vec::new();
     for (qualifier, field) in rows.schema().iter() {
         let name = field.name();
         let column = Expr::from((qualifier, field));
-        let treat = policy.columns.get(name).and_then(|column| column.treat());
+        let treat = policy.columns.get(name).and_then(|column| column.identifier_action());
         let treat = treat.filter(|_| !Fault::RawIdentifier.is_planted());
         let expression = match (treat, policy.keys.get(name)) {
             (Some(IdentifierAction::Constant(text)), _) => lit(text.as_str()),

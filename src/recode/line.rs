@@ -10,9 +10,9 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::{SortOptions, cast, take};
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 
-use super::{Groups, TOP, ValueText, labels};
+use super::{Groups, TOP, ValueText, label_array};
 use crate::binding::published_fields;
-use crate::encode::{ColumnEncoder, positions, stored_digits};
+use crate::encode::{ColumnEncoder, stored_digits, to_ordinals};
 use crate::error::Result;
 use crate::faults::Fault;
 use crate::hierarchy::IntervalLabel;
@@ -29,13 +29,13 @@ enum Span {
 }
 
 /// Ranges in the column's published form, one per group, and their losses.
-pub(super) fn ranges(
-    coder: &ColumnEncoder,
+pub(super) fn publish_ranges(
+    encoder: &ColumnEncoder,
     original: &ArrayRef,
     groups: &Groups<'_>,
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
-    let positions = positions(original)?;
-    let (spans, losses) = spans(coder, original, &positions, groups)?;
+    let positions = to_ordinals(original)?;
+    let (spans, losses) = group_spans(encoder, original, &positions, groups)?;
     let end = |pick: fn(u32, u32) -> u32| -> Result<ArrayRef> {
         let rows: UInt32Array = spans
             .iter()
@@ -51,12 +51,12 @@ pub(super) fn ranges(
         })
     };
     let (lows, highs) = (end(|lo, _| lo)?, end(|_, hi| hi)?);
-    let columns = match coder.column().publish {
+    let columns = match encoder.column().publish {
         Publish::Bounds => vec![lows, highs],
         Publish::Label => vec![range_labels(&spans, &lows, &highs)?],
         _ => {
             let valid = spans.iter().map(|span| !matches!(span, Span::Missing)).collect::<NullBuffer>();
-            let fields = match published_fields(coder.column())[0].data_type() {
+            let fields = match published_fields(encoder.column())[0].data_type() {
                 DataType::Struct(fields) => fields.clone(),
                 _ => Default::default(),
             };
@@ -67,8 +67,8 @@ pub(super) fn ranges(
 }
 
 /// What every group spans, and what publishing that loses.
-fn spans(
-    coder: &ColumnEncoder,
+fn group_spans(
+    encoder: &ColumnEncoder,
     original: &ArrayRef,
     positions: &[f64],
     groups: &Groups<'_>,
@@ -79,8 +79,8 @@ fn spans(
         Some(Ordering::Equal) => exact(a, b) == Ordering::Less,
         order => order == Some(Ordering::Less),
     };
-    let spans: Vec<Span> = groups.batch_rows().map(|rows| span(rows, positions, original, &less)).collect();
-    let (min, max) = coder.line().unwrap_or_default();
+    let spans: Vec<Span> = groups.batch_rows().map(|rows| rows_span(rows, positions, original, &less)).collect();
+    let (min, max) = encoder.ordinal_ends().unwrap_or_default();
     let width = max - min;
     let losses = spans
         .iter()
@@ -95,7 +95,7 @@ fn spans(
     Ok((spans, losses))
 }
 
-fn span(
+fn rows_span(
     mut rows: impl Iterator<Item = usize> + Clone,
     positions: &[f64],
     original: &ArrayRef,
@@ -126,23 +126,23 @@ fn range_labels(spans: &[Span], lows: &ArrayRef, highs: &ArrayRef) -> Result<Arr
             Span::Missing => None,
             Span::Anything => Some(TOP.to_owned()),
             Span::Range(..) => {
-                let (low, high) = (low.of(group)?, high.of(group)?);
+                let (low, high) = (low.text_of(group)?, high.text_of(group)?);
                 Some(IntervalLabel::closed(&low, &high).to_string())
             }
         });
     }
-    Ok(labels(text.into_iter()))
+    Ok(label_array(text.into_iter()))
 }
 
 /// The mean of every group in the column's own type. What the group spans is lost, and counted as for a range.
-pub(super) fn centroid(
-    coder: &ColumnEncoder,
+pub(super) fn publish_centroids(
+    encoder: &ColumnEncoder,
     original: &ArrayRef,
     groups: &Groups<'_>,
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
-    let positions = positions(original)?;
-    let (_, losses) = spans(coder, original, &positions, groups)?;
-    let data_type = &coder.column().data_type;
+    let positions = to_ordinals(original)?;
+    let (_, losses) = group_spans(encoder, original, &positions, groups)?;
+    let data_type = &encoder.column().data_type;
     let known = |row: &usize| !positions[*row].is_nan();
     let means = match stored_digits(original)? {
         Some(digits) => {

@@ -11,7 +11,7 @@ pub(crate) mod permuted;
 mod steps;
 mod withheld;
 
-pub(crate) use identifiers::{replace, replace_identifiers};
+pub(crate) use identifiers::{replace_columns, replace_identifiers};
 
 use std::sync::Arc;
 
@@ -97,29 +97,29 @@ impl<'a> Groups<'a> {
     }
 
     /// Repeats one value per group for every row of the group.
-    pub(crate) fn expand(&self, per_group: &dyn datafusion::arrow::array::Array) -> Result<ArrayRef> {
+    pub(crate) fn expand_groups(&self, per_group: &dyn datafusion::arrow::array::Array) -> Result<ArrayRef> {
         Ok(take(per_group, &self.group_of_row, None)?)
     }
 }
 
 /// Publishes one quasi-identifier: `axis` is its place among the axes, `original` its column of the batch.
-pub(crate) fn publish(
-    coder: &ColumnEncoder,
+pub(crate) fn publish_column(
+    encoder: &ColumnEncoder,
     axis: usize,
     original: &ArrayRef,
     groups: &Groups<'_>,
 ) -> Result<Published> {
-    let (per_group, losses) = match (coder.column().publish, coder.hierarchy()) {
-        _ if coder.column().withheld => withheld::tops(coder, groups)?,
-        (Publish::Centroid, _) if coder.column().is_ordinal() => line::centroid(coder, original, groups)?,
-        (Publish::Centroid, _) => categories::commonest(axis, original, groups)?,
-        (_, None) if coder.column().is_ordinal() => line::ranges(coder, original, groups)?,
-        (_, None) => categories::sets(coder, axis, original, groups)?,
-        (_, Some(Hierarchy::Levels(levels))) => categories::nodes(coder, levels, axis, groups)?,
-        (_, Some(Hierarchy::Mask(mask))) => categories::masks(coder, mask, axis, original, groups)?,
-        (_, Some(Hierarchy::Ladder(ladder))) => steps::labels_of(coder, original, groups, &Steps::Ladder(ladder))?,
+    let (per_group, losses) = match (encoder.column().publish, encoder.hierarchy()) {
+        _ if encoder.column().withheld => withheld::publish_tops(encoder, groups)?,
+        (Publish::Centroid, _) if encoder.column().is_ordinal() => line::publish_centroids(encoder, original, groups)?,
+        (Publish::Centroid, _) => categories::publish_commonest(axis, original, groups)?,
+        (_, None) if encoder.column().is_ordinal() => line::publish_ranges(encoder, original, groups)?,
+        (_, None) => categories::publish_sets(encoder, axis, original, groups)?,
+        (_, Some(Hierarchy::Levels(levels))) => categories::publish_nodes(encoder, levels, axis, groups)?,
+        (_, Some(Hierarchy::Mask(mask))) => categories::publish_masks(encoder, mask, axis, original, groups)?,
+        (_, Some(Hierarchy::Ladder(ladder))) => steps::labels_of(encoder, original, groups, &Steps::Ladder(ladder))?,
         (_, Some(Hierarchy::Calendar(calendar))) => {
-            steps::labels_of(coder, original, groups, &Steps::Calendar(calendar))?
+            steps::labels_of(encoder, original, groups, &Steps::Calendar(calendar))?
         }
     };
     Ok(Published { columns: per_group, losses })
@@ -134,14 +134,14 @@ impl<'a> ValueText<'a> {
         Ok(Self(ArrayFormatter::try_new(array.as_ref(), &STRICT)?))
     }
 
-    fn of(&self, row: usize) -> Result<String> {
+    fn text_of(&self, row: usize) -> Result<String> {
         let text = self.0.value(row).try_to_string();
         text.map_err(|_| Error::input("a value is out of the range of its type and has no text form"))
     }
 }
 
 /// Labels, one per group; none is null.
-fn labels<T: AsRef<str>>(values: impl Iterator<Item = Option<T>>) -> ArrayRef {
+fn label_array<T: AsRef<str>>(values: impl Iterator<Item = Option<T>>) -> ArrayRef {
     let mut builder = StringViewBuilder::new().with_deduplicate_strings();
     values.for_each(|value| builder.append_option(value));
     let array: StringViewArray = builder.finish();

@@ -22,7 +22,7 @@ use crate::secret::{Purpose, SecretRng};
 
 /// Publishes the groups of a cell under their numbers. Also says what each group loses on every quasi-identifier, which is
 /// nothing where none is raised.
-pub(crate) fn publish(
+pub(crate) fn publish_permuted(
     bound_policy: &BoundPolicy,
     slices: &Slices,
     cell: u32,
@@ -38,18 +38,18 @@ pub(crate) fn publish(
     for (column, role) in rows.columns().iter().zip(&bound_policy.roles) {
         columns.push(match (role, raised) {
             (Role::Identifier, _) => Vec::new(),
-            (Role::Quasi, Some((coders, raised))) => {
+            (Role::Quasi, Some((encoders, raised))) => {
                 let Some(axis) = axes.next() else { continue };
-                let (published, lost) = raise(&coders[axis], axis, column, groups, raised)?;
+                let (published, lost) = raise_column(&encoders[axis], axis, column, groups, raised)?;
                 losses[axis] = lost;
                 published
             }
             _ => vec![take(column, kept, None)?],
         });
     }
-    let sizes = sizes(groups);
+    let sizes = group_sizes(groups);
     let mut permutation = bound_policy.key.rng(Purpose::Permutation, cell.into());
-    let arranged = arrange(columns, slices, &sizes, &mut permutation)?;
+    let arranged = arrange_slices(columns, slices, &sizes, &mut permutation)?;
     let mut published: Vec<ArrayRef> = arranged.into_iter().flatten().collect();
     let of_rows = numbers.iter().zip(&sizes).flat_map(|(&number, &size)| std::iter::repeat_n(number, size));
     published.push(Arc::new(UInt64Array::from_iter_values(of_rows)));
@@ -58,7 +58,7 @@ pub(crate) fn publish(
 }
 
 /// Published rows of every group.
-pub(super) fn sizes(groups: &Groups<'_>) -> Vec<usize> {
+pub(super) fn group_sizes(groups: &Groups<'_>) -> Vec<usize> {
     groups.grouping.iter().map(|rows| groups.table.members_of(rows).count()).collect()
 }
 
@@ -84,7 +84,7 @@ pub(super) fn order_by_number(rows: &RecordBatch, numbers: &[u64], sizes: &[usiz
 
 /// Permutes every slice inside its group and brings the rows of a group into an order that reveals nothing. Columns stand as
 /// in the input, group after group; one that is not published is empty.
-pub(super) fn arrange(
+pub(super) fn arrange_slices(
     columns: Vec<Vec<ArrayRef>>,
     slices: &Slices,
     sizes: &[usize],
@@ -104,7 +104,7 @@ pub(super) fn arrange(
                 rng.shuffle(rows)
             }
         };
-        let moved = slices.permute(&content[start..start + size], shuffle);
+        let moved = slices.permute_rows(&content[start..start + size], shuffle);
         for (places, moved) in places.iter_mut().zip(moved) {
             places.extend(moved.iter().map(|row| start as u32 + row));
         }
@@ -128,24 +128,24 @@ pub(super) fn arrange(
 }
 
 /// One quasi-identifier, raised inside every group, in the order of the published rows; and what each group loses on it.
-fn raise(
-    coder: &ColumnEncoder,
+fn raise_column(
+    encoder: &ColumnEncoder,
     axis: usize,
     original: &ArrayRef,
     groups: &Groups<'_>,
     raised: &Raised,
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
     let parts = Groups::new(groups.table, &raised.parts[axis], groups.order);
-    let published = super::publish(coder, axis, original, &parts)?;
+    let published = super::publish_column(encoder, axis, original, &parts)?;
     let mut place = vec![0_u32; original.len()];
     (0..).zip(parts.rows().values()).for_each(|(at, &row)| place[row as usize] = at);
     let places: UInt32Array = groups.rows().values().iter().map(|&row| Some(place[row as usize])).collect();
-    let raised_rows = published.columns.iter().map(|column| Ok(take(&parts.expand(column)?, &places, None)?));
+    let raised_rows = published.columns.iter().map(|column| Ok(take(&parts.expand_groups(column)?, &places, None)?));
     let columns = raised_rows.collect::<Result<_>>()?;
     let mut lost = vec![0.0; groups.grouping.len()];
     for ((rows, &group), loss) in raised.parts[axis].iter().zip(&raised.group_of[axis]).zip(published.losses) {
         lost[group as usize] += loss * groups.table.members_of(rows).count() as f64;
     }
-    lost.iter_mut().zip(sizes(groups)).for_each(|(lost, size)| *lost /= size.max(1) as f64);
+    lost.iter_mut().zip(group_sizes(groups)).for_each(|(lost, size)| *lost /= size.max(1) as f64);
     Ok((columns, lost))
 }

@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 use datafusion::arrow::array::{Array, ArrayRef, make_comparator};
 use datafusion::arrow::compute::SortOptions;
 
-use super::{Groups, TOP, ValueText, labels};
-use crate::encode::{ColumnEncoder, days, digits, positions};
+use super::{Groups, TOP, ValueText, label_array};
+use crate::encode::{ColumnEncoder, day_numbers, decimal_digits, to_ordinals};
 use crate::error::{Error, Result};
 use crate::faults::Fault;
 use crate::hierarchy::{Calendar, Decimal, Ladder};
@@ -26,13 +26,13 @@ type Step = (String, f64, f64);
 /// Labels of the smallest steps that hold each group, and their losses: the step's share of the domain. A group of one single
 /// value keeps that value.
 pub(super) fn labels_of(
-    coder: &ColumnEncoder,
+    encoder: &ColumnEncoder,
     original: &ArrayRef,
     groups: &Groups<'_>,
     steps: &Steps<'_>,
 ) -> Result<(Vec<ArrayRef>, Vec<f64>)> {
-    let positions = positions(original)?;
-    let cover = cover(coder, original, &positions, steps)?;
+    let positions = to_ordinals(original)?;
+    let cover = cover_steps(encoder, original, &positions, steps)?;
     let single = ValueText::new(original)?;
     // Positions of very large integers, long decimals and nanoseconds may coincide: the comparator decides ties.
     let exact = make_comparator(original.as_ref(), original.as_ref(), SortOptions::default())?;
@@ -40,7 +40,7 @@ pub(super) fn labels_of(
         Some(Ordering::Equal) | None => exact(a, b),
         Some(order) => order,
     };
-    let (domain_min, domain_max) = coder.line().unwrap_or_default();
+    let (domain_min, domain_max) = encoder.ordinal_ends().unwrap_or_default();
     let mut losses = Vec::with_capacity(groups.grouping.len());
     let mut text: Vec<Option<String>> = Vec::with_capacity(groups.grouping.len());
     for mut rows in groups.batch_rows() {
@@ -67,7 +67,7 @@ pub(super) fn labels_of(
                 }
             }
             match order(min, max).is_eq() {
-                true => (Some(single.of(min)?), 0.0),
+                true => (Some(single.text_of(min)?), 0.0),
                 false => match cover(min, max)? {
                     Some((label, lower, upper)) => {
                         let width = upper.min(domain_max) - lower.max(domain_min);
@@ -81,31 +81,31 @@ pub(super) fn labels_of(
         losses.push(loss);
         text.push(label);
     }
-    Ok((vec![labels(text.into_iter())], losses))
+    Ok((vec![label_array(text.into_iter())], losses))
 }
 
 /// The smallest step that holds the values of two rows.
 type CoverOf<'a> = Box<dyn Fn(usize, usize) -> Result<Option<Step>> + 'a>;
 
 /// Finds the smallest step that holds the values of two rows, the first of which is not the larger one.
-fn cover<'a>(
-    coder: &'a ColumnEncoder,
+fn cover_steps<'a>(
+    encoder: &'a ColumnEncoder,
     original: &ArrayRef,
     positions: &'a [f64],
     steps: &'a Steps<'_>,
 ) -> Result<CoverOf<'a>> {
-    let name = &coder.column().name;
+    let name = &encoder.column().name;
     Ok(match steps {
         Steps::Calendar(calendar) => {
-            let days = days(original)?;
+            let days = day_numbers(original)?;
             Box::new(move |min, max| {
-                let period = calendar.cover(days[min], days[max]);
+                let period = calendar.cover_moments(days[min], days[max]);
                 Ok(period.map(|period| (period.to_string(), period.start as f64, period.end as f64)))
             })
         }
-        Steps::Ladder(ladder) => match digits(original, positions)? {
+        Steps::Ladder(ladder) => match decimal_digits(original, positions)? {
             None => Box::new(move |min, max| {
-                let bucket = ladder.cover(positions[min], positions[max]);
+                let bucket = ladder.cover_numbers(positions[min], positions[max]);
                 Ok(bucket.map(|bucket| (bucket.to_string(), bucket.lower, bucket.upper)))
             }),
             Some((digits, scale)) => Box::new(move |min, max| {

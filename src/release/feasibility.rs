@@ -28,7 +28,7 @@ pub(crate) struct Report {
 
 impl Report {
     /// Looks at a column of the source.
-    pub(crate) async fn of(source: DataFrame, bound_policy: &BoundPolicy, column: &str) -> Result<Self> {
+    pub(crate) async fn of_column(source: DataFrame, bound_policy: &BoundPolicy, column: &str) -> Result<Self> {
         let counted = source.aggregate(vec![ident(column)], vec![count(lit(1)).alias("size")])?;
         let mut counts = Vec::new();
         for batch in counted.collect().await? {
@@ -47,7 +47,7 @@ impl Report {
     }
 
     /// Fails if no group can hold as many different values as the policy asks for.
-    pub(crate) fn refuse(&self) -> Result<()> {
+    pub(crate) fn ensure_feasible(&self) -> Result<()> {
         let Feasibility { rows, values, groups, .. } = self.feasible;
         // An empty table is reported elsewhere.
         if rows == 0 || values >= self.l && groups > 0 {
@@ -72,5 +72,78 @@ impl std::fmt::Display for Report {
         writeln!(f)?;
         writeln!(f, "  with {width} different values in a group: at most {groups} groups, {left_over} rows left over")?;
         write!(f, "  discernibility at least {least_dm}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray};
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::policy::Policy;
+
+    /// What a column of these illnesses allows, under some rules and a method.
+    async fn report(ills: &[&str], rules: &str, method: &str) -> Report {
+        let text = format!(
+            "[privacy]\nk = 2\n{rules}\n[columns]\nage.role = \"quasi\"\nill.role = \"sensitive\"\n[method]\nname = \"{method}\""
+        );
+        let policy = Policy::from_table(toml::from_str(&text).unwrap(), Path::new(".")).unwrap();
+        let ages: ArrayRef = Arc::new(Int32Array::from_iter_values(0..ills.len() as i32));
+        let columns = [("age", ages), ("ill", Arc::new(StringArray::from(ills.to_vec())) as ArrayRef)];
+        let rows = RecordBatch::try_from_iter(columns).unwrap();
+        let bound_policy = BoundPolicy::new(Arc::new(policy), rows.schema()).unwrap();
+        let source = SessionContext::new().read_batch(rows).unwrap();
+        Report::of_column(source, &bound_policy, "ill").await.unwrap()
+    }
+
+    const ILLS: [&str; 7] = ["flu", "flu", "flu", "cold", "cold", "gout", "rash"];
+
+    #[tokio::test]
+    async fn the_largest_l_is_the_number_of_values() {
+        let found = report(&ILLS, "l-diversity = { column = \"ill\", l = 3 }", "auto").await;
+        assert_eq!((found.l, found.feasible.rows, found.feasible.values), (3, 7, 4));
+        assert!(found.ensure_feasible().is_ok());
+        let shown = found.to_string();
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[0], "`ill`: 4 different values in 7 rows");
+        assert!(
+            lines[1].starts_with("  largest l: 4; ") && lines[2].starts_with("  with 3 different values"),
+            "{shown}"
+        );
+    }
+
+    /// Rules of every kind ask for different values; those about other columns do not.
+    #[tokio::test]
+    async fn the_strictest_rule_of_the_column_counts() {
+        let list = "l-diversity = [{ column = \"ill\", l = 2 }, { column = \"ill\", kind = \"entropy\", l = 2.5 }]";
+        assert_eq!(report(&ILLS, list, "auto").await.l, 3, "an entropy of 2.5 takes three values");
+        let plain = report(&ILLS, "", "auto").await;
+        assert_eq!(
+            (plain.l, plain.to_string().lines().count()),
+            (1, 2),
+            "nothing is asked, so nothing is said of groups"
+        );
+    }
+
+    /// Methods that fill groups with different values take as many as a group has rows, where there are so many.
+    #[tokio::test]
+    async fn buckets_are_as_wide_as_groups_where_values_suffice() {
+        assert_eq!(report(&ILLS, "", "anatomy").await.feasible.width, 2);
+        assert_eq!(report(&["flu"; 4], "", "anatomy").await.feasible.width, 1);
+    }
+
+    #[tokio::test]
+    async fn rules_that_no_group_can_meet_are_refused_and_empty_tables_are_not() {
+        let rule = "l-diversity = { column = \"ill\", l = 5 }";
+        let error = report(&ILLS, rule, "anatomy").await.ensure_feasible().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Privacy);
+        let said = "column `ill` holds 4 different values, so no group can hold the 5 that the policy asks for";
+        assert!(error.message().starts_with(said) && error.message().contains("lower l to at most 4"), "{error}");
+        assert!(report(&[], rule, "anatomy").await.ensure_feasible().is_ok());
     }
 }

@@ -13,31 +13,14 @@
 //! nothing with the grouping; a release that fails the check is removed and never seen. [`crate::ledger`] holds the step that
 //! makes it visible, and what a sink remembers of its releases.
 
-mod agreement;
-mod anatomy;
-pub(crate) mod engine;
 mod feasibility;
-mod neighbours;
-mod phase;
 mod queries;
-pub(crate) mod run;
-pub(crate) mod session;
-pub(crate) mod verify;
+mod run;
 
 pub use crate::ledger::{
     CellRows, ClassCounts, Manifest, OutputFile, PeopleCounts, QueryScores, Scores, SeriesCounts, SeriesRelease,
     Verification, collect_garbage, latest_run, releases, rollback,
 };
-pub use crate::verify::Finding;
-#[cfg(feature = "cluster")]
-pub(crate) use engine::{Engine, StoreLocation, Watch};
-pub(crate) use neighbours::verify_series;
-pub use phase::Phase;
-pub(crate) use phase::known_rows;
-pub(crate) use phase::{PHASES, rows_read, spilled_bytes};
 pub(crate) use run::find_release;
 pub use run::{Observer, Outcome, ReleaseCheck, Run, RunOptions};
-pub(crate) use run::{SeriesKnowledge, plan};
-pub use session::{SessionOptions, SpillFolder};
-pub use verify::verify_release;
-pub(crate) use verify::{count_classes, readable};
+pub(crate) use run::{SeriesKnowledge, explain_plan};

@@ -31,6 +31,7 @@ use crate::hierarchy::{Hierarchy, SetLabel, TOP};
 use crate::measure::workload::{self, Query, QueryError};
 use crate::model::Code;
 use crate::operator::AnonymizeParams;
+use crate::plan::columns_of;
 use crate::policy::Form;
 use crate::published::cover::{Published, Span};
 
@@ -41,22 +42,22 @@ const AT_ONCE: usize = 256;
 const DECIMALS: i8 = 12;
 
 /// Asks the queries of a policy of the source and of the release; `None` if every true answer is 0, or nothing is asked.
-pub(crate) async fn answer(
+pub(crate) async fn answer_queries(
     source: &DataFrame,
     published: &DataFrame,
     params: &Arc<AnonymizeParams>,
 ) -> Result<Option<QueryError>> {
     let mut answers = Vec::with_capacity(params.queries.len());
-    let (original, generalised) = (originals(source, params)?, covers(published, params)?);
+    let (original, generalised) = (original_runs(source, params)?, class_covers(published, params)?);
     for queries in params.queries.chunks(AT_ONCE) {
-        let actual = counts(&original, queries).await?;
-        let estimate = counts(&generalised, queries).await?;
+        let actual = answer_counts(&original, queries).await?;
+        let estimate = answer_counts(&generalised, queries).await?;
         answers.extend(actual.into_iter().map(|actual| actual.round() as u64).zip(estimate));
     }
-    Ok(workload::error(answers))
+    Ok(workload::query_error(answers))
 }
 
-fn runs(axis: usize) -> String {
+fn runs_column(axis: usize) -> String {
     format!("runs_{axis}")
 }
 
@@ -64,10 +65,10 @@ fn runs(axis: usize) -> String {
 const SIZE: &str = "size";
 
 /// Every row of a table that holds original values.
-fn originals(rows: &DataFrame, params: &Arc<AnonymizeParams>) -> Result<DataFrame> {
+fn original_runs(rows: &DataFrame, params: &Arc<AnonymizeParams>) -> Result<DataFrame> {
     let column = |axis: usize| {
         let read = ScalarUDF::from(Read::new(params, axis, true));
-        read.call(vec![ident(&params.bound_policy.quasi[axis].name)]).alias(runs(axis))
+        read.call(vec![ident(&params.bound_policy.quasi[axis].name)]).alias(runs_column(axis))
     };
     let mut columns: Vec<Expr> = (0..params.axes.len()).map(column).collect();
     columns.push(lit(1_i64).alias(SIZE));
@@ -75,17 +76,17 @@ fn originals(rows: &DataFrame, params: &Arc<AnonymizeParams>) -> Result<DataFram
 }
 
 /// Every class of published values.
-fn covers(rows: &DataFrame, params: &Arc<AnonymizeParams>) -> Result<DataFrame> {
+fn class_covers(rows: &DataFrame, params: &Arc<AnonymizeParams>) -> Result<DataFrame> {
     let bound_policy = &params.bound_policy;
     if bound_policy.form() == Form::Anatomy {
-        return originals(rows, params);
+        return original_runs(rows, params);
     }
     let keys = bound_policy.class_columns().iter().map(ident).collect();
     let classes = rows.clone().aggregate(keys, vec![count(lit(1)).alias(SIZE)])?;
     let column = |axis: usize| {
         let published = published_fields(&bound_policy.quasi[axis]);
         let read = ScalarUDF::from(Read::new(params, axis, false));
-        read.call(published.iter().map(|field| ident(field.name())).collect()).alias(runs(axis))
+        read.call(published.iter().map(|field| ident(field.name())).collect()).alias(runs_column(axis))
     };
     let mut columns: Vec<Expr> = (0..params.axes.len()).map(column).collect();
     columns.push(ident(SIZE));
@@ -93,11 +94,12 @@ fn covers(rows: &DataFrame, params: &Arc<AnonymizeParams>) -> Result<DataFrame> 
 }
 
 /// Answers some queries.
-async fn counts(rows: &DataFrame, queries: &[Query]) -> Result<Vec<f64>> {
+async fn answer_counts(rows: &DataFrame, queries: &[Query]) -> Result<Vec<f64>> {
     let share = ScalarUDF::from(Share { signature: Signature::any(3, Volatility::Immutable) });
     let asked = |query: &Query| {
         let shares = query.ranges().iter();
-        let shares = shares.map(|&(axis, first, last)| share.call(vec![ident(runs(axis)), lit(first), lit(last)]));
+        let shares =
+            shares.map(|&(axis, first, last)| share.call(vec![ident(runs_column(axis)), lit(first), lit(last)]));
         let rows = shares.fold(cast(ident(SIZE), DataType::Float64), |rows, share| rows * share);
         sum(cast(rows, DataType::Decimal128(38, DECIMALS)))
     };
@@ -156,10 +158,9 @@ impl ScalarUDFImpl for Read {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let arrays = args.args.iter().map(|value| value.to_array(args.number_rows));
-        let arrays = arrays.collect::<DataFusionResult<Vec<ArrayRef>>>()?;
-        let coder = &self.params.coders[self.axis];
-        let read = if self.original { coded(coder, &arrays[0]) } else { covered(coder, &arrays) };
+        let arrays = columns_of(&args)?;
+        let encoder = &self.params.encoders[self.axis];
+        let read = if self.original { encode_originals(encoder, &arrays[0]) } else { encode_covered(encoder, &arrays) };
         let mut list = ListBuilder::new(UInt16Builder::new());
         for runs in read.map_err(Error::into_datafusion)? {
             runs.iter().for_each(|&(first, last)| list.values().append_slice(&[first, last]));
@@ -173,21 +174,21 @@ impl ScalarUDFImpl for Read {
 type Runs = Vec<(Code, Code)>;
 
 /// What original values stand for: themselves.
-fn coded(coder: &ColumnEncoder, values: &ArrayRef) -> Result<Vec<Runs>> {
+fn encode_originals(encoder: &ColumnEncoder, values: &ArrayRef) -> Result<Vec<Runs>> {
     let mut read = vec![Runs::new(); values.len()];
-    coder.encode(values, |row, code| read[row] = vec![(code, code)])?;
+    encoder.encode_values(values, |row, code| read[row] = vec![(code, code)])?;
     Ok(read)
 }
 
 /// What published values stand for.
-fn covered(coder: &ColumnEncoder, columns: &[ArrayRef]) -> Result<Vec<Runs>> {
-    let all: Runs = vec![(0, (workload::values(coder.axis()) - 1) as Code)];
-    let missing: Runs = coder.axis().null.map(|code| (code, code)).into_iter().collect();
-    let at = |position: f64| coder.code_at(position).unwrap_or_default();
+fn encode_covered(encoder: &ColumnEncoder, columns: &[ArrayRef]) -> Result<Vec<Runs>> {
+    let all: Runs = vec![(0, (workload::count_values(encoder.axis()) - 1) as Code)];
+    let missing: Runs = encoder.axis().null.map(|code| (code, code)).into_iter().collect();
+    let at = |position: f64| encoder.code_at(position).unwrap_or_default();
     let rows = columns[0].len();
-    Ok(match Published::read(coder.column(), columns)? {
-        Published::Representative if coder.column().withheld => vec![all; rows],
-        Published::Representative => coded(coder, &columns[0])?,
+    Ok(match Published::read_columns(encoder.column(), columns)? {
+        Published::Representative if encoder.column().withheld => vec![all; rows],
+        Published::Representative => encode_originals(encoder, &columns[0])?,
         Published::Line(spans, unit) => {
             let covered = |span: &Span| match span {
                 Span::Missing => missing.clone(),
@@ -197,13 +198,13 @@ fn covered(coder: &ColumnEncoder, columns: &[ArrayRef]) -> Result<Vec<Runs>> {
                 Span::HalfOpen(low, high) => {
                     let lower = low.as_ref().map_or(f64::NEG_INFINITY, |bound| bound.number);
                     let upper = high.as_ref().map_or(f64::INFINITY, |bound| bound.number);
-                    coder.codes_between(lower, upper).into_iter().collect()
+                    encoder.codes_between(lower, upper).into_iter().collect()
                 }
             };
             spans.iter().map(covered).collect()
         }
         Published::Text(labels, hierarchy) => {
-            each(&labels, &missing, |label| match (hierarchy.as_deref(), coder.words()) {
+            map_labels(&labels, &missing, |label| match (hierarchy.as_deref(), encoder.dictionary()) {
                 (Some(Hierarchy::Levels(levels)), _) => match levels.span_of(label) {
                     Some((first, last)) if label != levels.root() => vec![(first as Code, last as Code)],
                     _ => all.clone(),
@@ -211,10 +212,10 @@ fn covered(coder: &ColumnEncoder, columns: &[ArrayRef]) -> Result<Vec<Runs>> {
                 _ if label == TOP => all.clone(),
                 (Some(Hierarchy::Mask(mask)), Some(list)) => {
                     let words = list.words.iter().enumerate().filter(|(_, word)| mask.covers(label, word));
-                    joined(words.map(|(code, _)| code as Code).collect())
+                    join_codes(words.map(|(code, _)| code as Code).collect())
                 }
                 (_, Some(list)) => match SetLabel::parse(label).members() {
-                    Some(members) => joined(members.iter().map(|member| list.code(member, None)).collect()),
+                    Some(members) => join_codes(members.iter().map(|member| list.code_of(member, None)).collect()),
                     None => all.clone(),
                 },
                 (_, None) => all.clone(),
@@ -224,7 +225,7 @@ fn covered(coder: &ColumnEncoder, columns: &[ArrayRef]) -> Result<Vec<Runs>> {
 }
 
 /// What every label stands for, each different one read once.
-fn each(labels: &StringViewArray, missing: &Runs, read: impl Fn(&str) -> Runs) -> Vec<Runs> {
+fn map_labels(labels: &StringViewArray, missing: &Runs, read: impl Fn(&str) -> Runs) -> Vec<Runs> {
     let mut known: HashMap<&str, Runs> = HashMap::new();
     let mut of = |row: usize| match labels.is_null(row) {
         true => missing.clone(),
@@ -234,7 +235,7 @@ fn each(labels: &StringViewArray, missing: &Runs, read: impl Fn(&str) -> Runs) -
 }
 
 /// Codes as runs.
-fn joined(mut codes: Vec<Code>) -> Runs {
+fn join_codes(mut codes: Vec<Code>) -> Runs {
     codes.sort_unstable();
     codes.dedup();
     codes.chunk_by(|a, b| a + 1 == *b).map(|run| (run[0], run[run.len() - 1])).collect()
@@ -274,12 +275,12 @@ impl ScalarUDFImpl for Share {
         let shares = runs
             .value_offsets()
             .windows(2)
-            .map(|ends| share(&codes[ends[0] as usize..ends[1] as usize], (*first, *last)));
+            .map(|ends| range_share(&codes[ends[0] as usize..ends[1] as usize], (*first, *last)));
         Ok(ColumnarValue::Array(Arc::new(Float64Array::from_iter_values(shares))))
     }
 }
 
-fn share(runs: &[Code], (first, last): (Code, Code)) -> f64 {
+fn range_share(runs: &[Code], (first, last): (Code, Code)) -> f64 {
     let (mut all, mut asked) = (0.0, 0.0);
     for run in runs.chunks_exact(2) {
         all += f64::from(run[1] - run[0]) + 1.0;
@@ -295,15 +296,29 @@ mod tests {
     #[test]
     fn loukides_region_of_a_query_within_that_of_a_row() {
         // Eleven ages, of which five are asked for (table 3.2); two of three listed values; nothing.
-        assert_eq!(share(&[0, 10], (0, 4)), 5.0 / 11.0);
-        assert_eq!(share(&[2, 3, 9, 9], (3, 20)), 2.0 / 3.0);
-        assert_eq!(share(&[7, 7], (8, 9)), 0.0);
-        assert_eq!(share(&[], (0, 9)), 0.0);
+        assert_eq!(range_share(&[0, 10], (0, 4)), 5.0 / 11.0);
+        assert_eq!(range_share(&[2, 3, 9, 9], (3, 20)), 2.0 / 3.0);
+        assert_eq!(range_share(&[7, 7], (8, 9)), 0.0);
+        assert_eq!(range_share(&[], (0, 9)), 0.0);
+    }
+
+    /// A label is read once, however often it is published.
+    #[test]
+    fn labels_are_read_once_and_nulls_are_not_read() {
+        let labels = StringViewArray::from(vec![Some("a"), None, Some("b"), Some("a"), None]);
+        let reads = std::cell::RefCell::new(Vec::new());
+        let found = map_labels(&labels, &vec![(9, 9)], |label| {
+            reads.borrow_mut().push(label.to_owned());
+            vec![(0, label.len() as Code)]
+        });
+        assert_eq!(found, [vec![(0, 1)], vec![(9, 9)], vec![(0, 1)], vec![(0, 1)], vec![(9, 9)]]);
+        assert_eq!(reads.into_inner(), ["a", "b"]);
+        assert_eq!(map_labels(&StringViewArray::from(vec![None::<&str>]), &Vec::new(), |_| panic!("null")), [vec![]]);
     }
 
     #[test]
     fn codes_join_to_runs() {
-        assert_eq!(joined(vec![4, 2, 3, 9, 2]), [(2, 4), (9, 9)]);
-        assert_eq!(joined(Vec::new()), []);
+        assert_eq!(join_codes(vec![4, 2, 3, 9, 2]), [(2, 4), (9, 9)]);
+        assert_eq!(join_codes(Vec::new()), []);
     }
 }

@@ -9,6 +9,8 @@ mod reckoning;
 mod revisit;
 mod shown;
 mod staged;
+#[cfg(test)]
+mod tests;
 mod together;
 mod verified;
 
@@ -22,18 +24,17 @@ use object_store::path::Path;
 
 use committed::Committed;
 use nightly::Continued;
-pub(crate) use passes::measures;
-pub(crate) use passes::plan;
+pub(crate) use passes::explain_plan;
 use prepared::{Opened, Work};
 pub use revisit::ReleaseCheck;
 pub(crate) use revisit::find_release;
 use staged::Folder;
 pub(crate) use together::SeriesKnowledge;
 
-use super::engine::{Engine, Local, StoreLocation};
-use super::phase::{Begun, Phase};
-use super::session::{SessionOptions, SpillFolder};
 use crate::binding::BoundPolicy;
+use crate::engine::phase::{Begun, Phase};
+use crate::engine::session::{SessionOptions, SpillFolder};
+use crate::engine::{Engine, Local, StoreLocation};
 use crate::error::{Error, Result};
 use crate::ledger::manifest::Manifest;
 use crate::ledger::{self, Commit};
@@ -150,10 +151,10 @@ pub struct Run {
 impl Run {
     /// Prepares a run and reports all problems of the job itself.
     pub fn new(job: Job, base: &LocalPath, options: RunOptions) -> Result<Self> {
-        refuse(check(&job, base).iter().filter(|problem| problem.is_error()))?;
+        ensure_no_problems(check(&job, base).iter().filter(|problem| problem.is_error()))?;
         let policy = Arc::new(Policy::of_checked(&job, base)?);
         let engine = options.engine.clone().unwrap_or_else(|| Arc::new(Local));
-        let places = StoreLocation::all(&job);
+        let places = StoreLocation::of_job(&job);
         let (context, spill) = options.session.open_with(|config| engine.configure(config, &places))?;
         let (staged, uploads) = (Mutex::default(), Uploads::default());
         Ok(Self { job, base: base.to_owned(), policy, context, engine, spill, options, staged, uploads })
@@ -164,53 +165,53 @@ impl Run {
         observer(Phase::Plan, None, 0);
         let phase = Phase::Plan.begin();
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        match self.release(&source, phase, observer).await {
-            Err(error) => Err(source.explain(error).await),
+        match self.release_source(&source, phase, observer).await {
+            Err(error) => Err(source.explain_error(error).await),
             done => done,
         }
     }
 
     /// From stage to stage: each takes what the one before it has made.
-    async fn release(&self, source: &Source, phase: Begun, observer: &Observer<'_>) -> Result<Outcome> {
+    async fn release_source(&self, source: &Source, phase: Begun, observer: &Observer<'_>) -> Result<Outcome> {
         let work = Work::open(self, source, observer).await?;
         let continued = match &self.job.series {
-            Some(series) => Some((series, Continued::open(self, series, &work.sink).await?)),
+            Some(series) => Some((series, Continued::open_series(self, series, &work.sink).await?)),
             None => None,
         };
         if let Some(outcome) = work.released_before().await? {
-            phase.done();
+            phase.finish_phase();
             return Ok(outcome);
         }
         if let Some((series, continued)) = continued {
-            return self.release_in_series(work, series, continued, phase).await;
+            return Box::pin(self.release_in_series(work, series, continued, phase)).await;
         }
         let surveyed = work.prepare(phase).await?.survey().await?;
         let public = surveyed.work.public_identity();
         let folder = Folder::open(&surveyed.work).await?;
-        let committed = async { surveyed.stage(&folder).await?.verify().await?.commit().await }.await;
+        let committed = async { surveyed.stage(&folder).await?.verify().await?.commit_release().await }.await;
         match committed {
             Ok(Committed { commit: Commit::Won, manifest, times }) => {
                 folder.keep().await;
                 Ok(Outcome::Released(Box::new(manifest), times))
             }
-            Ok(Committed { commit: Commit::Unsettled(error), .. }) => {
+            Ok(Committed { commit: Commit::Unknown(error), .. }) => {
                 folder.leave_unsettled();
                 Err(error)
             }
             Ok(Committed { commit: Commit::Lost(other), .. }) => {
                 folder.discard().await;
-                self.already(*other, source, public)
+                self.already_done(*other, source, public)
             }
             Err(error) => {
-                self.engine.settle().await;
-                self.uploads.settle().await;
+                self.engine.wait_for_cancellations().await;
+                self.uploads.join_all().await;
                 folder.discard().await;
                 Err(error)
             }
         }
     }
 
-    fn stage(&self, folder: Option<(Location, Path)>) {
+    fn note_folder(&self, folder: Option<(Location, Path)>) {
         if let Ok(mut staged) = self.staged.lock() {
             *staged = folder;
         }
@@ -223,41 +224,41 @@ impl Run {
 
     /// Removes the staged files of a run that was stopped.
     pub async fn abandon(&self) {
-        self.engine.settle().await;
-        self.uploads.settle().await;
+        self.engine.wait_for_cancellations().await;
+        self.uploads.join_all().await;
         let staged = self.staged.lock().ok().and_then(|mut staged| staged.take());
         if let Some((sink, folder)) = staged {
-            ledger::discard(&sink, &folder).await;
+            ledger::discard_folder(&sink, &folder).await;
         }
     }
 
     /// The source as a plan, with its identifiers replaced and beside the public table if there is one, and what will happen
     /// to its columns.
-    async fn open(&self, source: &Source) -> Result<Opened> {
+    async fn open_source(&self, source: &Source) -> Result<Opened> {
         let (scanned, _) = source.scan(&self.context).await?;
-        refuse(check_layout(&self.job, scanned.schema().as_arrow()).iter())?;
+        ensure_no_problems(check_layout(&self.job, scanned.schema().as_arrow()).iter())?;
         let (rows, bound_policy) = replace_identifiers(scanned.clone(), Arc::clone(&self.policy))?;
         let Some(rule) = &self.policy.privacy.presence else {
             let (input, bound_policy) = (rows.clone(), Arc::new(bound_policy));
             return Ok(Opened { input, bound_policy, public: None, rows, scanned });
         };
-        let public = self.public(&self.base, &rule.public).await?;
+        let public = self.open_public(&self.base, &rule.public).await?;
         public.ensure_nothing_shared(&rows, &bound_policy, rule)?;
-        let input = public.beside(&rows, &bound_policy)?;
+        let input = public.union_with(&rows, &bound_policy)?;
         let schema = Arc::new(input.schema().as_arrow().clone());
-        let bound_policy = Arc::new(BoundPolicy::resolve(Arc::clone(&self.policy), schema, bound_policy.key)?);
+        let bound_policy = Arc::new(BoundPolicy::bind_schema(Arc::clone(&self.policy), schema, bound_policy.key)?);
         Ok(Opened { input, bound_policy, public: Some(public), rows, scanned })
     }
 
     /// A public table, which is reached as the source is.
-    async fn public(&self, base: &LocalPath, url: &str) -> Result<Public> {
-        Public::open(&self.options.stores, base, &self.context, url, &self.job.source.options).await
+    async fn open_public(&self, base: &LocalPath, url: &str) -> Result<Public> {
+        Public::open_public(&self.options.stores, base, &self.context, url, &self.job.source.options).await
     }
 
     /// Returns the source as it is now, and what the job does to its columns.
     pub(crate) async fn inspect(&self) -> Result<(DataFrame, Arc<BoundPolicy>)> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { rows, bound_policy, .. } = self.open(&source).await?;
+        let Opened { rows, bound_policy, .. } = self.open_source(&source).await?;
         Ok((DataFrame::new(self.context.state(), rows), bound_policy))
     }
 
@@ -273,22 +274,22 @@ impl Run {
             hasher.update(self.policy.hash.as_bytes());
             hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
             hasher.update(&self.cell_rows(bound_policy).to_le_bytes());
-            hasher.update(self.identity(source).as_bytes());
+            hasher.update(self.source_identity(source).as_bytes());
             if let Some(public) = public {
-                hasher.update(self.identity(&public.source).as_bytes());
+                hasher.update(self.source_identity(&public.source).as_bytes());
             }
             hasher.finalize().to_hex()[..16].to_owned()
         })
     }
 
     /// Identity of a source as it is now.
-    fn identity(&self, source: &Source) -> String {
+    fn source_identity(&self, source: &Source) -> String {
         source.snapshot().identity(self.policy.lasting_key())
     }
 
     /// Whether a release was made from this source, as it is now.
-    fn reads(&self, release: &Manifest, source: &Source) -> bool {
-        release.snapshot == self.identity(source)
+    fn is_release_of(&self, release: &Manifest, source: &Source) -> bool {
+        release.snapshot == self.source_identity(source)
     }
 
     /// Rows of a cell. It decides the groups, so it is part of what a run is.
@@ -298,7 +299,7 @@ impl Run {
     }
 
     /// A committed manifest of this run id: the same work, or another's.
-    fn already(&self, done: Manifest, source: &Source, public: Option<String>) -> Result<Outcome> {
+    fn already_done(&self, done: Manifest, source: &Source, public: Option<String>) -> Result<Outcome> {
         if done.policy != self.policy.hash {
             return Err(Error::conflict(format!(
                 "run `{}` has been released under another policy; choose another --run-id",
@@ -313,7 +314,7 @@ impl Run {
                 env!("CARGO_PKG_VERSION")
             )));
         }
-        if !self.reads(&done, source) || done.public_snapshot != public.unwrap_or_default() {
+        if !self.is_release_of(&done, source) || done.public_snapshot != public.unwrap_or_default() {
             return Err(Error::conflict(format!(
                 "run `{}` has been released from another input; choose another --run-id",
                 done.run
@@ -323,7 +324,7 @@ impl Run {
     }
 }
 
-fn refuse<'a>(problems: impl Iterator<Item = &'a crate::error::Problem>) -> Result<()> {
+fn ensure_no_problems<'a>(problems: impl Iterator<Item = &'a crate::error::Problem>) -> Result<()> {
     let lines: Vec<String> = problems.map(ToString::to_string).collect();
     if lines.is_empty() { Ok(()) } else { Err(Error::job(lines.join("\n"))) }
 }

@@ -2,28 +2,28 @@
 
 use super::Report;
 use super::chart::{Charts, Curve};
-use super::text::{count, escape, share};
+use super::text::{escape_html, format_count, format_share};
 use crate::explore::Trial;
 use crate::ledger::Scores;
 
 /// The error of COUNT queries, where the run has measured it.
-pub(super) fn queries(report: &Report, charts: &mut Charts) -> String {
+pub(super) fn query_section(report: &Report, charts: &mut Charts) -> String {
     let Some(found) = &report.manifest.scores.queries else { return String::new() };
     let bars = [
-        ("half of the queries".to_owned(), found.median, share(found.median)),
-        ("mean".to_owned(), found.mean, share(found.mean)),
-        ("the worst query".to_owned(), found.worst, share(found.worst)),
+        ("half of the queries".to_owned(), found.median, format_share(found.median)),
+        ("mean".to_owned(), found.mean, format_share(found.mean)),
+        ("the worst query".to_owned(), found.worst, format_share(found.worst)),
     ];
-    let chart = charts.amounts("Relative error of COUNT queries", &bars, None);
+    let chart = charts.draw_amounts("Relative error of COUNT queries", &bars, None);
     let mut rows = String::new();
     let mut row = |id: &str, name: &str, value: String| {
         rows += &format!("<tr><th scope=\"row\">{name}</th><td class=\"n\" id=\"{id}\">{value}</td></tr>");
     };
-    row("q-count", "Queries with an answer", count(found.count as u64));
-    row("q-empty", "Queries whose true answer is 0, left out", count(found.empty as u64));
-    row("q-median", "Median relative error: half of the queries are nearer", share(found.median));
-    row("q-mean", "Mean relative error", share(found.mean));
-    row("q-worst", "Largest relative error", share(found.worst));
+    row("q-count", "Queries with an answer", format_count(found.count as u64));
+    row("q-empty", "Queries whose true answer is 0, left out", format_count(found.empty as u64));
+    row("q-median", "Median relative error: half of the queries are nearer", format_share(found.median));
+    row("q-mean", "Mean relative error", format_share(found.mean));
+    row("q-worst", "Largest relative error", format_share(found.worst));
     format!(
         "<section id=\"queries\"><h2>Answers to queries</h2><p class=\"lead\">Queries drawn at random ask how many rows lie in a \
          range on some quasi-identifiers. A reader of the release has to spread every class evenly over what it covers: \
@@ -36,7 +36,7 @@ pub(super) fn queries(report: &Report, charts: &mut Charts) -> String {
 type Score = fn(&Scores) -> Option<f64>;
 
 /// What other settings would give, when a sweep is at hand.
-pub(super) fn tradeoff(report: &Report, charts: &mut Charts) -> String {
+pub(super) fn tradeoff_section(report: &Report, charts: &mut Charts) -> String {
     let sweep = &report.sweep;
     if sweep.is_empty() {
         return String::new();
@@ -52,14 +52,14 @@ pub(super) fn tradeoff(report: &Report, charts: &mut Charts) -> String {
         ("Loss by k and method", "mean loss (GCP)", loss),
         ("Query error by k and method", "median query error", error),
     ] {
-        let mut curves = curves(sweep, score);
+        let mut curves = trial_curves(sweep, score);
         if curves.is_empty() {
             continue;
         }
         if let Some(here) = score(&manifest.scores).filter(|_| compares) {
             curves.push(Curve { name: "this release".into(), points: vec![(f64::from(manifest.k), here)] });
         }
-        drawn += &format!("<div class=\"card\"><h3>{title}</h3>{}</div>", charts.curves(title, "k", up, &curves));
+        drawn += &format!("<div class=\"card\"><h3>{title}</h3>{}</div>", charts.draw_curves(title, "k", up, &curves));
     }
     let sample = if compares {
         String::new()
@@ -67,14 +67,14 @@ pub(super) fn tradeoff(report: &Report, charts: &mut Charts) -> String {
         format!(
             " They were tried on a sample of {} rows, which loses more than all {} would: compare the lines with each \
              other, not with the release.",
-            count(tried),
-            count(manifest.rows_read)
+            format_count(tried),
+            format_count(manifest.rows_read)
         )
     };
     let refused: Vec<String> = sweep
         .iter()
         .filter(|trial| trial.refused.is_some())
-        .map(|trial| format!("{} at k = {}", escape(&trial.method), trial.k))
+        .map(|trial| format!("{} at k = {}", escape_html(&trial.method), trial.k))
         .collect();
     let refused = if refused.is_empty() {
         String::new()
@@ -88,7 +88,7 @@ pub(super) fn tradeoff(report: &Report, charts: &mut Charts) -> String {
 }
 
 /// A line for every method, by k.
-fn curves(sweep: &[Trial], score: Score) -> Vec<Curve> {
+fn trial_curves(sweep: &[Trial], score: Score) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     for trial in sweep {
         let Some(height) = trial.scores.as_ref().and_then(score) else { continue };
@@ -125,9 +125,9 @@ mod tests {
     fn every_method_has_a_line_in_the_order_of_k() {
         let sweep =
             [trial("a", 10, Some(0.2)), trial("b", 5, Some(0.3)), trial("a", 5, Some(0.1)), trial("b", 10, None)];
-        let found = curves(&sweep, |scores| scores.gcp);
+        let found = trial_curves(&sweep, |scores| scores.gcp);
         assert_eq!(found[0].points, [(5.0, 0.1), (10.0, 0.2)]);
         assert_eq!((found.len(), &found[1].points), (2, &vec![(5.0, 0.3)]));
-        assert!(curves(&sweep, |scores| scores.um).is_empty(), "what was not measured has no line");
+        assert!(trial_curves(&sweep, |scores| scores.um).is_empty(), "what was not measured has no line");
     }
 }

@@ -47,7 +47,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// The kind of the values of a type.
-    pub(super) fn of(data_type: &DataType) -> Self {
+    pub(super) fn of_type(data_type: &DataType) -> Self {
         match data_type {
             DataType::Time32(_) | DataType::Time64(_) => Self::Clock,
             time if is_time(time) => Self::Time,
@@ -72,7 +72,7 @@ enum Step {
 
 impl Step {
     /// A round one, with which a range has a handful of bins.
-    fn over(kind: Kind, range: f64) -> Self {
+    fn over_range(kind: Kind, range: f64) -> Self {
         match kind {
             Kind::Number => Self::Of(round_step(range)),
             Kind::Whole => Self::Of(round_step(range).max(1.0)),
@@ -82,21 +82,21 @@ impl Step {
     }
 
     /// How many steps a position is from the origin, rounded down.
-    fn count(self, position: f64) -> f64 {
+    fn steps_to(self, position: f64) -> f64 {
         match self {
             Self::Of(step) if step < 1.0 => (position * (1.0 / step).round()).floor(),
             Self::Of(step) => (position / step).floor(),
             Self::Hour => (position * 24.0).floor(),
             Self::Days(days) => (position / days as f64).floor(),
             Self::Months(months) => {
-                let (year, month, _) = date_of(Period::of(Unit::Day, position).start);
+                let (year, month, _) = date_of(Period::period_at(Unit::Day, position).start);
                 (year * 12 + month - 1).div_euclid(months) as f64
             }
         }
     }
 
     /// The edge a number of steps from the origin.
-    fn edge(self, count: f64) -> f64 {
+    fn edge_at(self, count: f64) -> f64 {
         match self {
             // Division by a whole number gives the decimal itself: 3 * 0.1 is not 0.3, 3 / 10 is.
             Self::Of(step) if step < 1.0 => count / (1.0 / step).round() + 0.0,
@@ -111,20 +111,20 @@ impl Step {
     }
 
     /// An edge in words.
-    fn name(self, edge: f64) -> String {
+    fn edge_name(self, edge: f64) -> String {
         match self {
             Self::Of(_) => edge.to_string(),
             Self::Hour => format!("{:02}:00", (edge * 24.0).round()),
-            Self::Days(_) => Period::of(Unit::Day, edge).to_string(),
-            Self::Months(months) if months % 12 == 0 => Period::of(Unit::Year, edge).to_string(),
-            Self::Months(_) => Period::of(Unit::Month, edge).to_string(),
+            Self::Days(_) => Period::period_at(Unit::Day, edge).to_string(),
+            Self::Months(months) if months % 12 == 0 => Period::period_at(Unit::Year, edge).to_string(),
+            Self::Months(_) => Period::period_at(Unit::Month, edge).to_string(),
         }
     }
 }
 
 /// Numbers or points in time in bins of one width, and what lies below and above them.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct OrdinalBins {
     kind: Kind,
     step: Step,
     /// Edges, ascending: bin `n` lies from edge `n - 1` up to edge `n`, bin 0 below all and the last above all.
@@ -135,17 +135,17 @@ pub(super) struct Line {
     open: (bool, bool),
 }
 
-impl Line {
+impl OrdinalBins {
     /// Bins with round edges over a domain.
     pub(super) fn new(min: f64, max: f64, kind: Kind) -> Self {
-        let step = Step::over(kind, if max > min { max - min } else { 1.0 });
-        let first = step.count(min);
-        let bins = (step.count(max) - first + 1.0).clamp(1.0, 4.0 * LINE_BINS) as usize;
-        let edges: Vec<f64> = (0..=bins).map(|bin| step.edge(first + bin as f64)).collect();
+        let step = Step::over_range(kind, if max > min { max - min } else { 1.0 });
+        let first = step.steps_to(min);
+        let bins = (step.steps_to(max) - first + 1.0).clamp(1.0, 4.0 * LINE_BINS) as usize;
+        let edges: Vec<f64> = (0..=bins).map(|bin| step.edge_at(first + bin as f64)).collect();
         Self { kind, step, edges, rows: vec![0.0; bins + 2], missing: 0.0, open: (false, false) }
     }
 
-    fn bin(&self, position: f64) -> usize {
+    fn bin_of(&self, position: f64) -> usize {
         self.edges.partition_point(|edge| *edge <= position)
     }
 
@@ -155,14 +155,14 @@ impl Line {
     }
 
     /// Published rows that lie from one position up to another; NaN is an open end.
-    pub(super) fn add(&mut self, low: f64, high: f64, rows: f64) {
+    pub(super) fn add_rows(&mut self, low: f64, high: f64, rows: f64) {
         let (from, to) = (self.edges[0], self.edges[self.edges.len() - 1]);
         if low.is_nan() != high.is_nan() {
             self.open = (self.open.0 || low.is_nan(), self.open.1 || high.is_nan());
         }
         let low = if low.is_nan() { from } else { low.max(from).min(to) };
         let high = if high.is_nan() { to } else { high.max(low).min(to) };
-        let (first, last) = (self.bin(low).max(1), self.bin(high).min(self.edges.len() - 1));
+        let (first, last) = (self.bin_of(low).max(1), self.bin_of(high).min(self.edges.len() - 1));
         if high <= low {
             self.rows[first.min(last)] += rows;
             return;
@@ -174,7 +174,7 @@ impl Line {
     }
 
     /// Leaves out the outermost bins that nothing is published in.
-    fn narrow(&mut self) {
+    fn trim_empty_bins(&mut self) {
         let used = |rows: &f64| *rows > 0.0;
         let Some(first) = self.rows.iter().position(used) else { return };
         let last = self.rows.iter().rposition(used).unwrap_or(first);
@@ -188,7 +188,7 @@ impl Line {
 
     /// The bins, neighbours merged until each has k rows.
     pub(super) fn finish(mut self, k: f64) -> Histogram {
-        self.narrow();
+        self.trim_empty_bins();
         let mut bins: Vec<(usize, usize, f64)> = Vec::new();
         let outside = self.rows.len() - 1;
         for bin in 0..=outside {
@@ -214,7 +214,7 @@ impl Line {
             let open_high = last == outside || Some(last) == ends.1 && self.open.1;
             let from = (!open_low).then(|| self.edges[first - 1]);
             let to = (!open_high).then(|| self.edges[last]);
-            found.push(Bin { label: self.label(from, to), rows });
+            found.push(Bin { label: self.bin_label(from, to), rows });
         }
         if self.missing >= k {
             found.push(Bin { label: "missing".into(), rows: self.missing });
@@ -223,9 +223,9 @@ impl Line {
     }
 
     /// What lies from one edge up to another, or beyond. Of whole numbers the last one is named, of others the edge.
-    fn label(&self, from: Option<f64>, to: Option<f64>) -> String {
+    fn bin_label(&self, from: Option<f64>, to: Option<f64>) -> String {
         let to = to.map(|to| if self.kind == Kind::Whole { to - 1.0 } else { to });
-        let name = |edge: f64| self.step.name(edge);
+        let name = |edge: f64| self.step.edge_name(edge);
         match (from, to) {
             (Some(from), Some(to)) if from >= to => name(from),
             (Some(from), Some(to)) => format!("{} to {}", name(from), name(to)),
@@ -288,9 +288,9 @@ mod tests {
 
     use super::*;
 
-    fn line(min: f64, max: f64, kind: Kind, rows: impl IntoIterator<Item = (f64, f64)>) -> Line {
-        let mut line = Line::new(min, max, kind);
-        rows.into_iter().for_each(|(at, rows)| line.add(at, at, rows));
+    fn line(min: f64, max: f64, kind: Kind, rows: impl IntoIterator<Item = (f64, f64)>) -> OrdinalBins {
+        let mut line = OrdinalBins::new(min, max, kind);
+        rows.into_iter().for_each(|(at, rows)| line.add_rows(at, at, rows));
         line
     }
 
@@ -308,8 +308,8 @@ mod tests {
 
     #[test]
     fn ranges_are_spread_over_what_they_cover() {
-        let mut line = Line::new(0.0, 23.0, Kind::Number);
-        line.add(0.0, 24.0, 240.0);
+        let mut line = OrdinalBins::new(0.0, 23.0, Kind::Number);
+        line.add_rows(0.0, 24.0, 240.0);
         let found = line.finish(5.0);
         assert_eq!(found.bins.len(), 24);
         assert!(found.bins.iter().all(|bin| (bin.rows - 10.0).abs() < 1e-9), "{found:?}");
@@ -322,9 +322,9 @@ mod tests {
         assert_eq!(labels(&of(1, 9).finish(15.0)), ["1 to 2", "3 to 4", "5 to 6", "7 to 9"]);
         assert_eq!(labels(&of(1, 3).finish(5.0)), ["1", "2", "3"]);
         assert_eq!(labels(&of(20, 119).finish(30.0))[..2], ["20 to 24", "25 to 29"]);
-        let mut line = Line::new(0.0, 8.0, Kind::Whole);
-        line.add(0.0, 4.0, 40.0);
-        line.add(4.0, 8.0, 40.0);
+        let mut line = OrdinalBins::new(0.0, 8.0, Kind::Whole);
+        line.add_rows(0.0, 4.0, 40.0);
+        line.add_rows(4.0, 8.0, 40.0);
         assert_eq!(labels(&line.finish(5.0)), ["0", "1", "2", "3", "4", "5", "6", "7"], "as published, 8 is not");
     }
 
@@ -337,9 +337,9 @@ mod tests {
 
     #[test]
     fn open_ends_stay_open() {
-        let mut line = Line::new(10.0, 20.0, Kind::Whole);
-        line.add(10.0, 20.0, 100.0);
-        line.add(20.0, f64::NAN, 50.0);
+        let mut line = OrdinalBins::new(10.0, 20.0, Kind::Whole);
+        line.add_rows(10.0, 20.0, 100.0);
+        line.add_rows(20.0, f64::NAN, 50.0);
         let found = line.finish(5.0);
         assert_eq!((labels(&found)[0], labels(&found)[10]), ("10", "from 20"));
     }
@@ -355,8 +355,8 @@ mod tests {
 
     #[test]
     fn dates_tile() {
-        let mut line = Line::new(day("1975-06-01"), day("2035"), Kind::Time);
-        line.add(day("1975-06-01"), day("2035"), 511.0);
+        let mut line = OrdinalBins::new(day("1975-06-01"), day("2035"), Kind::Time);
+        line.add_rows(day("1975-06-01"), day("2035"), 511.0);
         let found = line.finish(5.0);
         let expected = ["1975 to 1980", "1980 to 1985", "1985 to 1990", "1990 to 1995", "1995 to 2000", "2000 to 2005"];
         assert_eq!(labels(&found)[..6], expected);

@@ -2,7 +2,7 @@
 //! the same numbers for those who cannot see it.
 
 use super::bins::Histogram;
-use super::text::{escape, number, share};
+use super::text::{escape_html, format_number, format_share};
 
 /// Counts charts, so that every one has an identity on its page.
 #[derive(Debug, Default)]
@@ -28,20 +28,20 @@ pub(super) struct Curve {
 
 impl Charts {
     /// The frame: title and description for readers, drawing, and the table.
-    fn frame(&mut self, title: &str, description: &str, height: f64, drawing: &str, table: &str) -> String {
+    fn frame_chart(&mut self, title: &str, description: &str, height: f64, drawing: &str, table: &str) -> String {
         self.made += 1;
         let id = format!("chart-{}", self.made);
         format!(
             "<figure class=\"chart\"><svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\
              <title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>{drawing}</svg>\
              <details><summary>Numbers of this chart</summary>{table}</details></figure>",
-            escape(title),
-            escape(description),
+            escape_html(title),
+            escape_html(description),
         )
     }
 
     /// A histogram of published rows.
-    pub(super) fn histogram(&mut self, name: &str, histogram: &Histogram) -> String {
+    pub(super) fn draw_histogram(&mut self, name: &str, histogram: &Histogram) -> String {
         let all: f64 = histogram.bins.iter().map(|bin| bin.rows).sum();
         let rows: Vec<(String, f64)> =
             histogram.bins.iter().map(|bin| (bin.label.clone(), bin.rows / all.max(1.0))).collect();
@@ -49,16 +49,16 @@ impl Charts {
             "<table><thead><tr><th scope=\"col\">value</th><th scope=\"col\">rows</th></tr></thead><tbody>",
         );
         for (label, part) in &rows {
-            table += &format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>", escape(label), share(*part));
+            table += &format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>", escape_html(label), format_share(*part));
         }
         table += "</tbody></table>";
         let description = format!("Share of rows by value of {name}, in {} bins", rows.len());
-        let (height, drawing) = if histogram.ordered { columns(&rows) } else { bars(&rows) };
-        self.frame(&format!("{name} as published"), &description, height, &drawing, &table)
+        let (height, drawing) = if histogram.ordered { draw_columns(&rows) } else { draw_bars(&rows) };
+        self.frame_chart(&format!("{name} as published"), &description, height, &drawing, &table)
     }
 
     /// Draws named amounts as horizontal bars; `most` is the amount of a full bar and defaults to the largest.
-    pub(super) fn amounts(&mut self, title: &str, rows: &[(String, f64, String)], most: Option<f64>) -> String {
+    pub(super) fn draw_amounts(&mut self, title: &str, rows: &[(String, f64, String)], most: Option<f64>) -> String {
         let largest = most.unwrap_or_else(|| rows.iter().map(|row| row.1).fold(0.0, f64::max)).max(f64::MIN_POSITIVE);
         let widest = rows.iter().map(|row| row.2.chars().count()).max().unwrap_or(0) as f64;
         let longest = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0).min(LONGEST) as f64;
@@ -67,40 +67,41 @@ impl Charts {
         for (at, (name, amount, label)) in rows.iter().enumerate() {
             let y = line * at as f64 + 4.0;
             let width = (amount / largest).clamp(0.0, 1.0) * (WIDTH - left - right);
-            drawing += &text(left - 8.0, y + 13.0, "end", &shortened(name, LONGEST));
-            drawing += &bar("after", left, y, width.max(0.5), 16.0);
-            drawing += &text(left + width + 6.0, y + 13.0, "start", label);
+            drawing += &draw_text(left - 8.0, y + 13.0, "end", &shorten_label(name, LONGEST));
+            drawing += &draw_bar("after", left, y, width.max(0.5), 16.0);
+            drawing += &draw_text(left + width + 6.0, y + 13.0, "start", label);
         }
         let mut table = String::from("<table><tbody>");
         for (name, _, label) in rows {
-            table += &format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>", escape(name), escape(label));
+            table += &format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>", escape_html(name), escape_html(label));
         }
         table += "</tbody></table>";
-        self.frame(title, title, line * rows.len() as f64 + 6.0, &drawing, &table)
+        self.frame_chart(title, title, line * rows.len() as f64 + 6.0, &drawing, &table)
     }
 
     /// Lines over a common axis.
-    pub(super) fn curves(&mut self, title: &str, across: &str, up: &str, curves: &[Curve]) -> String {
+    pub(super) fn draw_curves(&mut self, title: &str, across: &str, up: &str, curves: &[Curve]) -> String {
         let longest = curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or(0) as f64;
         let (height, left, right, top, bottom) = (260.0, 40.0, longest * LETTER + 18.0, 30.0, 42.0);
         let points = || curves.iter().flat_map(|curve| &curve.points);
         let most_x = points().map(|point| point.0).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
-        let most_y = points().map(|point| point.1).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+        // Lines that are nothing but zero lie on the ground of a whole scale.
+        let most_y = Some(points().map(|point| point.1).fold(0.0, f64::max)).filter(|most| *most > 0.0).unwrap_or(1.0);
         let x = |value: f64| left + value / most_x * (WIDTH - left - right);
         let y = |value: f64| height - bottom - value / most_y * (height - top - bottom);
         let mut drawing = String::new();
-        for tick in ticks(most_y) {
-            drawing += &rule(left, y(tick), WIDTH - right, y(tick), "grid");
-            drawing += &text(left - 8.0, y(tick) + 4.0, "end", &number(tick));
+        for tick in axis_ticks(most_y) {
+            drawing += &draw_rule(left, y(tick), WIDTH - right, y(tick), "grid");
+            drawing += &draw_text(left - 8.0, y(tick) + 4.0, "end", &format_number(tick));
         }
         let mut at: Vec<f64> = points().map(|point| point.0).collect();
         at.sort_by(f64::total_cmp);
         at.dedup();
         for tick in at {
-            drawing += &text(x(tick), height - bottom + 18.0, "middle", &number(tick));
+            drawing += &draw_text(x(tick), height - bottom + 18.0, "middle", &format_number(tick));
         }
-        drawing += &text((left + WIDTH - right) / 2.0, height - 6.0, "middle", across);
-        drawing += &text(2.0, 12.0, "start", up);
+        drawing += &draw_text((left + WIDTH - right) / 2.0, height - 6.0, "middle", across);
+        drawing += &draw_text(2.0, 12.0, "start", up);
         let mut ends: Vec<f64> = Vec::new();
         for (kind, curve) in curves.iter().enumerate() {
             let path: Vec<String> =
@@ -126,40 +127,40 @@ impl Charts {
                 drawing += &format!(
                     "<g class=\"name c{}\">{}</g>",
                     kind % 6,
-                    text(x(last.0) + 10.0, height, "start", &curve.name)
+                    draw_text(x(last.0) + 10.0, height, "start", &curve.name)
                 );
             }
         }
         let mut table = format!(
             "<table><thead><tr><th scope=\"col\">line</th><th scope=\"col\">{}</th><th scope=\"col\">{}</th></tr></thead><tbody>",
-            escape(across),
-            escape(up)
+            escape_html(across),
+            escape_html(up)
         );
         for curve in curves {
             for point in &curve.points {
                 table += &format!(
                     "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>",
-                    escape(&curve.name),
-                    number(point.0),
-                    number(point.1)
+                    escape_html(&curve.name),
+                    format_number(point.0),
+                    format_number(point.1)
                 );
             }
         }
         table += "</tbody></table>";
-        self.frame(title, &format!("{up} by {across}"), height, &drawing, &table)
+        self.frame_chart(title, &format!("{up} by {across}"), height, &drawing, &table)
     }
 }
 
 /// Columns beside each other, for values that have an order.
-fn columns(rows: &[(String, f64)]) -> (f64, String) {
+fn draw_columns(rows: &[(String, f64)]) -> (f64, String) {
     let (height, left, bottom, top) = (190.0, 50.0, 28.0, 10.0);
     let most = rows.iter().map(|row| row.1).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let slot = (WIDTH - left - 10.0) / rows.len().max(1) as f64;
     let y = |value: f64| height - bottom - value / most * (height - top - bottom);
     let mut drawing = String::new();
-    for tick in ticks(most) {
-        drawing += &rule(left, y(tick), WIDTH - 10.0, y(tick), "grid");
-        drawing += &text(left - 8.0, y(tick) + 4.0, "end", &format!("{} %", number(tick * 100.0)));
+    for tick in axis_ticks(most) {
+        drawing += &draw_rule(left, y(tick), WIDTH - 10.0, y(tick), "grid");
+        drawing += &draw_text(left - 8.0, y(tick) + 4.0, "end", &format!("{} %", format_number(tick * 100.0)));
     }
     // As many labels as fit without touching.
     let widest = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(1) as f64 * LETTER;
@@ -167,19 +168,19 @@ fn columns(rows: &[(String, f64)]) -> (f64, String) {
     for (at, (label, part)) in rows.iter().enumerate() {
         let x = left + slot * at as f64;
         let tall = (height - bottom - y(*part)).max(0.5);
-        drawing += &bar("after", x + slot * 0.1, y(*part), (slot * 0.8).max(1.0), tall);
+        drawing += &draw_bar("after", x + slot * 0.1, y(*part), (slot * 0.8).max(1.0), tall);
         if at % every == 0 {
             let half = label.chars().count() as f64 * LETTER / 2.0;
             let middle = (x + slot / 2.0).clamp(half, (WIDTH - half).max(half));
-            drawing += &text(middle, height - bottom + 18.0, "middle", label);
+            drawing += &draw_text(middle, height - bottom + 18.0, "middle", label);
         }
     }
-    drawing += &rule(left, height - bottom, WIDTH - 10.0, height - bottom, "axis");
+    drawing += &draw_rule(left, height - bottom, WIDTH - 10.0, height - bottom, "axis");
     (height, drawing)
 }
 
 /// Bars below each other, for names.
-fn bars(rows: &[(String, f64)]) -> (f64, String) {
+fn draw_bars(rows: &[(String, f64)]) -> (f64, String) {
     let longest = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0).min(LONGEST) as f64;
     let left = longest * LETTER + 14.0;
     let (right, line) = (58.0, 23.0);
@@ -188,29 +189,29 @@ fn bars(rows: &[(String, f64)]) -> (f64, String) {
     for (at, (label, part)) in rows.iter().enumerate() {
         let y = line * at as f64 + 4.0;
         let width = (part / most * (WIDTH - left - right)).max(0.5);
-        drawing += &text(left - 8.0, y + line / 2.0, "end", &shortened(label, LONGEST));
-        drawing += &bar("after", left, y, width, 16.0);
-        drawing += &text(left + width + 6.0, y + 13.0, "start", &share(*part));
+        drawing += &draw_text(left - 8.0, y + line / 2.0, "end", &shorten_label(label, LONGEST));
+        drawing += &draw_bar("after", left, y, width, 16.0);
+        drawing += &draw_text(left + width + 6.0, y + 13.0, "start", &format_share(*part));
     }
     (line * rows.len().max(1) as f64 + 8.0, drawing)
 }
 
-fn bar(class: &str, x: f64, y: f64, width: f64, height: f64) -> String {
+fn draw_bar(class: &str, x: f64, y: f64, width: f64, height: f64) -> String {
     format!(
         "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"1.5\"/>"
     )
 }
 
-fn text(x: f64, y: f64, anchor: &str, label: &str) -> String {
-    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", escape(label))
+fn draw_text(x: f64, y: f64, anchor: &str, label: &str) -> String {
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>", escape_html(label))
 }
 
-fn rule(x1: f64, y1: f64, x2: f64, y2: f64, class: &str) -> String {
+fn draw_rule(x1: f64, y1: f64, x2: f64, y2: f64, class: &str) -> String {
     format!("<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>")
 }
 
 /// Three to five round numbers from 0 up to the largest.
-fn ticks(most: f64) -> Vec<f64> {
+fn axis_ticks(most: f64) -> Vec<f64> {
     let power = 10_f64.powf(most.log10().floor());
     let steps = [0.1, 0.2, 0.25, 0.5, 1.0, 2.0];
     let step = steps.into_iter().map(|step| step * power).find(|step| most / step <= 5.0).unwrap_or(power);
@@ -218,7 +219,7 @@ fn ticks(most: f64) -> Vec<f64> {
 }
 
 /// A label cut to fit, the whole of it being in the table.
-fn shortened(label: &str, most: usize) -> String {
+fn shorten_label(label: &str, most: usize) -> String {
     if label.chars().count() <= most {
         return label.to_owned();
     }
@@ -234,16 +235,16 @@ mod tests {
     fn a_chart_escapes_names_and_carries_its_numbers() {
         let bins = vec![Bin { label: "<b>&\"".into(), rows: 30.0 }, Bin { label: "x".into(), rows: 10.0 }];
         let mut charts = Charts::default();
-        let chart = charts.histogram("col<umn>", &Histogram { bins, ordered: false });
+        let chart = charts.draw_histogram("col<umn>", &Histogram { bins, ordered: false });
         assert!(chart.contains("&lt;b&gt;&amp;&quot;") && !chart.contains("<b>") && !chart.contains("<umn>"));
         assert!(chart.contains("75.0 %") && chart.contains("role=\"img\"") && chart.contains("<desc"));
-        let next = charts.amounts("other", &[("a".into(), 0.5, "0.5".into())], Some(1.0));
+        let next = charts.draw_amounts("other", &[("a".into(), 0.5, "0.5".into())], Some(1.0));
         assert!(next.contains("chart-2-t"), "every chart has its own identity");
     }
 
     #[test]
     fn ticks_are_round() {
-        assert_eq!(ticks(1.0), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
-        assert_eq!(ticks(37.0), [0.0, 10.0, 20.0, 30.0]);
+        assert_eq!(axis_ticks(1.0), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
+        assert_eq!(axis_ticks(37.0), [0.0, 10.0, 20.0, 30.0]);
     }
 }

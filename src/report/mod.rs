@@ -9,7 +9,7 @@
 mod answers;
 mod bins;
 mod chart;
-mod gather;
+mod column_reports;
 mod margin;
 mod page;
 mod population;
@@ -22,15 +22,18 @@ use datafusion::prelude::{DataFrame, SessionContext};
 
 pub(crate) use bins::Histogram;
 #[cfg(feature = "cli")]
-pub(crate) use text::count;
+pub(crate) use text::format_count;
 
+use crate::agreement::{open_readable, verify_release};
 use crate::audit::SeriesAttack;
 use crate::binding::published_fields;
+use crate::engine::SessionOptions;
 use crate::error::{Error, Result};
-use crate::explore::Trial;
+use crate::explore::{LossBound, Trial};
+use crate::ledger::manifest::PeopleCounts;
 use crate::measure::{Classes, risk};
 use crate::policy::{Job, Role};
-use crate::release::{Manifest, ReleaseCheck, Run, RunOptions, SessionOptions, find_release, readable, verify_release};
+use crate::release::{Manifest, ReleaseCheck, Run, RunOptions, find_release};
 use crate::storage::Location;
 use crate::verify::{Finding, InProcess};
 
@@ -55,6 +58,8 @@ pub(crate) struct Report {
     pub sweep: Vec<Trial>,
     /// An attack on several releases, when there is one.
     pub series: Option<SeriesAttack>,
+    /// What was proven of the published rows, in words, when a bound was given.
+    pub bound: Option<String>,
 }
 
 /// What was done to a column.
@@ -124,6 +129,24 @@ pub(crate) struct Options {
     pub sweep: Vec<Trial>,
     /// An attack on several releases to show.
     pub series: Option<SeriesAttack>,
+    /// Bounds on the loss, of which the one of the release is shown.
+    pub bounds: Vec<LossBound>,
+}
+
+impl Options {
+    /// What the bounds say of a release, if there are any. Those of other rows or another k say nothing.
+    fn judge_release(&self, manifest: &Manifest) -> Result<Option<String>> {
+        if self.bounds.is_empty() {
+            return Ok(None);
+        }
+        let judged = |bound: &LossBound| bound.judge_release(manifest.k, manifest.rows, manifest.scores.gcp);
+        self.bounds.iter().find_map(judged).map(Some).ok_or_else(|| {
+            Error::input(format!(
+                "none of the bounds is for k = {} and the {} rows of the release; run `throng bound` on its job",
+                manifest.k, manifest.rows
+            ))
+        })
+    }
 }
 
 impl Report {
@@ -133,13 +156,15 @@ impl Report {
         let location = Location::open(Path::new("."), sink)?;
         let manifest = find_release(&location, options.run.as_deref()).await?;
         let (classes, findings) = verify_release(&context, &location, &manifest).await?;
-        let rows = published(&context, &location, &manifest).await?;
+        let rows = open_published(&context, &location, &manifest).await?;
         let columns = plain_columns(&rows, &manifest, |_| true).await?;
+        let bound = options.judge_release(&manifest)?;
         let (sweep, series) = (options.sweep, options.series);
         let exposure = Exposure::new(&classes, manifest.k);
         let (varieties, sink) = (Vec::new(), sink.to_owned());
-        let report = Self { manifest, sink, findings, columns, varieties, exposure, compared: false, sweep, series };
-        report.complete(&rows, &classes).await
+        let report =
+            Self { manifest, sink, findings, columns, varieties, exposure, compared: false, sweep, series, bound };
+        report.complete_report(&rows, &classes).await
     }
 
     /// Creates the report of a release of a job, which is verified against its source.
@@ -153,24 +178,26 @@ impl Report {
         }
         let (_, bound_policy) = run.inspect().await?;
         let location = Location::open(base, &job.sink.url)?;
-        let rows = published(run.context(), &location, &manifest).await?;
+        let rows = open_published(run.context(), &location, &manifest).await?;
         let mut columns = Vec::new();
         let mut quasi = manifest.class_columns.clone();
         // Where quasi-identifiers are published as they are, they need no reading.
         if !bound_policy.form().is_exact() {
-            columns = gather::quasi(&rows, &bound_policy, &manifest).await?;
+            columns = column_reports::report_quasi(&rows, &bound_policy, &manifest).await?;
             quasi.extend(bound_policy.quasi.iter().flat_map(published_fields).map(|field| field.name().clone()));
         }
         columns.extend(plain_columns(&rows, &manifest, |name| !quasi.contains(name)).await?);
+        let bound = options.judge_release(&manifest)?;
         let (sweep, series) = (options.sweep, options.series);
         let exposure = Exposure::new(&classes, manifest.k);
         let (varieties, sink) = (Vec::new(), job.sink.url.clone());
-        let report = Self { manifest, sink, findings, columns, varieties, exposure, compared: true, sweep, series };
-        report.complete(&rows, &classes).await
+        let report =
+            Self { manifest, sink, findings, columns, varieties, exposure, compared: true, sweep, series, bound };
+        report.complete_report(&rows, &classes).await
     }
 
     /// Adds what is read from the published rows, whichever way they were verified.
-    async fn complete(mut self, rows: &DataFrame, classes: &Classes) -> Result<Self> {
+    async fn complete_report(mut self, rows: &DataFrame, classes: &Classes) -> Result<Self> {
         let manifest = &self.manifest;
         // A policy may allow dependencies to expose people with a warning; the page must not call that well.
         if !self.findings.iter().any(|finding| finding.rule == "inference") {
@@ -181,13 +208,14 @@ impl Report {
         }
         for (name, role) in &manifest.roles {
             if *role == Role::Sensitive {
-                self.varieties.push(gather::variety(rows, &manifest.class_columns, name).await?);
+                self.varieties.push(column_reports::class_variety(rows, &manifest.class_columns, name).await?);
             }
         }
         // Whoever looks for a person chooses among people, not rows.
-        let people = manifest.verification.people.as_ref().map(|people| {
+        let counted = |people: &&PeopleCounts| !people.classes.by_size.is_empty();
+        let people = manifest.verification.people.as_ref().filter(counted).map(|people| {
             let mut classes = Classes::default();
-            people.classes.by_size.iter().for_each(|(&size, &number)| classes.add(size, number));
+            people.classes.by_size.iter().for_each(|(&size, &number)| classes.add_classes(size, number));
             classes
         });
         self.exposure = Exposure::new(people.as_ref().unwrap_or(classes), manifest.k);
@@ -195,13 +223,13 @@ impl Report {
     }
 
     /// Returns the page as HTML.
-    pub(crate) fn html(&self) -> String {
-        page::page(self)
+    pub(crate) fn to_html(&self) -> String {
+        page::render_page(self)
     }
 }
 
-async fn published(context: &SessionContext, sink: &Location, manifest: &Manifest) -> Result<DataFrame> {
-    Ok(readable(&InProcess, context, sink, &manifest.files, manifest.form(), None).await?.0)
+async fn open_published(context: &SessionContext, sink: &Location, manifest: &Manifest) -> Result<DataFrame> {
+    Ok(open_readable(&InProcess, context, sink, &manifest.files, manifest.form(), None).await?.0)
 }
 
 /// Published columns as they stand.
@@ -226,7 +254,8 @@ async fn plain_columns(
             name: name.clone(),
             role: role.into(),
             loss: manifest.scores.by_column.get(name).copied(),
-            histogram: gather::published(rows, name, field.data_type(), f64::from(manifest.k)).await?,
+            histogram: column_reports::published_histogram(rows, name, field.data_type(), f64::from(manifest.k))
+                .await?,
         });
     }
     // What was changed comes first.

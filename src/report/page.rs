@@ -1,35 +1,35 @@
 //! The page itself: sections in the order in which people ask.
 
-use super::answers::{queries, tradeoff};
+use super::answers::{query_section, tradeoff_section};
 use super::chart::Charts;
-use super::margin::margin;
-use super::population::population;
-use super::series::series;
-use super::text::{count, escape, number, optional, share};
+use super::margin::describe_margin;
+use super::population::population_section;
+use super::series::series_section;
+use super::text::{escape_html, format_count, format_number, format_optional, format_share};
 use super::{ColumnReport, Report};
 use crate::ledger::Manifest;
 
 const STYLE: &str = include_str!("style.css");
 
 /// The whole page.
-pub(super) fn page(report: &Report) -> String {
+pub(super) fn render_page(report: &Report) -> String {
     let mut charts = Charts::default();
     let manifest = &report.manifest;
     let sections = [
-        header(report),
-        verdict(report),
-        tiles(report),
-        contents(report),
-        rules(report),
-        columns(report, &mut charts),
-        classes(report, &mut charts),
-        risk(report),
-        population(manifest),
-        measures(manifest),
-        queries(report, &mut charts),
-        tradeoff(report, &mut charts),
-        series(report, &mut charts),
-        provenance(report),
+        page_header(report),
+        verdict_section(report),
+        tile_section(report),
+        page_contents(report),
+        rule_section(report),
+        column_section(report, &mut charts),
+        class_section(report, &mut charts),
+        risk_section(report),
+        population_section(manifest),
+        measure_section(manifest, report.bound.as_deref()),
+        query_section(report, &mut charts),
+        tradeoff_section(report, &mut charts),
+        series_section(report, &mut charts),
+        provenance_section(report),
     ];
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -40,30 +40,30 @@ pub(super) fn page(report: &Report) -> String {
          <footer>Made by Throng {version} from the manifest and the published files alone. \
          No bin on this page holds fewer than {k} rows.</footer></main></body></html>\n",
         sections.join("\n"),
-        run = escape(&manifest.run),
-        version = escape(env!("CARGO_PKG_VERSION")),
+        run = escape_html(&manifest.run),
+        version = escape_html(env!("CARGO_PKG_VERSION")),
         k = manifest.k,
     )
 }
 
-fn header(report: &Report) -> String {
+fn page_header(report: &Report) -> String {
     let manifest = &report.manifest;
     format!(
         "<header><h1>What was published</h1><p>Run <code>{}</code> in <code>{}</code>, committed {}</p></header>",
-        escape(&manifest.run),
-        escape(&report.sink),
-        escape(&moment(&manifest.committed)),
+        escape_html(&manifest.run),
+        escape_html(&report.sink),
+        escape_html(&format_moment(&manifest.committed)),
     )
 }
 
 /// A point in time as people write it.
-fn moment(timestamp: &str) -> String {
+fn format_moment(timestamp: &str) -> String {
     let read: Result<jiff::Timestamp, _> = timestamp.parse();
     read.map_or_else(|_| timestamp.to_owned(), |time| time.strftime("%-d %B %Y, %H:%M UTC").to_string())
 }
 
 /// Ways into the page.
-fn contents(report: &Report) -> String {
+fn page_contents(report: &Report) -> String {
     let sections = [
         ("rules", "Rules", true),
         ("columns", "Columns", true),
@@ -80,7 +80,7 @@ fn contents(report: &Report) -> String {
     format!("<nav aria-label=\"Sections\">{}</nav>", links.join(""))
 }
 
-fn verdict(report: &Report) -> String {
+fn verdict_section(report: &Report) -> String {
     if report.findings.is_empty() {
         let (sizes, noun) = report.manifest.verification.sizes();
         let of = if noun == "people" { "rows of " } else { "" };
@@ -95,7 +95,7 @@ fn verdict(report: &Report) -> String {
     let found: Vec<String> = report
         .findings
         .iter()
-        .map(|finding| format!("<li>{}: {}</li>", escape(&finding.rule), escape(&finding.message)))
+        .map(|finding| format!("<li>{}: {}</li>", escape_html(&finding.rule), escape_html(&finding.message)))
         .collect();
     format!(
         "<section class=\"verdict broken\" id=\"verdict\"><span class=\"mark\" aria-hidden=\"true\">✕</span><div><strong>The release does not keep its promises</strong>\
@@ -104,45 +104,57 @@ fn verdict(report: &Report) -> String {
     )
 }
 
-fn tiles(report: &Report) -> String {
+fn tile_section(report: &Report) -> String {
     let manifest = &report.manifest;
     let suppressed = manifest.suppressed as f64 / manifest.rows_read.max(1) as f64;
     let tile = |id: &str, value: String, name: &str| {
-        format!("<div><dt>{}</dt><dd id=\"{id}\">{}</dd></div>", escape(name), escape(&value))
+        format!("<div><dt>{}</dt><dd id=\"{id}\">{}</dd></div>", escape_html(name), escape_html(&value))
     };
     let nulls = match manifest.dropped {
         0 => String::new(),
-        dropped => format!(", {} of them because of a null", count(dropped)),
+        dropped => format!(", {} of them because of a null", format_count(dropped)),
     };
     let at_most = if manifest.rounded { "at most " } else { "" };
     let (sizes, noun) = manifest.verification.sizes();
     let mut tiles = vec![
-        tile("rows", count(manifest.rows), &format!("rows published of {at_most}{} read", count(manifest.rows_read))),
+        tile(
+            "rows",
+            format_count(manifest.rows),
+            &format!("rows published of {at_most}{} read", format_count(manifest.rows_read)),
+        ),
         tile(
             "suppressed",
-            count(manifest.suppressed),
-            &format!("rows left out {at_most}({}{nulls})", share(suppressed)),
+            format_count(manifest.suppressed),
+            &format!("rows left out {at_most}({}{nulls})", format_share(suppressed)),
         ),
-        tile("smallest", count(sizes.smallest), &format!("{noun} in the smallest class; k\u{a0}=\u{a0}{}", manifest.k)),
-        tile("classes", count(manifest.verification.classes.count), "classes"),
-        tile("gcp", optional(manifest.scores.gcp), "mean loss of a value (GCP): 0 as it was, 1 all lost"),
-        tile("risk-max", share(manifest.scores.risk_max.unwrap_or(0.0)), "risk of the most exposed person"),
+        tile(
+            "smallest",
+            format_count(sizes.smallest),
+            &format!("{noun} in the smallest class; k\u{a0}=\u{a0}{}", manifest.k),
+        ),
+        tile("classes", format_count(manifest.verification.classes.count), "classes"),
+        tile("gcp", format_optional(manifest.scores.gcp), "mean loss of a value (GCP): 0 as it was, 1 all lost"),
+        tile("risk-max", format_share(manifest.scores.risk_max.unwrap_or(0.0)), "risk of the most exposed person"),
     ];
     if let Some(queries) = &manifest.scores.queries {
-        tiles.push(tile("query-error", share(queries.median), "error of a count taken from the release (median)"));
+        tiles.push(tile(
+            "query-error",
+            format_share(queries.median),
+            "error of a count taken from the release (median)",
+        ));
     }
     format!("<dl class=\"tiles\">{}</dl>", tiles.join(""))
 }
 
-fn rules(report: &Report) -> String {
+fn rule_section(report: &Report) -> String {
     let manifest = &report.manifest;
     let mut rows = String::new();
     for rule in &manifest.verification.rules {
-        let margin = margin(rule, report);
+        let margin = describe_margin(rule, report);
         rows += &format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"yes\">✓ held</td></tr>",
-            escape(&rule.to_string()),
-            escape(&margin)
+            escape_html(&rule.to_string()),
+            escape_html(&margin)
         );
     }
     let mut text = format!(
@@ -158,11 +170,11 @@ fn rules(report: &Report) -> String {
         for variety in &report.varieties {
             text += &format!(
                 "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-                escape(&variety.column),
-                count(variety.fewest),
-                count(variety.fewest_size),
-                share(variety.largest_share),
-                count(variety.largest_size)
+                escape_html(&variety.column),
+                format_count(variety.fewest),
+                format_count(variety.fewest_size),
+                format_share(variety.largest_share),
+                format_count(variety.largest_size)
             );
         }
         text += "</tbody></table></div>";
@@ -170,7 +182,7 @@ fn rules(report: &Report) -> String {
     text + "</section>"
 }
 
-fn columns(report: &Report, charts: &mut Charts) -> String {
+fn column_section(report: &Report, charts: &mut Charts) -> String {
     let mut text = String::from("<section id=\"columns\"><h2>Columns</h2>");
     text += "<p class=\"lead\">Each as it is published; a range is spread evenly over all that it covers, as its readers must. \
              The content of the source is not shown: this page reveals nothing beyond the release.</p>";
@@ -185,17 +197,17 @@ fn columns(report: &Report, charts: &mut Charts) -> String {
     text += &format!(
         "<div class=\"columns\"><div class=\"card\" id=\"losses\"><h3>Loss by quasi-identifier</h3>\
          <p>Mean loss of a published value: 0 as it was, 1 all lost.</p>{}</div>",
-        charts.amounts("Loss by quasi-identifier", &losses, Some(1.0))
+        charts.draw_amounts("Loss by quasi-identifier", &losses, Some(1.0))
     );
     for column in &report.columns {
-        text += &card(column, charts);
+        text += &column_card(column, charts);
     }
     let dropped: Vec<String> = report
         .manifest
         .roles
         .iter()
         .filter(|(_, role)| **role == crate::policy::Role::Identifier)
-        .map(|(name, _)| format!("<code>{}</code>", escape(name)))
+        .map(|(name, _)| format!("<code>{}</code>", escape_html(name)))
         .collect();
     text += "</div>";
     if !dropped.is_empty() {
@@ -204,7 +216,7 @@ fn columns(report: &Report, charts: &mut Charts) -> String {
     text + "</section>"
 }
 
-fn card(column: &ColumnReport, charts: &mut Charts) -> String {
+fn column_card(column: &ColumnReport, charts: &mut Charts) -> String {
     let what = match (column.role.as_str(), column.loss) {
         ("quasi", Some(loss)) => format!("quasi-identifier, generalised; loss {loss:.4}"),
         ("quasi", None) => "quasi-identifier, generalised".into(),
@@ -215,12 +227,16 @@ fn card(column: &ColumnReport, charts: &mut Charts) -> String {
     let chart = if column.histogram.bins.is_empty() {
         "<p>No chart: too many different values, or none that enough rows share.</p>".into()
     } else {
-        charts.histogram(&column.name, &column.histogram)
+        charts.draw_histogram(&column.name, &column.histogram)
     };
-    format!("<article class=\"card column\"><h3>{}</h3><p>{}</p>{chart}</article>", escape(&column.name), escape(&what))
+    format!(
+        "<article class=\"card column\"><h3>{}</h3><p>{}</p>{chart}</article>",
+        escape_html(&column.name),
+        escape_html(&what)
+    )
 }
 
-fn classes(report: &Report, charts: &mut Charts) -> String {
+fn class_section(report: &Report, charts: &mut Charts) -> String {
     let (counted, noun) = report.manifest.verification.sizes();
     let sizes = &counted.by_size;
     let k = u64::from(report.manifest.k);
@@ -236,35 +252,36 @@ fn classes(report: &Report, charts: &mut Charts) -> String {
             (inside().map(|(_, count)| count).sum(), inside().map(|(size, count)| size * count).sum());
         if number > 0 {
             let name = match until {
-                u64::MAX => format!("{} or more", count(from)),
-                _ if until - from == 1 => count(from),
-                _ => format!("{} to {}", count(from), count(until - 1)),
+                u64::MAX => format!("{} or more", format_count(from)),
+                _ if until - from == 1 => format_count(from),
+                _ => format!("{} to {}", format_count(from), format_count(until - 1)),
             };
             let part = covered as f64 / total;
             rows += &format!(
                 "<tr><th scope=\"row\">{name}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
-                count(number),
-                count(covered),
-                share(part)
+                format_count(number),
+                format_count(covered),
+                format_share(part)
             );
-            bars.push((format!("{name} {noun}"), part, share(part)));
+            bars.push((format!("{name} {noun}"), part, format_share(part)));
         }
         from = until;
     }
-    let chart = charts.amounts(&format!("Share of the published {noun} by the size of their class"), &bars, None);
+    let chart = charts.draw_amounts(&format!("Share of the published {noun} by the size of their class"), &bars, None);
     format!(
         "<section id=\"sizes\"><h2>Classes</h2><p class=\"lead\">{} classes of indistinguishable rows, by size in {noun}. \
          Large ones protect better and reveal less.</p><div class=\"card split\">{chart}<div class=\"wide\"><table><thead><tr>\
          <th scope=\"col\">{noun} in a class</th><th scope=\"col\" class=\"n\">classes</th><th scope=\"col\" class=\"n\">{noun}</th>\
          <th scope=\"col\" class=\"n\">share</th></tr></thead><tbody>{rows}</tbody></table></div></div></section>",
-        count(report.manifest.verification.classes.count)
+        format_count(report.manifest.verification.classes.count)
     )
 }
 
-fn risk(report: &Report) -> String {
+fn risk_section(report: &Report) -> String {
     let mut rows = String::new();
     let mut row = |id: &str, name: &str, risk: f64| {
-        rows += &format!("<tr id=\"{id}\"><th scope=\"row\">{name}</th><td class=\"n\">{}</td></tr>", share(risk));
+        rows +=
+            &format!("<tr id=\"{id}\"><th scope=\"row\">{name}</th><td class=\"n\">{}</td></tr>", format_share(risk));
     };
     row("most", "Most exposed person: chance to pick the right row", report.exposure.most);
     row("mean", "The same, mean over all people", report.exposure.mean);
@@ -277,7 +294,7 @@ fn risk(report: &Report) -> String {
     )
 }
 
-fn measures(manifest: &Manifest) -> String {
+fn measure_section(manifest: &Manifest, bound: Option<&str>) -> String {
     let scores = &manifest.scores;
     let mut rows = String::new();
     let mut row = |id: &str, name: &str, value: Option<String>, meaning: &str| {
@@ -298,23 +315,28 @@ fn measures(manifest: &Manifest) -> String {
     format!(
         "<section id=\"measures\"><h2>Measures</h2><p class=\"lead\">What the release loses and how well it protects, as in the manifest.</p>\
          <div class=\"wide\"><table><thead><tr><th scope=\"col\">measure</th><th scope=\"col\" class=\"n\">value</th><th scope=\"col\">meaning</th></tr></thead>\
-         <tbody>{rows}</tbody></table></div></section>"
+         <tbody>{rows}</tbody></table></div>{}</section>",
+        bound.map_or_else(String::new, |bound| format!(
+            "<p id=\"bound\">Proven: {}. Every row of the source counts for that, so this line is for the owner of the data, not for \
+             readers of the release.</p>",
+            escape_html(bound)
+        ))
     )
 }
 
-fn provenance(report: &Report) -> String {
+fn provenance_section(report: &Report) -> String {
     let manifest = &report.manifest;
     let mut facts = String::new();
     let mut fact = |name: &str, value: String| {
         facts += &format!("<tr><th scope=\"row\">{name}</th><td>{value}</td></tr>");
     };
-    let code = |text: &str| format!("<code>{}</code>", escape(text));
+    let code = |text: &str| format!("<code>{}</code>", escape_html(text));
     fact("Policy", code(&manifest.policy));
     fact("k", manifest.k.to_string());
     let seed = manifest.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
     fact("Method", format!("{}{seed}", code(&manifest.method)));
     if let Some(earlier) = manifest.earlier_releases {
-        fact("Earlier releases", format!("{}, independent of this one", count(earlier)));
+        fact("Earlier releases", format!("{}, independent of this one", format_count(earlier)));
     }
     if let Some(series) = &manifest.series {
         let counts = &series.counts;
@@ -326,38 +348,41 @@ fn provenance(report: &Report) -> String {
             (counts.withheld, "withheld"),
             (counts.forgotten, "forgotten"),
         ];
-        let told = came.iter().chain(&left).map(|(rows, what)| format!("{} {what}", count(*rows)));
-        fact("Rows of the series", told.collect::<Vec<_>>().join(", "));
+        let changes = came.iter().chain(&left).map(|(rows, what)| format!("{} {what}", format_count(*rows)));
+        fact("Rows of the series", changes.collect::<Vec<_>>().join(", "));
     }
-    manifest.warnings.iter().for_each(|warning| fact("Warning", escape(warning)));
+    manifest.warnings.iter().for_each(|warning| fact("Warning", escape_html(warning)));
     if !manifest.tuned.is_empty() {
-        let tuned: Vec<String> =
-            manifest.tuned.iter().map(|(name, value)| format!("{} = {}", escape(name), number(*value))).collect();
+        let tuned: Vec<String> = manifest
+            .tuned
+            .iter()
+            .map(|(name, value)| format!("{} = {}", escape_html(name), format_number(*value)))
+            .collect();
         fact("Found from a sample", tuned.join(", "));
     }
-    let sizes = manifest
-        .cell_rows
-        .map_or(String::new(), |rows| format!(", of {} to {} rows", count(rows.smallest), count(rows.largest)));
+    let sizes = manifest.cell_rows.map_or(String::new(), |rows| {
+        format!(", of {} to {} rows", format_count(rows.smallest), format_count(rows.largest))
+    });
     if manifest.cells > 0 {
-        fact("Cells", count(manifest.cells as u64) + &sizes);
+        fact("Cells", format_count(manifest.cells as u64) + &sizes);
     }
-    fact("Throng", escape(&manifest.version));
-    fact("Committed", escape(&manifest.committed));
+    fact("Throng", escape_html(&manifest.version));
+    fact("Committed", escape_html(&manifest.committed));
     fact("Data", code(&manifest.data));
     let mut input = String::new();
     for table in &manifest.input {
-        let version = table.version.map_or(String::new(), count);
-        let path = escape(&table.path);
+        let version = table.version.map_or(String::new(), format_count);
+        let path = escape_html(&table.path);
         input += &format!("<tr><th scope=\"row\"><code>{path}</code></th><td class=\"n\">{version}</td></tr>");
     }
     let mut files = String::new();
     for file in &manifest.files {
         files += &format!(
             "<tr><th scope=\"row\"><code>{}</code></th><td class=\"n\">{}</td><td class=\"n\">{}</td><td><code>{}</code></td></tr>",
-            escape(&file.path),
-            count(file.rows),
-            count(file.size),
-            escape(&file.blake3)
+            escape_html(&file.path),
+            format_count(file.rows),
+            format_count(file.size),
+            escape_html(&file.blake3)
         );
     }
     format!(
@@ -370,5 +395,5 @@ fn provenance(report: &Report) -> String {
 }
 
 fn number_of(number: usize, thing: &str) -> String {
-    if number == 1 { format!("1 {thing}") } else { format!("{} {thing}s", count(number as u64)) }
+    if number == 1 { format!("1 {thing}") } else { format!("{} {thing}s", format_count(number as u64)) }
 }

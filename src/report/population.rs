@@ -1,11 +1,11 @@
 //! Risks in the population, as a section of the page.
 
-use super::text::{count, escape, share};
+use super::text::{escape_html, format_count, format_share};
 use crate::attack::population::Uniques;
 use crate::ledger::Manifest;
 
 /// The risks from somebody who does not know that a person is in the data; empty if the manifest does not say.
-pub(super) fn population(manifest: &Manifest) -> String {
+pub(super) fn population_section(manifest: &Manifest) -> String {
     let Some(risk) = &manifest.population else { return String::new() };
     let mut text = String::from(
         "<section id=\"population\"><h2>Risk in the population</h2><p class=\"lead\">For somebody who does not know whether a \
@@ -14,13 +14,15 @@ pub(super) fn population(manifest: &Manifest) -> String {
     let mut rows = String::new();
     let mut row = |id: &str, name: &str, value: Option<String>| {
         if let Some(value) = value {
-            rows +=
-                &format!("<tr id=\"{id}\"><th scope=\"row\">{name}</th><td class=\"n\">{}</td></tr>", escape(&value));
+            rows += &format!(
+                "<tr id=\"{id}\"><th scope=\"row\">{name}</th><td class=\"n\">{}</td></tr>",
+                escape_html(&value)
+            );
         }
     };
-    row("k-map", "Fewest people of the public table who fit a class (k-map)", risk.k_map.map(count));
-    row("journalist", "Most exposed person, found by the public table", risk.journalist.map(share));
-    row("marketer", "Share of correct links to the public table", risk.marketer.map(share));
+    row("k-map", "Fewest people of the public table who fit a class (k-map)", risk.k_map.map(format_count));
+    row("journalist", "Most exposed person, found by the public table", risk.journalist.map(format_share));
+    row("marketer", "Share of correct links to the public table", risk.marketer.map(format_share));
     if !rows.is_empty() {
         text += &format!("<div class=\"wide\"><table><tbody>{rows}</tbody></table></div>");
     }
@@ -43,7 +45,7 @@ pub(super) fn population(manifest: &Manifest) -> String {
         text += &format!(
             "<h3 class=\"later\">Estimated unique people in a population of {}</h3><div class=\"wide\"><table><thead><tr>\
              <th scope=\"col\">model</th>{source}<th scope=\"col\" class=\"n\">release</th></tr></thead><tbody>{}</tbody></table></div>",
-            count(people),
+            format_count(people),
             models.iter().map(line).collect::<String>()
         );
     }

@@ -2,28 +2,28 @@
 
 use super::Report;
 use super::chart::{Charts, Curve};
-use super::text::{count, escape, share};
+use super::text::{escape_html, format_count, format_share};
 use crate::audit::{ColumnExposure, ColumnRelease};
 
 /// Exposure over releases, column by column.
-pub(super) fn series(report: &Report, charts: &mut Charts) -> String {
+pub(super) fn series_section(report: &Report, charts: &mut Charts) -> String {
     let Some(attack) = &report.series else { return String::new() };
     let mut cards = String::new();
     for (name, column) in &attack.sensitive {
-        cards += &card(name, column, attack.k, charts);
+        cards += &exposure_card(name, column, attack.k, charts);
     }
     format!(
         "<section id=\"series\"><h2>Several releases together</h2><p class=\"lead\">What is left to hide behind when {} releases are \
          compared, one after the other, by somebody who knows everybody's quasi-identifiers and who was there for which release. \
          Nobody is named: these are shares of all people.</p><div class=\"columns\">{cards}</div></section>",
-        count(attack.releases.len() as u64)
+        format_count(attack.releases.len() as u64)
     )
 }
 
 /// A share of people after a release.
 type Figure = fn(&ColumnRelease) -> f64;
 
-fn card(name: &str, column: &ColumnExposure, k: u32, charts: &mut Charts) -> String {
+fn exposure_card(name: &str, column: &ColumnExposure, k: u32, charts: &mut Charts) -> String {
     let Some(last) = column.releases.last() else { return String::new() };
     let figures: [(String, Figure); 3] = [
         ("one value".into(), |known| known.one_value),
@@ -36,18 +36,15 @@ fn card(name: &str, column: &ColumnExposure, k: u32, charts: &mut Charts) -> Str
     };
     let curves: Vec<Curve> = figures.into_iter().map(curve).collect();
     let exposed = curves.iter().flat_map(|curve| &curve.points).any(|point| point.1 > 0.0);
-    let drawn = if exposed {
-        charts.curves(&format!("Exposure of {name}"), "releases compared", "share of people", &curves)
-    } else {
-        "<p>Nobody is left with less than a single release guarantees.</p>".to_owned()
-    };
+    let nobody = if exposed { "" } else { "<p>Nobody is left with less than a single release guarantees.</p>" };
+    let drawn = charts.draw_curves(&format!("Exposure of {name}"), "releases compared", "share of people", &curves);
     format!(
         "<article class=\"card\"><h3><code>{}</code></h3><p>In the end {} of {} people may have one value only, and {} fewer than {}.</p>\
-         {drawn}</article>",
-        escape(name),
-        share(last.one_value),
-        count(last.exposure.people),
-        share(last.below_least),
+         {nobody}{drawn}</article>",
+        escape_html(name),
+        format_share(last.one_value),
+        format_count(last.exposure.people),
+        format_share(last.below_least),
         column.least_values
     )
 }

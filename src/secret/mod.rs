@@ -127,7 +127,7 @@ impl RunKey {
     }
 
     /// One random number for a purpose.
-    pub(crate) fn number(&self, purpose: Purpose, of: u64) -> u64 {
+    pub(crate) fn random_number(&self, purpose: Purpose, of: u64) -> u64 {
         self.rng(purpose, of).next_u64()
     }
 }
@@ -150,7 +150,7 @@ impl SecretRng {
     }
 
     /// A number below `bound`, which is not 0, each as likely as the other.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn draw_below(&mut self, bound: u64) -> u64 {
         // Lemire: the high half of a product, and again where the low half would favour some numbers.
         let threshold = bound.wrapping_neg() % bound;
         loop {
@@ -164,7 +164,7 @@ impl SecretRng {
     /// Brings values into an order of which every one is equally likely.
     pub(crate) fn shuffle<T>(&mut self, values: &mut [T]) {
         for last in (1..values.len()).rev() {
-            values.swap(last, self.below(last as u64 + 1) as usize);
+            values.swap(last, self.draw_below(last as u64 + 1) as usize);
         }
     }
 }
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn keys_of_the_operating_system_differ_and_are_never_shown() {
         let (a, b) = (RunKey::random().unwrap(), RunKey::random().unwrap());
-        assert_ne!(a.number(Purpose::Method, 0), b.number(Purpose::Method, 0));
+        assert_ne!(a.random_number(Purpose::Method, 0), b.random_number(Purpose::Method, 0));
         assert_eq!(format!("{a:?}"), "RunKey(..)");
         assert_eq!(RunKey::from_wire(&a.to_wire()), Some(a));
         assert_eq!(RunKey::from_wire(&[1; 31]), None);
@@ -202,9 +202,9 @@ mod tests {
             Purpose::CellOrder,
             Purpose::QuantileBorders,
         ] {
-            (0..100).for_each(|cell| assert!(seen.insert(key.number(purpose, cell))));
+            (0..100).for_each(|cell| assert!(seen.insert(key.random_number(purpose, cell))));
         }
-        assert_eq!(key.number(Purpose::Sample, 7), RunKey::from_seed(42).number(Purpose::Sample, 7));
+        assert_eq!(key.random_number(Purpose::Sample, 7), RunKey::from_seed(42).random_number(Purpose::Sample, 7));
     }
 
     #[test]

@@ -50,20 +50,20 @@ impl Key {
                 distinct.len()
             ));
         }
-        Self::of(bytes).map_err(|error| error.to_string())
+        Self::from_bytes(bytes).map_err(|error| error.to_string())
     }
 
-    fn of(bytes: &[u8]) -> Result<Self> {
+    fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mac = Hmac::<Sha256>::new_from_slice(bytes).map_err(|error| Error::internal(error.to_string()))?;
         Ok(Self(mac))
     }
 
     /// The fingerprint of the key, which does not reveal it.
     pub(crate) fn fingerprint(&self) -> String {
-        Encoding::Hex.write(&self.hash(FINGERPRINT))
+        Encoding::Hex.encode_bytes(&self.hash_message(FINGERPRINT))
     }
 
-    fn hash(&self, message: &[u8]) -> [u8; 32] {
+    fn hash_message(&self, message: &[u8]) -> [u8; 32] {
         self.hash_all([message])
     }
 
@@ -82,7 +82,7 @@ impl fmt::Debug for Key {
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        self.hash(FINGERPRINT) == other.hash(FINGERPRINT)
+        self.hash_message(FINGERPRINT) == other.hash_message(FINGERPRINT)
     }
 }
 
@@ -96,14 +96,14 @@ pub(crate) struct Pseudonymiser {
 impl Pseudonymiser {
     /// Pseudonyms of a column under a key.
     pub(crate) fn new(key: &Key, column: &str, encoding: Encoding) -> Result<Self> {
-        let key = if Fault::UnkeyedPseudonym.is_planted() { &Key::of(COLUMN)? } else { key };
-        let key = Key::of(&key.hash_all([COLUMN, column.as_bytes()]))?;
+        let key = if Fault::UnkeyedPseudonym.is_planted() { &Key::from_bytes(COLUMN)? } else { key };
+        let key = Key::from_bytes(&key.hash_all([COLUMN, column.as_bytes()]))?;
         Ok(Self { key, encoding })
     }
 
     /// Returns the pseudonym of a value.
     pub(crate) fn pseudonym(&self, value: &str) -> String {
-        self.encoding.write(&self.key.hash(value.as_bytes()))
+        self.encoding.encode_bytes(&self.key.hash_message(value.as_bytes()))
     }
 
     /// Returns the pseudonyms of a column of values.
@@ -136,7 +136,7 @@ pub enum Encoding {
 const BASE64URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 impl Encoding {
-    fn write(self, bytes: &[u8]) -> String {
+    fn encode_bytes(self, bytes: &[u8]) -> String {
         match self {
             Self::Hex => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
             Self::Base64url => {
@@ -162,9 +162,9 @@ mod tests {
     /// RFC 4231, test case 2.
     #[test]
     fn hmac_sha_256_of_rfc_4231() {
-        let key = Key::of(b"Jefe").unwrap();
+        let key = Key::from_bytes(b"Jefe").unwrap();
         assert_eq!(
-            Encoding::Hex.write(&key.hash(b"what do ya want for nothing?")),
+            Encoding::Hex.encode_bytes(&key.hash_message(b"what do ya want for nothing?")),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
         );
     }
@@ -175,9 +175,9 @@ mod tests {
         for (plain, text) in
             [("", ""), ("f", "Zg"), ("fo", "Zm8"), ("foo", "Zm9v"), ("foob", "Zm9vYg"), ("fooba", "Zm9vYmE")]
         {
-            assert_eq!(Encoding::Base64url.write(plain.as_bytes()), text);
+            assert_eq!(Encoding::Base64url.encode_bytes(plain.as_bytes()), text);
         }
-        assert_eq!(Encoding::Base64url.write(&[0xfb, 0xff]), "-_8");
+        assert_eq!(Encoding::Base64url.encode_bytes(&[0xfb, 0xff]), "-_8");
     }
 
     const KEY: &[u8] = b"0123456789abcdef";
@@ -203,8 +203,8 @@ mod tests {
     #[test]
     fn keys_that_can_be_guessed_are_none() {
         for weak in ["aaaaaaaaaaaaaaaa", "abababababababab", "1234512345123451234512345123451234512345"] {
-            let told = Key::new(weak.as_bytes()).unwrap_err();
-            assert!(told.contains("can be guessed") && !told.contains(weak), "{told}");
+            let refusal = Key::new(weak.as_bytes()).unwrap_err();
+            assert!(refusal.contains("can be guessed") && !refusal.contains(weak), "{refusal}");
         }
         assert!(Key::new(b"9f86d081884c7d65").is_ok());
     }

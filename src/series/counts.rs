@@ -1,4 +1,4 @@
-//! What a release of a series tells of itself in its manifest: counts, never who.
+//! What a release of a series says of itself in its manifest: counts, never who.
 
 use std::collections::BTreeMap;
 

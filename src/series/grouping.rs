@@ -10,10 +10,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, JoinType, ident};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
@@ -21,10 +19,9 @@ use super::key::{DIGEST_BYTES, Purpose};
 use super::night::{Night, SUBJECT_COLUMN, kind, private_policy};
 use crate::binding::BoundPolicy;
 use crate::error::Result;
-use crate::measure::Groups as Measures;
 use crate::operator::{Anonymize, AnonymizeExec, AnonymizeParams, fitting_partitions, publish_together, survey_plan};
 use crate::policy::Privacy;
-use crate::survey::{Survey, survey};
+use crate::survey::{Survey, collect_survey};
 
 /// The tables that rows are staged in, by how their classes were made.
 const BY_RULES: &str = "staged_by_rules";
@@ -45,7 +42,7 @@ impl Staged {
         (self.rows > 0).then(|| self.loss / self.rows as f64)
     }
 
-    fn add(&mut self, rows: u64, mean: f64) {
+    fn add_rows(&mut self, rows: u64, mean: f64) {
         self.rows += rows;
         self.loss += rows as f64 * mean;
     }
@@ -53,19 +50,19 @@ impl Staged {
 
 impl Night<'_> {
     /// Makes the classes of tonight: the table `staged`, rows as they are published with subject and cohort beside them.
-    pub(crate) async fn group(&self) -> Result<Staged> {
+    pub(crate) async fn group_rows(&self) -> Result<Staged> {
         let counted = format!(
             "SELECT (SELECT COUNT(*) FROM merged WHERE kind = {}) AS new, (SELECT COUNT(*) FROM wanted) AS wanted",
             kind::NEW
         );
-        let found = self.scratch.numbers(&counted).await?;
+        let found = self.scratch.query_numbers(&counted).await?;
         let (new, wanted) = (found[0], found[1]);
         let mut staged = Staged::default();
         let mut tables = Vec::new();
         // Fewer than k rows wait without being looked at.
         let k = u64::from(self.setting.bound_policy.policy.privacy.k);
         if wanted >= k {
-            let survey = self.survey().await?;
+            let survey = self.survey_rows().await?;
             if new >= k {
                 tables.extend(self.group_new(&survey, new == wanted, &mut staged).await?);
             }
@@ -73,7 +70,7 @@ impl Night<'_> {
                 tables.push(self.publish_returning(survey, &mut staged).await?);
             }
         }
-        let cohort = self.digest(Purpose::Cohort(self.setting.number), &self.setting.bound_policy.class_columns());
+        let cohort = self.digest_expr(Purpose::Cohort(self.setting.number), &self.setting.bound_policy.class_columns());
         let names: Vec<String> = self.private.output.fields().iter().map(|field| field.name().clone()).collect();
         let columns: Vec<Expr> = names.iter().map(ident).chain([cohort.alias("__throng_cohort")]).collect();
         let mut all: Option<DataFrame> = None;
@@ -85,8 +82,8 @@ impl Night<'_> {
             });
         }
         match all {
-            Some(all) => self.scratch.define("staged", all)?,
-            None => self.scratch.hold("staged", RecordBatch::new_empty(self.staged_schema()))?,
+            Some(all) => self.scratch.define_view("staged", all)?,
+            None => self.scratch.hold_rows("staged", RecordBatch::new_empty(self.staged_schema()))?,
         }
         Ok(staged)
     }
@@ -97,18 +94,18 @@ impl Night<'_> {
     }
 
     /// Domains and cells of the rows that are published tonight for the first time or anew.
-    async fn survey(&self) -> Result<Survey> {
+    async fn survey_rows(&self) -> Result<Survey> {
         let fresh = self.scratch.table("fresh").await?;
         let (state, rows) = fresh.into_parts();
         let plan = DataFrame::new(state.clone(), survey_plan(&rows, &self.private)?).create_physical_plan().await?;
-        survey(plan, state.task_ctx(), Arc::new(self.private.clone()), self.setting.cell_rows).await
+        collect_survey(plan, state.task_ctx(), Arc::new(self.private.clone()), self.setting.cell_rows).await
     }
 
     /// The demands of the policy, varied.
-    fn vary(&self, vary: impl FnOnce(&mut Privacy)) -> Result<Arc<BoundPolicy>> {
+    fn vary_policy(&self, vary: impl FnOnce(&mut Privacy)) -> Result<Arc<BoundPolicy>> {
         let policy = Arc::new(private_policy(&self.setting, &self.private.input, vary)?);
         let input = Arc::clone(&self.private.input);
-        Ok(Arc::new(BoundPolicy::resolve(policy, input, self.private.key.clone())?))
+        Ok(Arc::new(BoundPolicy::bind_schema(policy, input, self.private.key.clone())?))
     }
 
     /// Groups new rows, which are all that is fresh or only a part of it.
@@ -122,11 +119,11 @@ impl Night<'_> {
             let new = self.scratch.sql(&new).await?;
             fresh.join(new, JoinType::LeftSemi, &[SUBJECT_COLUMN], &["subject"], None)?
         };
-        let demanding = self.vary(|privacy| {
+        let demanding = self.vary_policy(|privacy| {
             privacy.k = (f64::from(privacy.k) * series.reserve).ceil() as u32;
             privacy.max_loss = Some(series.max_loss);
         })?;
-        self.pass(BY_RULES, new.clone(), demanding, survey, staged).await?;
+        self.pass_rows(BY_RULES, new.clone(), demanding, survey, staged).await?;
         let mut tables = vec![self.scratch.table(BY_RULES).await?];
         let overdue = format!(
             "SELECT m.subject AS who FROM merged m LEFT ANTI JOIN {BY_RULES} s ON m.subject = s.{SUBJECT_COLUMN} \
@@ -135,15 +132,15 @@ impl Night<'_> {
             series.max_wait,
             number = self.setting.number
         );
-        self.scratch.define("overdue", self.scratch.sql(&overdue).await?)?;
-        if self.scratch.numbers("SELECT COUNT(*) FROM overdue").await?[0] > 0 {
+        self.scratch.define_view("overdue", self.scratch.sql(&overdue).await?)?;
+        if self.scratch.query_numbers("SELECT COUNT(*) FROM overdue").await?[0] > 0 {
             let done = self.scratch.sql(&format!("SELECT {SUBJECT_COLUMN} AS who FROM {BY_RULES}")).await?;
             let left = new.join(done, JoinType::LeftAnti, &[SUBJECT_COLUMN], &["who"], None)?;
             let mut best = Staged::default();
-            self.pass(OVERDUE, left, self.vary(|_| {})?, survey, &mut best).await?;
+            self.pass_rows(OVERDUE, left, self.vary_policy(|_| {})?, survey, &mut best).await?;
             let rows = self.with_overdue().await?;
             let count = rows.clone().count().await? as u64;
-            staged.add(count, best.mean_loss().unwrap_or(0.0));
+            staged.add_rows(count, best.mean_loss().unwrap_or(0.0));
             tables.push(rows);
         }
         Ok(tables)
@@ -152,7 +149,7 @@ impl Night<'_> {
     /// The rows of classes that somebody is in who may wait no longer.
     async fn with_overdue(&self) -> Result<DataFrame> {
         let names: Vec<String> = self.private.output.fields().iter().map(|field| field.name().clone()).collect();
-        let class = self.digest(Purpose::Cohort(self.setting.number), &self.setting.bound_policy.class_columns());
+        let class = self.digest_expr(Purpose::Cohort(self.setting.number), &self.setting.bound_policy.class_columns());
         let columns: Vec<Expr> = names.iter().map(ident).chain([class.alias("__throng_class")]).collect();
         let rows = self.scratch.table(OVERDUE).await?.select(columns)?;
         let overdue = self.scratch.table("overdue").await?;
@@ -166,7 +163,7 @@ impl Night<'_> {
     }
 
     /// Sends rows through the operator, into a private table.
-    async fn pass(
+    async fn pass_rows(
         &self,
         table: &str,
         rows: DataFrame,
@@ -176,21 +173,21 @@ impl Night<'_> {
     ) -> Result<()> {
         let params = Arc::new(AnonymizeParams::new(bound_policy, survey.clone())?);
         let (state, rows) = rows.into_parts();
-        let state = self.fitting(state);
+        let state = self.fit_partitions(state);
         let grouped = Anonymize::surveyed(rows, Arc::clone(&params))?.into_plan();
         let plan = DataFrame::new(state.clone(), grouped).create_physical_plan().await?;
         // Nobody judges how many rows are left over: they wait.
-        let plan = unjudged(plan)?;
+        let plan = AnonymizeExec::mark_in_part(plan)?;
         self.scratch.keep_plan(table, Arc::clone(&plan), state.task_ctx()).await?;
-        let measures = measures(&plan).unwrap_or_else(|| params.measures());
+        let measures = AnonymizeExec::find_measures(&plan).unwrap_or_else(|| params.empty_measures());
         let (rows, columns) = (measures.loss.rows(), params.axes.len().max(1) as f64);
         let lost = measures.released_losses().ncp.unwrap_or_else(|| measures.loss.ncp());
-        staged.add(rows, lost / (rows.max(1) as f64 * columns));
+        staged.add_rows(rows, lost / (rows.max(1) as f64 * columns));
         Ok(())
     }
 
     /// As many partitions as the memory limit has room for.
-    fn fitting(&self, mut state: SessionState) -> SessionState {
+    fn fit_partitions(&self, mut state: SessionState) -> SessionState {
         if let Some(limit) = self.setting.memory_limit {
             let options = state.config_mut().options_mut();
             let wanted = options.execution.target_partitions;
@@ -202,8 +199,8 @@ impl Night<'_> {
     /// Publishes what is left of every split cohort as one class.
     async fn publish_returning(&self, survey: Survey, staged: &mut Staged) -> Result<DataFrame> {
         let params = AnonymizeParams::new(Arc::new(self.private.clone()), survey)?;
-        let mut file = self.scratch.file(RETURNING, &self.private.output)?;
-        let mut stream = self.returning().await?.execute_stream().await?;
+        let mut file = self.scratch.create_file(RETURNING, &self.private.output)?;
+        let mut stream = self.returning_rows().await?.execute_stream().await?;
         let schema = stream.schema();
         let mut open: Vec<RecordBatch> = Vec::new();
         let mut publish = |unit: Vec<RecordBatch>| -> Result<()> {
@@ -212,8 +209,8 @@ impl Night<'_> {
             let rows =
                 RecordBatch::try_new(Arc::clone(&self.private.input), rows.project(&columns)?.columns().to_vec())?;
             let (published, loss) = publish_together(&params, &rows)?;
-            staged.add(published.num_rows() as u64, loss);
-            file.write(&published)
+            staged.add_rows(published.num_rows() as u64, loss);
+            file.write_rows(&published)
         };
         while let Some(batch) = stream.try_next().await? {
             let mut from = 0;
@@ -244,22 +241,4 @@ fn unit_ends(batch: &RecordBatch) -> Vec<usize> {
 
 fn unit_of(rows: &RecordBatch) -> &[u8] {
     rows.column(rows.num_columns() - 1).as_fixed_size_binary().value(0)
-}
-
-/// The plan with its anonymising node told that somebody else judges what it leaves over.
-fn unjudged(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let changed = plan.transform_up(|node| {
-        Ok(match node.downcast_ref::<AnonymizeExec>() {
-            Some(whole) => Transformed::yes(Arc::new(whole.in_part()) as Arc<dyn ExecutionPlan>),
-            None => Transformed::no(node),
-        })
-    })?;
-    Ok(changed.data)
-}
-
-fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Measures> {
-    match plan.downcast_ref::<AnonymizeExec>() {
-        Some(node) => node.measures(),
-        None => plan.children().into_iter().find_map(measures),
-    }
 }

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
+use crate::plan::columns_of;
 use crate::write::stored_type;
 
 /// What the key of a ledger is derived under.
@@ -41,6 +42,14 @@ pub(crate) enum Purpose {
     Cohort(u64),
     /// A history and what has become of it.
     History,
+    /// What is read of a row that has no identity.
+    Row,
+    /// The identity of such a row: the release that meets it, what is read of it, and which of the rows alike it is.
+    Arrival(u64),
+    /// The path of a file.
+    Path,
+    /// A file as it was when it was read.
+    Tag,
 }
 
 impl Purpose {
@@ -51,11 +60,15 @@ impl Purpose {
             Self::Quasi => b"quasi-identifiers",
             Self::Cohort(_) => b"cohort",
             Self::History => b"history",
+            Self::Row => b"row",
+            Self::Arrival(_) => b"arrival",
+            Self::Path => b"path",
+            Self::Tag => b"tag",
         }
     }
 
-    fn bytes(self) -> i32 {
-        if self == Self::Subject { SUBJECT_BYTES } else { DIGEST_BYTES }
+    fn digest_bytes(self) -> i32 {
+        if matches!(self, Self::Subject | Self::Row | Self::Arrival(_)) { SUBJECT_BYTES } else { DIGEST_BYTES }
     }
 }
 
@@ -69,9 +82,16 @@ impl LedgerKey {
         Self(Arc::new(Zeroizing::new(blake3::derive_key(FROM_SECRET, secret))))
     }
 
-    /// What tells this key from others without telling the key.
+    /// Identifies this key without revealing it.
     pub(crate) fn fingerprint(&self) -> String {
         blake3::keyed_hash(&self.0, b"fingerprint").to_hex()[..32].to_owned()
+    }
+
+    /// The digest of a text.
+    pub(crate) fn digest_text(&self, purpose: Purpose, text: &str) -> Vec<u8> {
+        let mut hasher = self.hasher(purpose);
+        hasher.update(text.as_bytes());
+        hasher.finalize().as_bytes()[..purpose.digest_bytes() as usize].to_vec()
     }
 
     /// The function that digests columns for a purpose.
@@ -87,19 +107,19 @@ impl LedgerKey {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(purpose.label());
         hasher.update(&[0]);
-        if let Purpose::Cohort(born) = purpose {
-            hasher.update(&born.to_le_bytes());
+        if let Purpose::Cohort(number) | Purpose::Arrival(number) = purpose {
+            hasher.update(&number.to_le_bytes());
         }
         hasher
     }
 
     fn digests(&self, purpose: Purpose, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        let columns = columns.iter().map(|column| comparable(purpose, column)).collect::<Result<Vec<_>>>()?;
+        let columns = columns.iter().map(|column| comparable_column(purpose, column)).collect::<Result<Vec<_>>>()?;
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
         let converter = RowConverter::new(fields)?;
         let bytes = if columns.is_empty() { None } else { Some(converter.convert_columns(&columns)?) };
         let start = self.hasher(purpose);
-        let size = purpose.bytes();
+        let size = purpose.digest_bytes();
         let mut digests = FixedSizeBinaryBuilder::with_capacity(rows, size);
         for row in 0..rows {
             if purpose == Purpose::Subject && columns.iter().any(|column| column.is_null(row)) {
@@ -124,7 +144,7 @@ impl fmt::Debug for LedgerKey {
 
 /// A column in the type in which it is digested: as text for subjects, so that a number stays the same subject when its type
 /// is widened; otherwise as files carry it.
-fn comparable(purpose: Purpose, column: &ArrayRef) -> Result<ArrayRef> {
+fn comparable_column(purpose: Purpose, column: &ArrayRef) -> Result<ArrayRef> {
     let wanted = match (purpose, column.data_type()) {
         (Purpose::Subject, data_type) => {
             let text = cast(column, &DataType::Utf8);
@@ -168,6 +188,10 @@ impl ScalarUDFImpl for Digest {
             Purpose::Quasi => "quasi_digest",
             Purpose::Cohort(_) => "cohort_digest",
             Purpose::History => "history_digest",
+            Purpose::Row => "row_digest",
+            Purpose::Arrival(_) => "arrival_digest",
+            Purpose::Path => "path_digest",
+            Purpose::Tag => "tag_digest",
         }
     }
 
@@ -176,12 +200,11 @@ impl ScalarUDFImpl for Digest {
     }
 
     fn return_type(&self, _: &[DataType]) -> DataFusionResult<DataType> {
-        Ok(DataType::FixedSizeBinary(self.purpose.bytes()))
+        Ok(DataType::FixedSizeBinary(self.purpose.digest_bytes()))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let columns = args.args.iter().map(|value| value.to_array(args.number_rows));
-        let columns = columns.collect::<DataFusionResult<Vec<ArrayRef>>>()?;
+        let columns = columns_of(&args)?;
         let digests = self.key.digests(self.purpose, &columns, args.number_rows).map_err(Error::into_datafusion)?;
         Ok(ColumnarValue::Array(digests))
     }

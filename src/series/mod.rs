@@ -9,7 +9,7 @@
 //!    them, and publishes what is left of every split cohort as one class. What would lose too much is left over, and waits.
 //! 4. `tomorrow` is the next version of the ledger, and what there is to count.
 //!
-//! `key` makes digests, `state` keeps versions of the ledger, `scratch` the tables of a night. The release room writes the
+//! `arrivals` is for rows without an identity, which are known by the files that they came in. `key` makes digests, `state` keeps versions of the ledger, `scratch` the tables of a night. The release room writes the
 //! files, has them verified and commits; [`crate::audit::histories`] recounts the promise of the series from what was written.
 //!
 //! # The ledger
@@ -28,6 +28,7 @@
 //! A row counts as changed when a quasi-identifier or anything that is published as it is has changed, also when what is
 //! published of it would still be true.
 
+pub(crate) mod arrivals;
 pub(crate) mod counts;
 pub(crate) mod grouping;
 pub(crate) mod key;

@@ -7,12 +7,13 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, ident, lit, when};
 use datafusion::prelude::{DataFrame, SessionContext};
 
+use super::arrivals::{keep_arrivals, null_subject};
 use super::key::{LedgerKey, Purpose};
 use super::scratch::Scratch;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::policy::{Column, Constant, Job, Policy, Privacy, Role, Series, SeriesMode};
-use crate::recode::replace;
+use crate::recode::replace_columns;
 
 /// Name of the column that holds the digest of the subject while rows are grouped. It is never published.
 pub(crate) const SUBJECT_COLUMN: &str = "__throng_subject";
@@ -93,43 +94,60 @@ impl<'a> Night<'a> {
     ) -> Result<Self> {
         let scratch = Scratch::create(setting.session, setting.spill)?;
         let (rows, private) = private_rows(&setting, scanned)?;
-        let mut night = Self { setting, scratch, private, rows, forgotten: 0 };
+        Self { setting, scratch, private, rows, forgotten: 0 }.merge_ledger(ledger, forgotten).await
+    }
+
+    /// Merges the rows of new files, which have no identity yet, and those that have waited with the ledger of yesterday.
+    pub(crate) async fn begin_with_arrivals(
+        setting: Setting<'a>,
+        new: &LogicalPlan,
+        waiting: Option<DataFrame>,
+        ledger: DataFrame,
+    ) -> Result<Self> {
+        let scratch = Scratch::create(setting.session, setting.spill)?;
+        let (rows, private) = private_rows(&setting, new)?;
+        let rows = keep_arrivals(&scratch, &setting.key, setting.number, rows, waiting, private.input.as_ref()).await?;
+        Self { setting, scratch, private, rows, forgotten: 0 }.merge_ledger(ledger, None).await
+    }
+
+    async fn merge_ledger(self, ledger: DataFrame, forgotten: Option<DataFrame>) -> Result<Self> {
+        let mut night = self;
         let is_known = forgotten.is_some();
-        night.scratch.define("everybody", night.today()?)?;
+        night.scratch.define_view("everybody", night.digest_rows()?)?;
         if let Some(forgotten) = forgotten {
-            night.scratch.define("forgotten", forgotten)?;
+            night.scratch.define_view("forgotten", forgotten)?;
             let counted = "SELECT COUNT(*) FROM everybody e LEFT SEMI JOIN forgotten f ON e.subject = f.subject";
-            night.forgotten = night.scratch.numbers(counted).await?[0];
+            night.forgotten = night.scratch.query_numbers(counted).await?[0];
         }
         let others = "SELECT * FROM everybody e LEFT ANTI JOIN forgotten f ON e.subject = f.subject";
         let today = if is_known { others } else { "SELECT * FROM everybody" };
-        night.scratch.define("today", night.scratch.sql(today).await?)?;
-        night.scratch.define("ledger", ledger)?;
+        night.scratch.define_view("today", night.scratch.sql(today).await?)?;
+        night.scratch.define_view("ledger", ledger)?;
         let merged = night.scratch.sql(&merge_query(night.setting.series.mode)).await?;
-        night.scratch.keep("merged", merged).await?;
+        night.scratch.keep_rows("merged", merged).await?;
         night.ensure_unique().await?;
         Ok(night)
     }
 
     /// Digests of every row of the source.
-    fn today(&self) -> Result<DataFrame> {
+    fn digest_rows(&self) -> Result<DataFrame> {
         let columns = vec![
             ident(SUBJECT_COLUMN).alias("subject"),
-            self.digest(Purpose::Quasi, &self.private.quasi_names()).alias("quasi"),
-            self.digest(Purpose::Content, &self.content_columns()).alias("content"),
+            self.digest_expr(Purpose::Quasi, &self.private.quasi_names()).alias("quasi"),
+            self.digest_expr(Purpose::Content, &self.content_columns()).alias("content"),
             lit(true).alias("present"),
         ];
-        Ok(self.source().select(columns)?)
+        Ok(self.source_rows().select(columns)?)
     }
 
     /// The rows of the source with the digest of their subject, in the session of the night.
-    pub(crate) fn source(&self) -> DataFrame {
+    pub(crate) fn source_rows(&self) -> DataFrame {
         DataFrame::new(self.scratch.context().state(), self.rows.clone())
     }
 
     /// The rows of the source of some subjects.
     pub(crate) fn of_subjects(&self, subjects: DataFrame) -> Result<DataFrame> {
-        Ok(self.source().join(subjects, JoinType::LeftSemi, &[SUBJECT_COLUMN], &["subject"], None)?)
+        Ok(self.source_rows().join(subjects, JoinType::LeftSemi, &[SUBJECT_COLUMN], &["subject"], None)?)
     }
 
     /// The published columns that are as the source has them.
@@ -140,19 +158,19 @@ impl<'a> Night<'a> {
     }
 
     /// A digest of some columns.
-    pub(crate) fn digest(&self, purpose: Purpose, columns: &[String]) -> Expr {
+    pub(crate) fn digest_expr(&self, purpose: Purpose, columns: &[String]) -> Expr {
         let named = columns.iter().map(ident);
         // A function has one argument at least.
         let arguments = if columns.is_empty() { vec![lit(true)] } else { named.collect() };
         self.setting.key.digest(purpose).call(arguments)
     }
 
-    /// Refuses a source that does not tell its subjects apart.
+    /// Rejects a source whose subject columns do not identify its subjects.
     async fn ensure_unique(&self) -> Result<()> {
         let counted = "SELECT SUM(CASE WHEN subject IS NULL THEN size ELSE 0 END), \
                        SUM(CASE WHEN subject IS NULL THEN 0 ELSE size - 1 END) \
                        FROM (SELECT subject, COUNT(*) AS size FROM merged GROUP BY subject)";
-        let found = self.scratch.numbers(counted).await?;
+        let found = self.scratch.query_numbers(counted).await?;
         let columns = self.setting.series.subject.join("`, `");
         if found[0] > 0 {
             return Err(Error::input(format!(
@@ -181,19 +199,19 @@ impl<'a> Night<'a> {
             live = kind::LIVE,
             changed = kind::CHANGED
         );
-        self.scratch.keep("wanted", self.scratch.sql(&wanted).await?).await?;
+        self.scratch.keep_rows("wanted", self.scratch.sql(&wanted).await?).await?;
         let counted = "SELECT (SELECT COUNT(*) FROM wanted) AS wanted, (SELECT COUNT(*) FROM merged) AS merged";
-        let found = self.scratch.numbers(counted).await?;
+        let found = self.scratch.query_numbers(counted).await?;
         if found[0] == found[1] && self.forgotten == 0 {
             // Everybody is: there is no need of a copy.
-            return self.scratch.define("fresh", self.source());
+            return self.scratch.define_view("fresh", self.source_rows());
         }
         let mut state = self.scratch.context().state();
         state.config_mut().options_mut().optimizer.prefer_hash_join = found[0] <= MAX_PICKED;
         let source = DataFrame::new(state.clone(), self.rows.clone());
         let wanted = DataFrame::new(state, self.scratch.table("wanted").await?.into_unoptimized_plan());
         let fresh = wanted.join(source, JoinType::RightSemi, &["subject"], &[SUBJECT_COLUMN], None)?;
-        self.scratch.keep("fresh", fresh).await
+        self.scratch.keep_rows("fresh", fresh).await
     }
 }
 
@@ -205,21 +223,22 @@ fn private_rows(setting: &Setting<'_>, scanned: &LogicalPlan) -> Result<(Logical
             return Err(Error::job(format!("series.subject: the source has no column `{name}`")));
         }
     }
-    let subject = setting.series.subject.iter().map(ident).collect();
-    let subject = setting.key.digest(Purpose::Subject).call(subject).alias(SUBJECT_COLUMN);
+    let subject: Vec<Expr> = setting.series.subject.iter().map(ident).collect();
+    let subject = if subject.is_empty() { null_subject() } else { setting.key.digest(Purpose::Subject).call(subject) };
+    let subject = subject.alias(SUBJECT_COLUMN);
     let columns: Vec<Expr> = scanned.schema().iter().map(Expr::from).chain([subject]).collect();
     let tagged = LogicalPlanBuilder::from(scanned.clone()).project(columns)?.build()?;
     let policy = Arc::new(private_policy(setting, scanned.schema().as_arrow(), |_| {})?);
     // The policy of the job has been checked against the source, and differs by what is added here alone.
-    let rows = replace(tagged, &policy)?;
+    let rows = replace_columns(tagged, &policy)?;
     let key = setting.bound_policy.key.clone();
     let schema = Arc::new(rows.schema().as_arrow().clone());
-    let bound = BoundPolicy::resolve(Arc::clone(&policy), schema, key)?;
-    let read = (0..bound.roles.len()).filter(|index| bound.reads(*index));
+    let bound = BoundPolicy::bind_schema(Arc::clone(&policy), schema, key)?;
+    let read = (0..bound.roles.len()).filter(|index| bound.reads_column(*index));
     let read = read.map(|index| ident(bound.input.field(index).name())).collect::<Vec<_>>();
     let rows = LogicalPlanBuilder::from(rows).project(read)?.build()?;
     let schema = Arc::new(rows.schema().as_arrow().clone());
-    Ok((rows, BoundPolicy::resolve(policy, schema, bound.key)?))
+    Ok((rows, BoundPolicy::bind_schema(policy, schema, bound.key)?))
 }
 
 /// The policy by which new rows are grouped: that of the job with the subject beside the rows. Rows that find no group wait
@@ -245,8 +264,8 @@ pub(crate) fn private_policy(
 }
 
 /// The ledger as if nothing had happened before a release: who has left by then is unknown, and the history of all others
-/// begins with the cohort that they were in.
-pub(crate) fn remember(ledger: DataFrame, first: u64) -> Result<DataFrame> {
+/// begins with the cohort that they were in. Nobody was published with other values before that.
+pub(crate) fn reset_history(ledger: DataFrame, first: u64) -> Result<DataFrame> {
     if first <= 1 {
         return Ok(ledger);
     }
@@ -254,8 +273,10 @@ pub(crate) fn remember(ledger: DataFrame, first: u64) -> Result<DataFrame> {
     let has_left = ident("state").eq(lit(state::WITHHELD)).and(is_old());
     let kept = ledger.filter(has_left.is_not_true())?;
     let history = when(is_old(), ident("cohort")).otherwise(ident("history"))?;
+    let revised = ident("revised").and(is_old().is_not_true());
     let columns = kept.schema().fields().iter().map(|field| match field.name().as_str() {
         "history" => history.clone().alias("history"),
+        "revised" => revised.clone().alias("revised"),
         name => ident(name),
     });
     let columns: Vec<Expr> = columns.collect();

@@ -47,7 +47,7 @@ const DISSOLVED: i64 = 2;
 
 impl Night<'_> {
     /// Decides which cohorts leave: the tables `candidates`, `fresh` and `fates`.
-    pub(crate) async fn retire(&self, files: &[OldFile]) -> Result<Leaving> {
+    pub(crate) async fn retire_cohorts(&self, files: &[OldFile]) -> Result<Leaving> {
         let due = match self.setting.series.mode {
             SeriesMode::Snapshot => format!(
                 "stale > 0 AND CAST(stale AS DOUBLE) >= {:?} * CAST(size AS DOUBLE)",
@@ -62,17 +62,17 @@ impl Night<'_> {
             changed = kind::CHANGED,
             gone = kind::GONE
         );
-        self.scratch.keep("candidates", self.scratch.sql(&candidates).await?).await?;
+        self.scratch.keep_rows("candidates", self.scratch.sql(&candidates).await?).await?;
         self.pick_fresh().await?;
-        let found = self.scratch.numbers("SELECT COUNT(*) FROM candidates").await?[0];
+        let found = self.scratch.query_numbers("SELECT COUNT(*) FROM candidates").await?[0];
         if found == 0 {
-            self.scratch.hold("fates", Fates::default().finish()?)?;
+            self.scratch.hold_rows("fates", Fates::default().finish()?)?;
             return Ok(Leaving::default());
         }
         self.read_published(files).await?;
         let fates = self.decide_all().await?;
         let classes = fates.count;
-        self.scratch.hold("fates", fates.finish()?)?;
+        self.scratch.hold_rows("fates", fates.finish()?)?;
         let mut leaving = Leaving { classes, ..Leaving::default() };
         for file in files {
             if self.holds_any(file, "fates").await? {
@@ -84,7 +84,7 @@ impl Night<'_> {
 
     /// Whether a file holds rows of the cohorts in a table.
     async fn holds_any(&self, file: &OldFile, table: &str) -> Result<bool> {
-        let cohort = self.digest(Purpose::Cohort(file.born), &self.setting.bound_policy.class_columns());
+        let cohort = self.digest_expr(Purpose::Cohort(file.born), &self.setting.bound_policy.class_columns());
         let cohorts = file.rows.clone().select(vec![cohort.alias("held")])?;
         let wanted = self.scratch.table(table).await?;
         let found = cohorts.join(wanted, JoinType::LeftSemi, &["held"], &["cohort"], None)?;
@@ -93,9 +93,9 @@ impl Night<'_> {
     }
 
     /// The sensitive columns that a rule guards.
-    fn guarded(&self) -> Vec<&SensitiveColumn> {
+    fn guarded_columns(&self) -> Vec<&SensitiveColumn> {
         let bound_policy = &self.setting.bound_policy;
-        bound_policy.sensitive.iter().filter(|column| bound_policy.policy.privacy.guards(&column.name)).collect()
+        bound_policy.sensitive.iter().filter(|column| bound_policy.policy.privacy.guards_column(&column.name)).collect()
     }
 
     /// What was published of members of candidates, by the digest of their content: the table `shown`.
@@ -105,11 +105,17 @@ impl Night<'_> {
             if !self.holds_any(file, "candidates").await? {
                 continue;
             }
-            let cohort = self.digest(Purpose::Cohort(file.born), &self.setting.bound_policy.class_columns());
-            let mut columns =
-                vec![cohort.alias("held"), self.digest(Purpose::Content, &self.content_columns()).alias("content")];
-            columns
-                .extend(self.guarded().iter().enumerate().map(|(at, column)| ident(&column.name).alias(published(at))));
+            let cohort = self.digest_expr(Purpose::Cohort(file.born), &self.setting.bound_policy.class_columns());
+            let mut columns = vec![
+                cohort.alias("held"),
+                self.digest_expr(Purpose::Content, &self.content_columns()).alias("content"),
+            ];
+            columns.extend(
+                self.guarded_columns()
+                    .iter()
+                    .enumerate()
+                    .map(|(at, column)| ident(&column.name).alias(published_column(at))),
+            );
             let rows = file.rows.clone().select(columns)?;
             let candidates = self.scratch.table("candidates").await?;
             let rows = rows.join(candidates, JoinType::LeftSemi, &["held"], &["cohort"], None)?;
@@ -118,18 +124,18 @@ impl Night<'_> {
                 Some(others) => others.union(rows)?,
             });
         }
-        let Some(all) = all else { return Err(unfitting()) };
-        let values = (0..self.guarded().len()).map(|at| ident(published(at)));
+        let Some(all) = all else { return Err(unmatched_error()) };
+        let values = (0..self.guarded_columns().len()).map(|at| ident(published_column(at)));
         let columns: Vec<Expr> = std::iter::once(ident("content")).chain(values).collect();
-        self.scratch.keep("shown", all.select(columns)?.distinct()?).await
+        self.scratch.keep_rows("shown", all.select(columns)?.distinct()?).await
     }
 
     /// Decides cohort after cohort.
     async fn decide_all(&self) -> Result<Fates> {
-        let guarded = self.guarded();
+        let guarded = self.guarded_columns();
         let mut values = vec![ident(SUBJECT_COLUMN).alias("who")];
-        values.extend(guarded.iter().enumerate().map(|(at, column)| ident(&column.name).alias(current(at))));
-        self.scratch.define("fresh_values", self.scratch.table("fresh").await?.select(values)?)?;
+        values.extend(guarded.iter().enumerate().map(|(at, column)| ident(&column.name).alias(current_column(at))));
+        self.scratch.define_view("fresh_values", self.scratch.table("fresh").await?.select(values)?)?;
         let columns = |name: fn(usize) -> String, table: &str| -> String {
             (0..guarded.len()).map(|at| format!(", {table}.{}", name(at))).collect()
         };
@@ -137,8 +143,8 @@ impl Night<'_> {
             "SELECT m.cohort, m.history, m.kind, m.revised, s.content IS NULL AS lost{shown}{now} FROM merged m \
              LEFT SEMI JOIN candidates c ON m.cohort = c.cohort LEFT JOIN shown s ON m.content = s.content \
              LEFT JOIN fresh_values f ON m.subject = f.who WHERE m.kind IN ({live}, {changed}, {gone}) ORDER BY m.cohort",
-            shown = columns(published, "s"),
-            now = columns(current, "f"),
+            shown = columns(published_column, "s"),
+            now = columns(current_column, "f"),
             live = kind::LIVE,
             changed = kind::CHANGED,
             gone = kind::GONE
@@ -149,25 +155,25 @@ impl Night<'_> {
         let mut open: Vec<RecordBatch> = Vec::new();
         while let Some(batch) = stream.try_next().await? {
             let mut from = 0;
-            for end in borders(&batch) {
+            for end in cohort_borders(&batch) {
                 let run = batch.slice(from, end - from);
                 if open.first().is_some_and(|first| cohort_of(first) != cohort_of(&run)) {
-                    self.decide(&concat_batches(&schema, &std::mem::take(&mut open))?, &mut fates)?;
+                    self.decide_cohort(&concat_batches(&schema, &std::mem::take(&mut open))?, &mut fates)?;
                 }
                 open.push(run);
                 from = end;
             }
         }
         if !open.is_empty() {
-            self.decide(&concat_batches(&schema, &open)?, &mut fates)?;
+            self.decide_cohort(&concat_batches(&schema, &open)?, &mut fates)?;
         }
         Ok(fates)
     }
 
     /// Decides what becomes of one cohort.
-    fn decide(&self, rows: &RecordBatch, fates: &mut Fates) -> Result<()> {
+    fn decide_cohort(&self, rows: &RecordBatch, fates: &mut Fates) -> Result<()> {
         if rows.column(4).as_boolean().true_count() > 0 {
-            return Err(unfitting());
+            return Err(unmatched_error());
         }
         let histories = rows.column(1).as_fixed_size_binary();
         let mut numbers = std::collections::BTreeMap::new();
@@ -185,25 +191,25 @@ impl Night<'_> {
             }
         };
         let members: Vec<Member> = (0..rows.num_rows()).map(member).collect();
-        let guarded = self.guarded();
+        let guarded = self.guarded_columns();
         let (shown, now) = rows.columns()[5..].split_at(guarded.len());
         let bound_policy = &self.setting.bound_policy;
         let judge = ByRules {
-            rules: survey::rules(bound_policy, &bound_policy.slices(&[])),
+            rules: survey::build_rules(bound_policy, &bound_policy.resolve_slices(&[])),
             published: judged_table(rows.num_rows(), &guarded, shown)?,
             current: judged_table(rows.num_rows(), &guarded, now)?,
         };
         let series = self.setting.series;
         let retirement = Retirement { retire_at: series.retire_at, dissolve: series.dissolve };
-        match retirement.decide(&members, &judge) {
+        match retirement.decide_fate(&members, &judge) {
             Fate::Keep => Ok(()),
-            Fate::Split => fates.add(cohort_of(rows), SPLIT),
-            Fate::Dissolve => fates.add(cohort_of(rows), DISSOLVED),
+            Fate::Split => fates.add_fate(cohort_of(rows), SPLIT),
+            Fate::Dissolve => fates.add_fate(cohort_of(rows), DISSOLVED),
         }
     }
 
     /// Those who come back, in the order of the cohort that they come from.
-    pub(crate) async fn returning(&self) -> Result<DataFrame> {
+    pub(crate) async fn returning_rows(&self) -> Result<DataFrame> {
         let back = format!(
             "SELECT m.subject AS __throng_who, m.cohort AS __throng_unit FROM merged m LEFT SEMI JOIN \
              (SELECT cohort FROM fates WHERE fate = {SPLIT}) d ON m.cohort = d.cohort WHERE m.kind IN ({live}, {changed})",
@@ -219,9 +225,9 @@ impl Night<'_> {
     }
 
     /// The rows of an old file whose cohorts stay.
-    pub(crate) async fn staying(&self, file: &OldFile) -> Result<DataFrame> {
+    pub(crate) async fn staying_rows(&self, file: &OldFile) -> Result<DataFrame> {
         let names: Vec<String> = file.rows.schema().fields().iter().map(|field| field.name().clone()).collect();
-        let cohort = self.digest(Purpose::Cohort(file.born), &self.setting.bound_policy.class_columns());
+        let cohort = self.digest_expr(Purpose::Cohort(file.born), &self.setting.bound_policy.class_columns());
         let columns: Vec<Expr> = names.iter().map(ident).chain([cohort.alias("__throng_cohort")]).collect();
         let rows = file.rows.clone().select(columns)?;
         let fates = self.scratch.table("fates").await?;
@@ -231,16 +237,16 @@ impl Night<'_> {
 }
 
 /// The name of a guarded column as it was published, and as it is now.
-fn published(at: usize) -> String {
+fn published_column(at: usize) -> String {
     format!("published_{at}")
 }
 
-fn current(at: usize) -> String {
+fn current_column(at: usize) -> String {
     format!("current_{at}")
 }
 
 /// What to say when the ledger knows of rows that no file holds.
-fn unfitting() -> Error {
+fn unmatched_error() -> Error {
     Error::conflict(
         "the ledger of the series knows of rows that the newest release does not hold; restore series.state and the sink \
          from backups of one moment, or begin a new series in an empty sink and an empty state",
@@ -248,7 +254,7 @@ fn unfitting() -> Error {
 }
 
 /// The ends of the runs of one cohort.
-fn borders(batch: &RecordBatch) -> Vec<usize> {
+fn cohort_borders(batch: &RecordBatch) -> Vec<usize> {
     let cohorts = batch.column(0).as_fixed_size_binary();
     let is_end = |row: &usize| *row == batch.num_rows() || cohorts.value(*row - 1) != cohorts.value(*row);
     (1..=batch.num_rows()).filter(is_end).collect()
@@ -266,12 +272,12 @@ struct ByRules {
 }
 
 impl Judge for ByRules {
-    fn published(&self, members: &[u32]) -> bool {
-        self.rules.hold(&GroupView::new(&self.published, members))
+    fn accepts_published(&self, members: &[u32]) -> bool {
+        self.rules.are_met_by(&GroupView::new(&self.published, members))
     }
 
-    fn current(&self, members: &[u32]) -> bool {
-        self.rules.hold(&GroupView::new(&self.current, members))
+    fn accepts_current(&self, members: &[u32]) -> bool {
+        self.rules.are_met_by(&GroupView::new(&self.current, members))
     }
 }
 
@@ -294,7 +300,7 @@ struct Fates {
 }
 
 impl Fates {
-    fn add(&mut self, cohort: &[u8], fate: i64) -> Result<()> {
+    fn add_fate(&mut self, cohort: &[u8], fate: i64) -> Result<()> {
         self.cohorts.extend_from_slice(cohort);
         self.fates.push(fate);
         self.count += 1;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Int64Type, SchemaRef};
 use datafusion::catalog::MemoryCatalogProviderList;
-use datafusion::common::runtime::JoinSet;
 use datafusion::datasource::MemTable;
 use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, TaskContext};
 use datafusion::parquet::arrow::ArrowWriter;
@@ -18,7 +17,8 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::{DataFrame, ParquetReadOptions, SessionContext};
 use futures::TryStreamExt;
 
-use crate::error::{Error, Result, reason};
+use crate::error::{Error, Result, io_reason};
+use crate::plan::join_parts;
 
 /// Rows of a row group: few, because a group is built in memory that nobody has set aside.
 const ROW_GROUP_ROWS: usize = 1 << 15;
@@ -33,7 +33,7 @@ impl Scratch {
     /// An empty one in a folder of raw data.
     pub(crate) fn create(session: &SessionContext, spill: &Path) -> Result<Self> {
         let folder = spill.join("series");
-        std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
+        std::fs::create_dir_all(&folder).map_err(|error| unwritable_file(&folder, &error))?;
         let mut builder = SessionStateBuilder::new_from_existing(session.state())
             .with_catalog_list(Arc::new(MemoryCatalogProviderList::new()));
         let config = builder.config().get_or_insert_default();
@@ -58,19 +58,19 @@ impl Scratch {
     }
 
     /// Names a query, which runs whenever it is asked.
-    pub(crate) fn define(&self, name: &str, rows: DataFrame) -> Result<()> {
+    pub(crate) fn define_view(&self, name: &str, rows: DataFrame) -> Result<()> {
         self.context.register_table(name, rows.into_view())?;
         Ok(())
     }
 
     /// Names some rows in memory, which are few.
-    pub(crate) fn hold(&self, name: &str, rows: RecordBatch) -> Result<()> {
+    pub(crate) fn hold_rows(&self, name: &str, rows: RecordBatch) -> Result<()> {
         self.context.register_table(name, Arc::new(MemTable::try_new(rows.schema(), vec![vec![rows]])?))?;
         Ok(())
     }
 
     /// Runs a query once and names its rows.
-    pub(crate) async fn keep(&self, name: &str, rows: DataFrame) -> Result<()> {
+    pub(crate) async fn keep_rows(&self, name: &str, rows: DataFrame) -> Result<()> {
         let schema = Arc::new(rows.schema().as_arrow().clone());
         let streams = rows.execute_stream_partitioned().await?;
         self.keep_streams(name, schema, streams).await
@@ -89,27 +89,25 @@ impl Scratch {
 
     async fn keep_streams(&self, name: &str, schema: SchemaRef, streams: Vec<SendableRecordBatchStream>) -> Result<()> {
         let folder = self.folder.join(name);
-        std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
-        let mut tasks: JoinSet<Result<()>> = JoinSet::new();
-        for (number, mut stream) in streams.into_iter().enumerate() {
-            let mut file = ScratchFile::create(&folder, number, &schema)?;
-            tasks.spawn(async move {
+        std::fs::create_dir_all(&folder).map_err(|error| unwritable_file(&folder, &error))?;
+        let parts = streams.into_iter().enumerate().map(|(number, mut stream)| {
+            let file = ScratchFile::create(&folder, number, &schema);
+            async move {
+                let mut file = file?;
                 while let Some(batch) = stream.try_next().await? {
-                    file.write(&batch)?;
+                    file.write_rows(&batch)?;
                 }
                 file.close()
-            });
-        }
-        while let Some(done) = tasks.join_next().await {
-            done.map_err(|error| Error::internal(format!("writing a private table failed: {error}")))??;
-        }
+            }
+        });
+        join_parts("writing a private table", parts.collect::<Vec<_>>(), |()| Ok(())).await?;
         self.name_folder(name, &schema).await
     }
 
     /// A file for a table that is written row by row; [`name_folder`](Self::name_folder) names it.
-    pub(crate) fn file(&self, name: &str, schema: &SchemaRef) -> Result<ScratchFile> {
+    pub(crate) fn create_file(&self, name: &str, schema: &SchemaRef) -> Result<ScratchFile> {
         let folder = self.folder.join(name);
-        std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
+        std::fs::create_dir_all(&folder).map_err(|error| unwritable_file(&folder, &error))?;
         ScratchFile::create(&folder, 0, schema)
     }
 
@@ -122,7 +120,7 @@ impl Scratch {
     }
 
     /// The only row of a query of whole numbers; null counts as 0.
-    pub(crate) async fn numbers(&self, query: &str) -> Result<Vec<u64>> {
+    pub(crate) async fn query_numbers(&self, query: &str) -> Result<Vec<u64>> {
         let rows = self.sql(query).await?.collect().await?;
         let row = rows.iter().find(|batch| batch.num_rows() > 0);
         let row = row.ok_or_else(|| Error::internal("a count without a row"))?;
@@ -144,7 +142,7 @@ pub(crate) struct ScratchFile {
 impl ScratchFile {
     fn create(folder: &Path, number: usize, schema: &SchemaRef) -> Result<Self> {
         let path = folder.join(format!("part-{number:05}.parquet"));
-        let file = File::create(&path).map_err(|error| unwritable(&path, &error))?;
+        let file = File::create(&path).map_err(|error| unwritable_file(&path, &error))?;
         // Statistics of a file with one value stand for every row of it, also where that value is not a number.
         let properties = WriterProperties::builder()
             .set_statistics_enabled(EnabledStatistics::None)
@@ -155,7 +153,7 @@ impl ScratchFile {
     }
 
     /// Adds rows.
-    pub(crate) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
+    pub(crate) fn write_rows(&mut self, rows: &RecordBatch) -> Result<()> {
         let rows = RecordBatch::try_new(Arc::clone(&self.schema), rows.columns().to_vec())?;
         self.writer.write(&rows).map_err(|error| {
             Error::resources(format!(
@@ -172,10 +170,10 @@ impl ScratchFile {
     }
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+fn unwritable_file(path: &Path, error: &std::io::Error) -> Error {
     Error::resources(format!(
         "{} cannot be written: {}; choose another place with --spill-dir",
         path.display(),
-        reason(error)
+        io_reason(error)
     ))
 }

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! <state>/version/<number>.<unique>/part-00000.parquet   a version of the ledger: immutable, of one run
+//! <state>/version/<number>.<unique>/consumed.parquet     of rows without an identity: the files that were read
+//! <state>/version/<number>.<unique>/waiting.parquet      and the rows that wait
 //! <state>/version/<number>.<unique>/version.json         what it is, with the checksum of its files; written last
 //! <state>/pointer/<number>.json                          created only once: this version is in force
 //! <state>/forgotten/<unique>.parquet                     subjects that must not be published again
@@ -23,8 +25,12 @@
 
 use std::path::Path as LocalPath;
 use std::sync::Arc;
+use std::time::Duration;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::lit;
 use datafusion::parquet::arrow::AsyncArrowWriter;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use datafusion::prelude::{DataFrame, SessionContext};
@@ -34,16 +40,20 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::arrivals::{CONSUMED, WAITING};
 use super::key::{DIGEST_BYTES, LedgerKey, SUBJECT_BYTES};
 use crate::error::{Error, Result};
 use crate::policy::{Job, Series};
-use crate::published::read::{PublishedFile, PublishedFiles, checksum, open};
+use crate::published::read::{PublishedFile, PublishedFiles, file_checksum, open_published};
 use crate::storage::upload::Uploads;
 use crate::storage::{Location, Stores};
 use crate::write::unique_name;
 
 /// Version of the format of the state.
 const FORMAT: u32 = 1;
+
+/// The column of a ledger that says in which release a cohort last changed.
+const MOVED: &str = "moved";
 
 /// What a ledger holds of every subject.
 pub(crate) fn ledger_schema() -> SchemaRef {
@@ -57,7 +67,7 @@ pub(crate) fn ledger_schema() -> SchemaRef {
         Field::new("state", DataType::Int64, true),
         Field::new("since", DataType::Int64, true),
         Field::new("revised", DataType::Boolean, true),
-        Field::new("moved", DataType::Int64, true),
+        Field::new(MOVED, DataType::Int64, true),
     ]))
 }
 
@@ -93,6 +103,27 @@ pub(crate) struct Version {
     pub(crate) rules: serde_json::Value,
     /// Its files.
     pub(crate) files: Vec<LedgerFile>,
+    /// The files of the source that were read, where rows have no identity.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) consumed: Vec<LedgerFile>,
+    /// The rows that wait, where rows have no identity.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) waiting: Vec<LedgerFile>,
+    /// Rows without an identity that were suppressed in this release and all before it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) suppressed: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// The tables of the next version of a ledger.
+pub(crate) struct Tables {
+    /// What it knows of every subject.
+    pub(crate) ledger: DataFrame,
+    /// Of rows without an identity: the files that were read, and the rows that wait.
+    pub(crate) arrivals: Option<(DataFrame, DataFrame)>,
 }
 
 /// What a pointer says.
@@ -141,7 +172,7 @@ impl State {
                 "series.state: it and the sink lie inside one another, and readers of the sink must not see the ledger",
             ));
         }
-        let key = LedgerKey::new(&series.secret(base)?);
+        let key = LedgerKey::new(&series.read_secret(base)?);
         Ok(Self { location, key })
     }
 
@@ -151,12 +182,12 @@ impl State {
     }
 
     /// The version in force, brought up to date with the manifests of the sink; none of a new series.
-    pub(crate) async fn recover(&self, published: Option<&Published>) -> Result<Option<Stored>> {
-        let current = self.current().await?;
+    pub(crate) async fn recover_version(&self, published: Option<&Published>) -> Result<Option<Stored>> {
+        let current = self.current_version().await?;
         let Some(published) = published else {
             return match current {
                 None => Ok(None),
-                Some(stored) => Err(self.foreign(&format!(
+                Some(stored) => Err(self.foreign_error(&format!(
                     "the ledger knows {} releases, and the sink holds none of them; they may have been removed, or the \
                      ledger belongs to another sink",
                     stored.version.number
@@ -167,23 +198,23 @@ impl State {
         let found = match current {
             Some(stored) if number == published.number && published.ledgers.contains(&stored.digest) => stored,
             Some(_) if number == published.number => {
-                return Err(self.foreign("the newest release of the sink was made with another ledger"));
+                return Err(self.foreign_error("the newest release of the sink was made with another ledger"));
             }
             _ if number + 1 == published.number => {
-                let Some(staged) = self.staged(published).await? else {
-                    return Err(self.foreign(&format!(
+                let Some(staged) = self.staged_version(published).await? else {
+                    return Err(self.foreign_error(&format!(
                         "it lacks the version that belongs to release {number} of the series, the newest one",
                         number = published.number
                     )));
                 };
                 tracing::info!(number = published.number, "the pointer of the ledger is moved for a run that has died");
-                if !self.advance(&staged).await? {
+                if !self.advance_pointer(&staged).await? {
                     return Err(Error::retry("another run is at work on the same series; run again"));
                 }
                 staged
             }
             _ => {
-                return Err(self.foreign(&format!(
+                return Err(self.foreign_error(&format!(
                     "it ends at release {number} of the series, and the sink at release {}",
                     published.number
                 )));
@@ -196,7 +227,7 @@ impl State {
     /// Refuses a key that is not the one of the ledger.
     fn ensure_key(&self, version: &Version) -> Result<()> {
         if version.format != FORMAT {
-            return Err(self.foreign("it was written by another version of Throng"));
+            return Err(self.foreign_error("it was written by another version of Throng"));
         }
         if version.key == self.key.fingerprint() {
             return Ok(());
@@ -209,7 +240,7 @@ impl State {
     }
 
     /// What to say of a ledger that does not belong to the sink.
-    fn foreign(&self, why: &str) -> Error {
+    fn foreign_error(&self, why: &str) -> Error {
         Error::conflict(format!(
             "the ledger in `{}` does not fit the sink: {why}; restore series.state from its backup, or begin a new series \
              in an empty sink and an empty state",
@@ -218,7 +249,7 @@ impl State {
     }
 
     /// The version in force.
-    async fn current(&self) -> Result<Option<Stored>> {
+    async fn current_version(&self) -> Result<Option<Stored>> {
         let listed: Vec<ObjectMeta> =
             self.location.store.list(Some(&self.location.at("pointer"))).try_collect().await?;
         let Some(newest) =
@@ -227,11 +258,11 @@ impl State {
             return Ok(None);
         };
         let bytes = self.location.store.get(&newest.1.location).await?.bytes().await?;
-        let pointer: Pointer = self.parse(&bytes, "a pointer")?;
+        let pointer: Pointer = self.parse_json(&bytes, "a pointer")?;
         match self.read_version(&pointer.folder).await? {
             Some(stored) if stored.digest == pointer.digest && stored.version.number == newest.0 => Ok(Some(stored)),
-            Some(_) => Err(self.foreign("a version of it has been changed")),
-            None => Err(self.foreign("the version that its pointer names is gone")),
+            Some(_) => Err(self.foreign_error("a version of it has been changed")),
+            None => Err(self.foreign_error("the version that its pointer names is gone")),
         }
     }
 
@@ -241,18 +272,18 @@ impl State {
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let version = self.parse(&bytes, "a version")?;
+        let version = self.parse_json(&bytes, "a version")?;
         let digest = blake3::hash(&bytes).to_hex().to_string();
         Ok(Some(Stored { version, folder: folder.to_owned(), digest }))
     }
 
-    fn parse<T: DeserializeOwned>(&self, bytes: &[u8], what: &str) -> Result<T> {
-        serde_json::from_slice(bytes).map_err(|_| self.foreign(&format!("{what} of it cannot be read")))
+    fn parse_json<T: DeserializeOwned>(&self, bytes: &[u8], what: &str) -> Result<T> {
+        serde_json::from_slice(bytes).map_err(|_| self.foreign_error(&format!("{what} of it cannot be read")))
     }
 
     /// The version that a run has staged which died before it could move the pointer.
-    async fn staged(&self, published: &Published) -> Result<Option<Stored>> {
-        for folder in self.folders().await?.into_iter().filter(|(number, _)| *number == published.number) {
+    async fn staged_version(&self, published: &Published) -> Result<Option<Stored>> {
+        for folder in self.version_folders().await?.into_iter().filter(|(number, _)| *number == published.number) {
             if let Some(stored) = self.read_version(&folder.1).await?
                 && published.ledgers.contains(&stored.digest)
             {
@@ -263,22 +294,38 @@ impl State {
     }
 
     /// The folders of all versions, with their numbers.
-    async fn folders(&self) -> Result<Vec<(u64, String)>> {
+    async fn version_folders(&self) -> Result<Vec<(u64, String)>> {
         let listed = self.location.store.list_with_delimiter(Some(&self.location.at("version"))).await?;
         let name = |path: &Path| Some((number_of(path)?, format!("version/{}", path.filename()?)));
         Ok(listed.common_prefixes.iter().filter_map(name).collect())
     }
 
     /// The rows of a version.
-    pub(crate) async fn rows(&self, context: &SessionContext, stored: &Stored) -> Result<DataFrame> {
-        if stored.version.files.is_empty() {
-            let nothing = datafusion::arrow::array::RecordBatch::new_empty(ledger_schema());
-            return Ok(context.read_batch(nothing)?);
+    pub(crate) async fn read_rows(&self, context: &SessionContext, stored: &Stored) -> Result<DataFrame> {
+        let Some(rows) = self.read_part(context, stored, &stored.version.files).await? else {
+            return Ok(context.read_batch(RecordBatch::new_empty(ledger_schema()))?);
+        };
+        if rows.schema().field_with_unqualified_name(MOVED).is_ok() {
+            return Ok(rows);
         }
-        for file in &stored.version.files {
+        // Ledgers were kept without it at first. What has no such release is never forgotten.
+        Ok(rows.with_column(MOVED, lit(ScalarValue::Int64(None)))?)
+    }
+
+    /// The rows of some files of a version, if there are any.
+    pub(crate) async fn read_part(
+        &self,
+        context: &SessionContext,
+        stored: &Stored,
+        files: &[LedgerFile],
+    ) -> Result<Option<DataFrame>> {
+        if files.is_empty() {
+            return Ok(None);
+        }
+        for file in files {
             let path = self.location.at(&format!("{}/{}", stored.folder, file.name));
-            if checksum(self.location.store.as_ref(), &path).await?.as_deref() != Some(&file.blake3) {
-                return Err(self.foreign(&format!("`{}` of it is missing or has been changed", file.name)));
+            if file_checksum(self.location.store.as_ref(), &path).await?.as_deref() != Some(&file.blake3) {
+                return Err(self.foreign_error(&format!("`{}` of it is missing or has been changed", file.name)));
             }
         }
         let file = |file: &LedgerFile| {
@@ -288,35 +335,25 @@ impl State {
         let files = PublishedFiles {
             store: Arc::clone(&self.location.store),
             root: self.location.root.clone(),
-            files: stored.version.files.iter().map(file).collect(),
+            files: files.iter().map(file).collect(),
         };
-        open(context, &files, None).await
+        Ok(Some(open_published(context, &files, None).await?))
     }
 
-    /// Writes the next version, which nobody uses before [`advance`](Self::advance).
-    pub(crate) async fn stage(&self, mut version: Version, rows: DataFrame, uploads: &Uploads) -> Result<Stored> {
+    /// Writes the next version, which nobody uses before [`advance_pointer`](Self::advance_pointer).
+    pub(crate) async fn stage_version(
+        &self,
+        mut version: Version,
+        tables: Tables,
+        uploads: &Uploads,
+    ) -> Result<Stored> {
         let folder = format!("version/{:08}.{}", version.number, unique_name());
-        let schema = ledger_schema();
-        let name = "part-00000.parquet".to_owned();
-        let path = self.location.at(&format!("{folder}/{name}"));
-        let properties = WriterProperties::builder()
-            .set_statistics_enabled(EnabledStatistics::None)
-            .set_dictionary_enabled(false)
-            .set_max_row_group_row_count(Some(1 << 17))
-            .build();
-        let object = uploads.begin(&self.location.store, &path);
-        let mut writer = AsyncArrowWriter::try_new(object, Arc::clone(&schema), Some(properties))?;
-        let mut stream = rows.execute_stream().await?;
-        let mut count = 0;
-        while let Some(batch) = stream.try_next().await? {
-            let batch = datafusion::arrow::array::RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?;
-            count += batch.num_rows() as u64;
-            writer.write(&batch).await?;
+        let ledger = Some(ledger_schema());
+        version.files = vec![self.write_part(&folder, "part-00000", tables.ledger, ledger, uploads).await?];
+        if let Some((consumed, waiting)) = tables.arrivals {
+            version.consumed = vec![self.write_part(&folder, CONSUMED, consumed, None, uploads).await?];
+            version.waiting = vec![self.write_part(&folder, WAITING, waiting, None, uploads).await?];
         }
-        writer.finish().await?;
-        let blake3 = checksum(self.location.store.as_ref(), &path).await?;
-        let blake3 = blake3.ok_or_else(|| Error::retry("a file of the ledger was written but is not there"))?;
-        version.files = vec![LedgerFile { name, rows: count, blake3 }];
         version.format = FORMAT;
         version.key = self.key.fingerprint();
         let bytes = serde_json::to_vec_pretty(&version).map_err(|error| Error::internal(error.to_string()))?;
@@ -325,8 +362,40 @@ impl State {
         Ok(Stored { version, folder, digest })
     }
 
+    /// Writes a table of a version.
+    async fn write_part(
+        &self,
+        folder: &str,
+        table: &str,
+        rows: DataFrame,
+        schema: Option<SchemaRef>,
+        uploads: &Uploads,
+    ) -> Result<LedgerFile> {
+        let name = format!("{table}.parquet");
+        let schema = schema.unwrap_or_else(|| Arc::new(rows.schema().as_arrow().clone()));
+        let path = self.location.at(&format!("{folder}/{name}"));
+        let properties = WriterProperties::builder()
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_dictionary_enabled(false)
+            .set_max_row_group_row_count(Some(1 << 17))
+            .build();
+        let object = uploads.begin_upload(&self.location.store, &path);
+        let mut writer = AsyncArrowWriter::try_new(object, Arc::clone(&schema), Some(properties))?;
+        let mut stream = rows.execute_stream().await?;
+        let mut count = 0;
+        while let Some(batch) = stream.try_next().await? {
+            let batch = RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?;
+            count += batch.num_rows() as u64;
+            writer.write(&batch).await?;
+        }
+        writer.finish().await?;
+        let blake3 = file_checksum(self.location.store.as_ref(), &path).await?;
+        let blake3 = blake3.ok_or_else(|| Error::retry("a file of the ledger was written but is not there"))?;
+        Ok(LedgerFile { name, rows: count, blake3 })
+    }
+
     /// Moves the pointer to a version; false when another version of the same number is in force already.
-    pub(crate) async fn advance(&self, stored: &Stored) -> Result<bool> {
+    pub(crate) async fn advance_pointer(&self, stored: &Stored) -> Result<bool> {
         let path = self.location.at(&format!("pointer/{:08}.json", stored.version.number));
         let pointer = Pointer { folder: stored.folder.clone(), digest: stored.digest.clone() };
         let bytes = serde_json::to_vec_pretty(&pointer).map_err(|error| Error::internal(error.to_string()))?;
@@ -336,7 +405,7 @@ impl State {
         };
         // A put that failed may have been done all the same. What stands there now tells.
         match self.location.store.get(&path).await {
-            Ok(found) => Ok(self.parse::<Pointer>(&found.bytes().await?, "a pointer")? == pointer),
+            Ok(found) => Ok(self.parse_json::<Pointer>(&found.bytes().await?, "a pointer")? == pointer),
             Err(object_store::Error::NotFound { .. }) => Err(error.into()),
             Err(other) => Err(other.into()),
         }
@@ -344,12 +413,12 @@ impl State {
 
     /// Whether another version of the same number, or a later one, is in force.
     pub(crate) async fn is_past(&self, stored: &Stored) -> bool {
-        let current = self.current().await.ok().flatten();
+        let current = self.current_version().await.ok().flatten();
         current.is_some_and(|current| current.version.number >= stored.version.number && current != *stored)
     }
 
     /// Removes a version that will not come into force. Best effort: what stays is removed by a later run.
-    pub(crate) async fn discard(&self, folder: &str) {
+    pub(crate) async fn discard_version(&self, folder: &str) {
         let listed: Vec<ObjectMeta> =
             self.location.store.list(Some(&self.location.at(folder))).try_collect().await.unwrap_or_default();
         // What says that it is a version goes first.
@@ -367,22 +436,44 @@ impl State {
     }
 
     /// Removes versions that are no longer needed: those before the last one, and those of runs that lost or died.
-    pub(crate) async fn tidy(&self, current: &Stored) -> Result<()> {
-        for (number, folder) in self.folders().await? {
+    pub(crate) async fn remove_old_versions(&self, current: &Stored) -> Result<()> {
+        for (number, folder) in self.version_folders().await? {
             let is_old = number + 1 < current.version.number;
             let has_lost = number == current.version.number && folder != current.folder;
             if is_old || has_lost {
-                self.discard(&folder).await;
+                self.discard_version(&folder).await;
             }
         }
         Ok(())
     }
 
+    /// Removes the versions that nobody needs any more, but those that a run may be staging: all but the one in force. With
+    /// `dry_run`, only finds them. Returns how many there are of them, and their sizes.
+    pub(crate) async fn collect_versions(&self, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
+        let Some(current) = self.current_version().await? else { return Ok(Vec::new()) };
+        let now = jiff::Timestamp::now().as_second();
+        let oldest = now.saturating_sub(i64::try_from(age.as_secs()).unwrap_or(i64::MAX));
+        let mut removed = Vec::new();
+        for (_, folder) in self.version_folders().await?.into_iter().filter(|(_, folder)| *folder != current.folder) {
+            let files: Vec<ObjectMeta> =
+                self.location.store.list(Some(&self.location.at(&folder))).try_collect().await?;
+            if files.iter().any(|meta| meta.last_modified.timestamp() > oldest) {
+                continue;
+            }
+            if !dry_run {
+                self.discard_version(&folder).await;
+            }
+            let name = |meta: &ObjectMeta| format!("{folder}/{}", meta.location.filename().unwrap_or_default());
+            removed.extend(files.iter().map(|meta| (name(meta), meta.size)));
+        }
+        Ok(removed)
+    }
+
     /// Adds subjects that must not be published again.
-    pub(crate) async fn forget(&self, subjects: DataFrame, uploads: &Uploads) -> Result<()> {
+    pub(crate) async fn forget_subjects(&self, subjects: DataFrame, uploads: &Uploads) -> Result<()> {
         let path = self.location.at(&format!("forgotten/{}.parquet", unique_name()));
         let schema = Arc::new(subjects.schema().as_arrow().clone());
-        let object = uploads.begin(&self.location.store, &path);
+        let object = uploads.begin_upload(&self.location.store, &path);
         let mut writer = AsyncArrowWriter::try_new(object, schema, None)?;
         let mut stream = subjects.execute_stream().await?;
         while let Some(batch) = stream.try_next().await? {
@@ -393,7 +484,7 @@ impl State {
     }
 
     /// The subjects that must not be published again; none when nobody was ever forgotten.
-    pub(crate) async fn forgotten(&self, context: &SessionContext) -> Result<Option<DataFrame>> {
+    pub(crate) async fn forgotten_subjects(&self, context: &SessionContext) -> Result<Option<DataFrame>> {
         let listed: Vec<ObjectMeta> =
             self.location.store.list(Some(&self.location.at("forgotten"))).try_collect().await?;
         if listed.is_empty() {
@@ -406,7 +497,7 @@ impl State {
             root: self.location.root.clone(),
             files: files.collect(),
         };
-        Ok(Some(open(context, &files, None).await?))
+        Ok(Some(open_published(context, &files, None).await?))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use throng_core::series::terms::{Bound, Terms, loosened};
+use throng_core::series::terms::{Bound, Terms, find_loosened};
 
 use crate::error::{Error, Result};
 use crate::policy::Privacy;
@@ -16,7 +16,7 @@ const BOUNDS: [(&str, bool); 7] =
 pub(crate) fn ensure_stricter(before: &Value, now: &Privacy) -> Result<()> {
     let unreadable = |error: serde_json::Error| Error::internal(format!("the rules of the series: {error}"));
     let before: Privacy = serde_json::from_value(before.clone()).map_err(unreadable)?;
-    let looser = loosened(&terms(&before)?, &terms(now)?);
+    let looser = find_loosened(&policy_terms(&before)?, &policy_terms(now)?);
     if looser.is_empty() {
         return Ok(());
     }
@@ -29,7 +29,7 @@ pub(crate) fn ensure_stricter(before: &Value, now: &Privacy) -> Result<()> {
 }
 
 /// What a policy asks: every rule by its kind, its column and everything else that is no number.
-fn terms(privacy: &Privacy) -> Result<Terms> {
+fn policy_terms(privacy: &Privacy) -> Result<Terms> {
     let unreadable = |error: serde_json::Error| Error::internal(format!("the rules of the series: {error}"));
     let Value::Object(keys) = serde_json::to_value(privacy).map_err(unreadable)? else {
         return Err(Error::internal("rules are no table"));

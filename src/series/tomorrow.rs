@@ -31,10 +31,10 @@ impl Night<'_> {
     }
 
     /// Joins what was decided: the table `tomorrow`.
-    pub(crate) async fn conclude(&self) -> Result<()> {
+    pub(crate) async fn build_tomorrow(&self) -> Result<()> {
         self.scratch.context().register_udf(self.setting.key.digest(Purpose::History));
         let placed = format!("SELECT {SUBJECT_COLUMN} AS who, __throng_cohort AS placed FROM staged");
-        self.scratch.define("placed", self.scratch.sql(&placed).await?)?;
+        self.scratch.define_view("placed", self.scratch.sql(&placed).await?)?;
         let tomorrow = format!(
             "SELECT m.subject, \
              CASE WHEN s.placed IS NOT NULL THEN s.placed WHEN f.cohort IS NOT NULL OR m.kind IN ({NEW}, {WITHHELD}, \
@@ -67,17 +67,17 @@ impl Night<'_> {
             IS_WAITING = state::WAITING,
             number = self.setting.number
         );
-        self.scratch.keep("tomorrow", self.scratch.sql(&tomorrow).await?).await
+        self.scratch.keep_rows("tomorrow", self.scratch.sql(&tomorrow).await?).await
     }
 
     /// The next version of the ledger.
-    pub(crate) async fn ledger(&self) -> Result<DataFrame> {
+    pub(crate) async fn next_ledger(&self) -> Result<DataFrame> {
         let columns = ledger_schema().fields().iter().map(|field| ident(field.name())).collect::<Vec<_>>();
         Ok(self.scratch.table("tomorrow").await?.select(columns)?)
     }
 
     /// What became of the rows.
-    pub(crate) async fn counts(&self, leaving: &Leaving) -> Result<SeriesCounts> {
+    pub(crate) async fn count_rows(&self, leaving: &Leaving) -> Result<SeriesCounts> {
         let is = |condition: String| format!("SUM(CASE WHEN {condition} THEN 1 ELSE 0 END)");
         let overdue = format!("since + {} <= {}", self.setting.series.max_wait, self.setting.number);
         let waits = format!("kind = {} AND NOT is_placed", kind::NEW);
@@ -98,7 +98,7 @@ impl Night<'_> {
             ),
         ];
         let sums: Vec<String> = conditions.into_iter().map(is).collect();
-        let found = self.scratch.numbers(&format!("SELECT {} FROM tomorrow", sums.join(", "))).await?;
+        let found = self.scratch.query_numbers(&format!("SELECT {} FROM tomorrow", sums.join(", "))).await?;
         Ok(SeriesCounts {
             new: found[0],
             returned: found[1],

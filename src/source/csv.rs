@@ -38,7 +38,7 @@ pub(super) struct Csv {
 
 impl Csv {
     /// How a source's files are read, if they are CSV.
-    pub(super) fn of(spec: &policy::Source) -> Option<Self> {
+    pub(super) fn of_source(spec: &policy::Source) -> Option<Self> {
         if spec.declared_format() != Some(Format::Csv) {
             return None;
         }
@@ -71,7 +71,7 @@ impl Csv {
     }
 
     /// The table with its nulls and types, over one whose columns may have been read as text.
-    pub(super) fn typed(
+    pub(super) fn with_types(
         &self,
         context: &SessionContext,
         table: Arc<dyn TableProvider>,
@@ -94,31 +94,31 @@ impl Csv {
     }
 
     /// The columns in the order of the files, whose headers must agree with each other and with the declared types.
-    pub(super) async fn schema(&self, files: &Files, folders: &[FieldRef]) -> Result<SchemaRef> {
+    pub(super) async fn infer_schema(&self, files: &Files, folders: &[FieldRef]) -> Result<SchemaRef> {
         let names = match &self.names {
             Some(names) => names.clone(),
             None => {
-                let read = |file: usize| self.header(files, file);
+                let read = |file: usize| self.read_header(files, file);
                 let headers: Vec<Vec<String>> =
                     stream::iter(0..files.found.len()).map(read).buffered(FILES_AT_ONCE).try_collect().await?;
                 if let Some(other) = (1..headers.len()).find(|file| headers[*file] != headers[0]) {
                     return Err(Error::input(format!(
                         "the headers of `{}` and `{}` differ; all CSV files of a source need the same",
-                        files.name(other),
-                        files.name(0)
+                        files.file_name(other),
+                        files.file_name(0)
                     )));
                 }
                 headers.into_iter().next().unwrap_or_default()
             }
         };
         let folder = |column: &str| folders.iter().any(|field| field.name() == column);
-        let wrong = |text: String| Error::input(format!("`{}` {text}", files.name(0)));
-        self.fields(&names, folder).map(|fields| Arc::new(Schema::new(fields))).map_err(wrong)
+        let wrong = |text: String| Error::input(format!("`{}` {text}", files.file_name(0)));
+        self.header_fields(&names, folder).map(|fields| Arc::new(Schema::new(fields))).map_err(wrong)
     }
 
     /// The columns of a file by the names in its header. The first line of a file without a header is a row of the data, so
     /// a name is quoted only if the line is known to be a header: it holds a name that the job declares.
-    fn fields(&self, names: &[String], is_folder: impl Fn(&str) -> bool) -> Result<Vec<Field>, String> {
+    fn header_fields(&self, names: &[String], is_folder: impl Fn(&str) -> bool) -> Result<Vec<Field>, String> {
         let mut declared = self.types.iter().filter(|(column, _)| !is_folder(column));
         if let Some((column, _)) = declared.clone().find(|(column, _)| !names.contains(column)) {
             let columns = match (&self.names, names.len()) {
@@ -131,7 +131,7 @@ impl Csv {
             return Err(format!("has no column `{column}`, which source.schema names, {columns}"));
         }
         let is_header = self.names.is_some() || declared.next().is_some();
-        let told = |at: usize| if is_header { format!("`{}`", names[at]) } else { format!("number {}", at + 1) };
+        let described = |at: usize| if is_header { format!("`{}`", names[at]) } else { format!("number {}", at + 1) };
         if let Some(at) = (0..names.len()).find(|at| names[..*at].contains(&names[*at])) {
             return Err(match is_header {
                 true => format!("holds two columns named `{}`; give one of them another name", names[at]),
@@ -140,13 +140,13 @@ impl Csv {
         }
         let field = |at: usize| match self.types.iter().find(|(column, _)| *column == names[at]) {
             Some((_, data_type)) => Ok(Field::new(&names[at], data_type.clone(), true)),
-            None => Err(format!("has a column {}, but source.schema does not give its type", told(at))),
+            None => Err(format!("has a column {}, but source.schema does not give its type", described(at))),
         };
         (0..names.len()).map(field).collect()
     }
 
     /// The names in the first line of a file.
-    async fn header(&self, files: &Files, file: usize) -> Result<Vec<String>> {
+    async fn read_header(&self, files: &Files, file: usize) -> Result<Vec<String>> {
         let store = &files.location.store;
         let mut content = store.get(&files.found[file].location).await?.into_stream();
         let mut start = Vec::new();
@@ -163,7 +163,7 @@ impl Csv {
             match (next, read) {
                 (Some(_), _) if !whole => {}
                 (_, Ok(true)) => return Ok(record.iter().map(str::to_owned).collect()),
-                _ => return Err(Error::input(format!("`{}` has no header that can be read", files.name(file)))),
+                _ => return Err(Error::input(format!("`{}` has no header that can be read", files.file_name(file)))),
             }
         }
     }
@@ -174,8 +174,9 @@ impl Csv {
             let mut content = files.location.store.get(&file.location).await?.into_stream();
             let (sender, chunks) = mpsc::channel::<Vec<u8>>(4);
             let (this, schema) = (self.clone(), Arc::clone(schema));
-            let search =
-                SpawnedTask::spawn_blocking(move || this.search(Chunks { chunks, rest: Vec::new(), at: 0 }, &schema));
+            let search = SpawnedTask::spawn_blocking(move || {
+                this.find_bad_row(Chunks { chunks, rest: Vec::new(), at: 0 }, &schema)
+            });
             while let Some(chunk) = content.next().await {
                 if sender.send(chunk?.to_vec()).await.is_err() {
                     break;
@@ -184,14 +185,14 @@ impl Csv {
             drop(sender);
             let fault = search.join().await.map_err(|error| Error::internal(error.to_string()))?;
             if let Some(fault) = fault {
-                return Ok(Some(format!("`{}`, {fault}", files.name(number))));
+                return Ok(Some(format!("`{}`, {fault}", files.file_name(number))));
             }
         }
         Ok(None)
     }
 
     /// The first row that cannot be read.
-    fn search(&self, content: impl Read, schema: &SchemaRef) -> Option<String> {
+    fn find_bad_row(&self, content: impl Read, schema: &SchemaRef) -> Option<String> {
         let mut reader = csv::ReaderBuilder::new()
             .has_headers(self.names.is_none())
             .delimiter(self.delimiter)
@@ -208,7 +209,7 @@ impl Csv {
                 }
             };
             if !more || rows.len() == ROWS_AT_ONCE {
-                if let Some(fault) = self.fault(&rows, schema) {
+                if let Some(fault) = self.find_fault(&rows, schema) {
                     return Some(fault);
                 }
                 rows.clear();
@@ -218,7 +219,7 @@ impl Csv {
             }
             let line = record.position().map_or(0, csv::Position::line);
             if record.len() != width {
-                let earlier = self.fault(&rows, schema);
+                let earlier = self.find_fault(&rows, schema);
                 return earlier.or_else(|| {
                     Some(format!("line {line}: the row has {} values, but the table has {width} columns", record.len()))
                 });
@@ -231,13 +232,13 @@ impl Csv {
     }
 
     /// The first of some rows whose values are not of their types.
-    fn fault(&self, rows: &[(u64, Vec<String>)], schema: &SchemaRef) -> Option<String> {
-        if (0..schema.fields().len()).all(|column| self.fits(rows, schema, column)) {
+    fn find_fault(&self, rows: &[(u64, Vec<String>)], schema: &SchemaRef) -> Option<String> {
+        if (0..schema.fields().len()).all(|column| self.column_fits(rows, schema, column)) {
             return None;
         }
         for row in rows {
             for (column, field) in schema.fields().iter().enumerate() {
-                if !self.fits(std::slice::from_ref(row), schema, column) {
+                if !self.column_fits(std::slice::from_ref(row), schema, column) {
                     let name = field.name();
                     return Some(format!("line {}: column `{name}` does not hold a {}", row.0, field.data_type()));
                 }
@@ -247,7 +248,7 @@ impl Csv {
     }
 
     /// Whether all values of a column are of its type, asked of the reader that DataFusion uses.
-    fn fits(&self, rows: &[(u64, Vec<String>)], schema: &SchemaRef, column: usize) -> bool {
+    fn column_fits(&self, rows: &[(u64, Vec<String>)], schema: &SchemaRef, column: usize) -> bool {
         let field = schema.field(column);
         if field.data_type() == &DataType::Utf8 {
             return true;
@@ -306,7 +307,7 @@ mod tests {
             Field::new("name", DataType::Utf8, true),
             Field::new("age", DataType::Int32, true),
         ]));
-        csv(null).search(text.as_bytes(), &schema)
+        csv(null).find_bad_row(text.as_bytes(), &schema)
     }
 
     /// Seen failing: the first row was quoted where a header was expected.
@@ -315,12 +316,12 @@ mod tests {
         let fields = |types: &[&str], names: &[&str]| {
             let types = types.iter().map(|name| ((*name).to_owned(), DataType::Utf8)).collect();
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            Csv { types, ..csv("") }.fields(&names, |column| column == "year").map(|fields| fields.len())
+            Csv { types, ..csv("") }.header_fields(&names, |column| column == "year").map(|fields| fields.len())
         };
         assert_eq!(fields(&["name", "age", "year"], &["name", "age"]), Ok(2));
-        for (types, told) in [(&["name", "age"][..], "no column `name`"), (&["year"], "column number 1")] {
+        for (types, described) in [(&["name", "age"][..], "no column `name`"), (&["year"], "column number 1")] {
             let error = fields(types, &["Quuxham", "44"]).unwrap_err();
-            assert!(error.contains(told) && !error.contains("Quuxham") && !error.contains("44"), "{error}");
+            assert!(error.contains(described) && !error.contains("Quuxham") && !error.contains("44"), "{error}");
         }
         assert!(!fields(&["year"], &["Quuxham", "Quuxham"]).unwrap_err().contains("Quuxham"));
         assert!(fields(&["name"], &["name", "town"]).unwrap_err().contains("a column `town`"));

@@ -21,14 +21,14 @@ use crate::storage::{Location, Stores};
 const STORE_FAILED: &str = "Error interacting with object store: Generic";
 
 /// A failure of the Delta log.
-pub(crate) fn failed(error: DeltaTableError) -> Error {
+pub(crate) fn delta_error(error: DeltaTableError) -> Error {
     match error {
         DeltaTableError::ObjectStore { source } => source.into(),
         DeltaTableError::InvalidJsonLog { version, .. } => {
             Error::input(format!("version {version} of the Delta log is damaged"))
         }
         DeltaTableError::Transaction { source: TransactionError::ObjectStore { source } } => source.into(),
-        other if is_contention(&other) => contended(),
+        other if is_contention(&other) => contention_error(),
         other => {
             let text = other.to_string();
             match Error::wrapped_retry(&other) {
@@ -53,7 +53,7 @@ pub(crate) fn is_contention(error: &DeltaTableError) -> bool {
     )
 }
 
-pub(crate) fn contended() -> Error {
+pub(crate) fn contention_error() -> Error {
     Error::retry("conflicting commits to the Delta log; run again")
 }
 
@@ -65,14 +65,14 @@ pub(crate) fn log_store(location: &Location) -> Result<LogStoreRef> {
 }
 
 /// The table at a location, at a version or as it is now; `None` if there is none.
-pub(crate) async fn open(location: &Location, version: Option<u64>) -> Result<Option<DeltaTable>> {
+pub(crate) async fn open_table(location: &Location, version: Option<u64>) -> Result<Option<DeltaTable>> {
     let mut table = DeltaTable::new(log_store(location)?);
     let is_file = location.store.head(&location.prefix).await.is_ok();
-    if is_file || !table.verify_deltatable_existence().await.map_err(failed)? {
+    if is_file || !table.verify_deltatable_existence().await.map_err(delta_error)? {
         return Ok(None);
     }
     match version {
-        None => table.load().await.map_err(failed)?,
+        None => table.load().await.map_err(delta_error)?,
         Some(version) => {
             let missing = |_| Error::input(format!("the Delta table has no version {version}"));
             table.load_version(version).await.map_err(missing)?;
@@ -89,9 +89,9 @@ pub(crate) struct DeltaInput {
 
 impl DeltaInput {
     /// Opens a table at the version that is to be read.
-    pub(crate) async fn find(stores: &Stores, base: &LocalPath, spec: &policy::Source) -> Result<Self> {
+    pub(crate) async fn find_table(stores: &Stores, base: &LocalPath, spec: &policy::Source) -> Result<Self> {
         let location = stores.open(base, spec.location(), &spec.options)?;
-        let table = open(&location, spec.version).await;
+        let table = open_table(&location, spec.version).await;
         let table = table.map_err(|error| error.context(format!("source `{}`", spec.url)))?;
         match table {
             Some(table) => Ok(Self { table, location }),
@@ -117,7 +117,7 @@ impl DeltaInput {
 
     /// The rows of the version.
     pub(crate) async fn table(&self, context: &SessionContext) -> Result<Arc<dyn TableProvider>> {
-        self.table.update_datafusion_session(&context.state()).map_err(failed)?;
+        self.table.update_datafusion_session(&context.state()).map_err(delta_error)?;
         Ok(self.table.table_provider().await?)
     }
 }

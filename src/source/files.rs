@@ -16,7 +16,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use super::csv::Csv;
 use crate::error::{Error, Result};
 use crate::policy;
-use crate::storage::partitions::{Partitions, mask};
+use crate::storage::partitions::{Partitions, mask_path};
 use crate::storage::{FilesTable, Location, Stores, ensure_footer};
 
 /// Files that are looked into at the same time.
@@ -43,7 +43,7 @@ fn parquet_format(context: &SessionContext) -> ParquetFormat {
 }
 
 /// Splits a location at its first wildcard: a folder, and a pattern of what lies below it.
-pub(super) fn split(url: &str) -> (&str, Option<&str>) {
+pub(super) fn split_wildcard(url: &str) -> (&str, Option<&str>) {
     match url.find(['*', '?', '[']) {
         None => (url, None),
         Some(at) => {
@@ -55,7 +55,7 @@ pub(super) fn split(url: &str) -> (&str, Option<&str>) {
 
 impl Files {
     /// Finds the files of a table: a file, a folder or prefix, or a pattern with `*`, `?` and `[...]`.
-    pub(super) async fn find(
+    pub(super) async fn find_files(
         stores: &Stores,
         base: &LocalPath,
         key: &str,
@@ -63,7 +63,7 @@ impl Files {
         shown: Shown,
     ) -> Result<Self> {
         let url = spec.location();
-        let (folder, pattern) = split(url);
+        let (folder, pattern) = split_wildcard(url);
         let location = stores.open(base, folder, &spec.options)?;
         let pattern = match pattern {
             None => None,
@@ -72,22 +72,33 @@ impl Files {
                     .map_err(|error| Error::job(format!("{key}.url: `{url}` is not a usable pattern: {error}")))?,
             ),
         };
-        let csv = Csv::of(spec);
+        let csv = Csv::of_source(spec);
         let mut files = Self { location, pattern, found: Vec::new(), partitions: Partitions::default(), csv, shown };
-        files.found = files.list().await.map_err(|error| error.context(format!("source `{url}`")))?;
+        files.found = files.list_files().await.map_err(|error| error.context(format!("source `{url}`")))?;
         if files.found.is_empty() {
             return Err(files.nothing_found().await.context(format!("source `{url}`")));
         }
-        let folders: Vec<Vec<String>> = files.found.iter().map(|file| files.folders(file)).collect();
-        files.partitions =
-            Partitions::find(&folders, |file| files.name(file), |column| policy::data_type(spec.schema.get(column)?))?;
+        let folders: Vec<Vec<String>> = files.found.iter().map(|file| files.folder_names(file)).collect();
+        files.partitions = Partitions::from_folders(
+            &folders,
+            |file| files.file_name(file),
+            |column| policy::data_type(spec.schema.get(column)?),
+        )?;
         files.ensure_schema_matches(key, spec)?;
         Ok(files)
     }
 
     /// A file as people may see it.
-    pub(super) fn name(&self, file: usize) -> String {
-        mask(&self.found[file].location, &*self.shown)
+    pub(super) fn file_name(&self, file: usize) -> String {
+        mask_path(&self.found[file].location, &*self.shown)
+    }
+
+    /// A file as it is now: its size, and its version tag or the time when it was last changed. Tags of the local file system
+    /// say on which disk a file lies, and would change when it is restored from a backup.
+    pub(super) fn version_tag(&self, file: usize) -> String {
+        let ObjectMeta { size, e_tag, version, last_modified, .. } = &self.found[file];
+        let tag = e_tag.as_ref().or(version.as_ref()).filter(|_| self.location.root.scheme() != "file");
+        format!("{size} {}", tag.cloned().unwrap_or_else(|| last_modified.to_rfc3339()))
     }
 
     /// The columns that are folder names.
@@ -96,8 +107,8 @@ impl Files {
     }
 
     /// Folder values that are not to be shown, with their columns.
-    pub(super) fn hidden(&self) -> Vec<String> {
-        let folders = self.found.iter().flat_map(|file| self.folders(file));
+    pub(super) fn hidden_values(&self) -> Vec<String> {
+        let folders = self.found.iter().flat_map(|file| self.folder_names(file));
         let mut hidden: Vec<String> =
             folders.filter(|folder| folder.split_once('=').is_some_and(|(column, _)| !(self.shown)(column))).collect();
         hidden.sort_unstable();
@@ -106,7 +117,7 @@ impl Files {
     }
 
     /// Names of the folders between the location and a file.
-    fn folders(&self, file: &ObjectMeta) -> Vec<String> {
+    fn folder_names(&self, file: &ObjectMeta) -> Vec<String> {
         let parts = file.location.prefix_match(&self.location.prefix).into_iter().flatten();
         let mut names: Vec<String> = parts.map(|part| part.as_ref().to_owned()).collect();
         names.pop();
@@ -125,19 +136,24 @@ impl Files {
         }
     }
 
-    /// A table over the files.
-    pub(super) async fn table(&self, context: &SessionContext) -> Result<Arc<dyn TableProvider>> {
+    /// A table over some of the files, with the columns of all.
+    pub(super) async fn table(&self, context: &SessionContext, files: &[ObjectMeta]) -> Result<Arc<dyn TableProvider>> {
         context.register_object_store(&self.location.root, Arc::clone(&self.location.store));
         let Some(csv) = &self.csv else {
             let schema = self.parquet_schema(context).await?;
-            return self.table_of(Arc::new(parquet_format(context)), schema);
+            return self.table_of(Arc::new(parquet_format(context)), schema, files);
         };
-        let schema = csv.schema(self, &self.partitions.fields).await?;
-        let table = self.table_of(Arc::new(csv.format()), csv.read_schema(&schema))?;
-        csv.typed(context, table, &schema)
+        let schema = csv.infer_schema(self, &self.partitions.fields).await?;
+        let table = self.table_of(Arc::new(csv.format()), csv.read_schema(&schema), files)?;
+        csv.with_types(context, table, &schema)
     }
 
-    fn table_of(&self, format: Arc<dyn FileFormat>, schema: SchemaRef) -> Result<Arc<dyn TableProvider>> {
+    fn table_of(
+        &self,
+        format: Arc<dyn FileFormat>,
+        schema: SchemaRef,
+        files: &[ObjectMeta],
+    ) -> Result<Arc<dyn TableProvider>> {
         for field in &self.partitions.fields {
             if schema.field_with_name(field.name()).is_ok() {
                 return Err(Error::input(format!(
@@ -148,14 +164,14 @@ impl Files {
             }
         }
         if self.partitions.fields.is_empty() {
-            let urls = self.found.iter().map(|file| ListingTableUrl::parse(self.location.url(&file.location)));
+            let urls = files.iter().map(|file| ListingTableUrl::parse(self.location.url(&file.location)));
             let config = ListingTableConfig::new_with_multi_paths(urls.collect::<Result<_, _>>()?)
                 .with_listing_options(ListingOptions::new(format).with_file_extension(""))
                 .with_schema(schema);
             return Ok(Arc::new(ListingTable::try_new(config)?));
         }
         let store = ObjectStoreUrl::parse(&self.location.root)?;
-        Ok(Arc::new(FilesTable::new(store, format, schema, self.found.clone(), self.partitions.clone())))
+        Ok(Arc::new(FilesTable::new(store, format, schema, files.to_vec(), self.partitions.clone())))
     }
 
     /// The columns of all files together. A column that some files lack is null there; one that two files hold with
@@ -166,11 +182,11 @@ impl Files {
         let read = |at: usize| {
             let (state, format) = (&state, &format);
             async move {
-                let failed = |error| Error::from(error).context(format!("source file `{}`", self.name(at)));
+                let failed = |error| Error::from(error).context(format!("source file `{}`", self.file_name(at)));
                 let file = std::slice::from_ref(&self.found[at]);
                 ensure_footer(self.location.store.as_ref(), &self.found[at])
                     .await
-                    .map_err(|error| error.context(format!("source file `{}`", self.name(at))))?;
+                    .map_err(|error| error.context(format!("source file `{}`", self.file_name(at))))?;
                 format.infer_schema(state, &self.location.store, file).await.map_err(failed)
             }
         };
@@ -186,9 +202,9 @@ impl Files {
                             "column `{}` is {} in `{}` and {} in `{}`; all files of a source need the same type",
                             field.name(),
                             known.data_type(),
-                            self.name(*first),
+                            self.file_name(*first),
                             field.data_type(),
-                            self.name(at),
+                            self.file_name(at),
                         )));
                     }
                     Some(_) => {}
@@ -205,7 +221,7 @@ impl Files {
     }
 
     /// The files as they are now, by name.
-    pub(super) async fn list(&self) -> Result<Vec<ObjectMeta>> {
+    pub(super) async fn list_files(&self) -> Result<Vec<ObjectMeta>> {
         let mut found = self.list_all().await?;
         found.retain(|meta| meta.size > 0 || self.csv.is_none() || self.pattern.is_some());
         // A CSV file may hold nothing; a Parquet file that does was not written to its end, and its rows would be missed.
@@ -213,7 +229,7 @@ impl Files {
             None => Ok(found),
             Some(empty) => Err(Error::input(format!(
                 "file `{}` is empty: rewrite it, or remove it if nothing is missing",
-                mask(&empty.location, &*self.shown)
+                mask_path(&empty.location, &*self.shown)
             ))),
         }
     }

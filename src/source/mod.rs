@@ -39,6 +39,19 @@ pub(crate) struct Source {
     spec: policy::Source,
     tables: Vec<(String, Table)>,
     input: Vec<InputTable>,
+    /// Whether files may be added while it is read: they are not missed, because the next run reads them.
+    may_grow: bool,
+}
+
+/// A file of a source whose files are read once.
+#[derive(Debug, Clone)]
+pub(crate) struct InputFile {
+    /// Its name as people may see it.
+    pub(crate) name: String,
+    /// Where it is.
+    pub(crate) path: String,
+    /// What changes when it is written again.
+    pub(crate) tag: String,
 }
 
 /// One table of the input.
@@ -70,32 +83,38 @@ impl Source {
         let shown: Shown = Arc::new(move |column| {
             kept.iter().any(|name| name == column) || kept_by_default && !named.iter().any(|name| name == column)
         });
-        Self::open(stores, base, &job.source, shown).await
+        let may_grow = job.series.as_ref().is_some_and(policy::Series::is_by_file);
+        Ok(Self { may_grow, ..Self::open_source(stores, base, &job.source, shown).await? })
     }
 
     /// Finds the files at a location without a job.
-    pub(crate) async fn at(stores: &Stores, base: &LocalPath, url: &str) -> Result<Self> {
-        Self::reached(stores, base, url, &StoreOptions::default()).await
+    pub(crate) async fn at_url(stores: &Stores, base: &LocalPath, url: &str) -> Result<Self> {
+        Self::with_options(stores, base, url, &StoreOptions::default()).await
     }
 
     /// Finds the files at a location with store options.
-    pub(super) async fn reached(stores: &Stores, base: &LocalPath, url: &str, options: &StoreOptions) -> Result<Self> {
-        let spec = policy::Source { options: options.clone(), ..policy::Source::at(url) };
-        Self::open(stores, base, &spec, Arc::new(|_| false)).await
+    pub(super) async fn with_options(
+        stores: &Stores,
+        base: &LocalPath,
+        url: &str,
+        options: &StoreOptions,
+    ) -> Result<Self> {
+        let spec = policy::Source { options: options.clone(), ..policy::Source::at_url(url) };
+        Self::open_source(stores, base, &spec, Arc::new(|_| false)).await
     }
 
-    async fn open(stores: &Stores, base: &LocalPath, source: &policy::Source, shown: Shown) -> Result<Self> {
+    async fn open_source(stores: &Stores, base: &LocalPath, source: &policy::Source, shown: Shown) -> Result<Self> {
         let (mut tables, mut input) = (Vec::new(), Vec::new());
-        for (key, spec) in source.located() {
+        for (key, spec) in source.located_sources() {
             let name = key.rsplit('.').next().unwrap_or_default().to_owned();
-            let table = Table::find(stores, base, &key, spec, Arc::clone(&shown)).await?;
+            let table = Table::find_table(stores, base, &key, spec, Arc::clone(&shown)).await?;
             input.push(InputTable {
                 path: crate::storage::partitions::mask_text(spec.location(), &*shown),
                 version: table.version(),
             });
             tables.push((name, table));
         }
-        Ok(Self { spec: source.clone(), tables, input })
+        Ok(Self { spec: source.clone(), tables, input, may_grow: false })
     }
 
     /// Where the tables are.
@@ -115,12 +134,12 @@ impl Source {
 
     /// Identity of everything that decides which rows there are.
     pub(super) fn snapshot(&self) -> Snapshot {
-        let mut snapshot = Snapshot::new(&self.spec.reading());
+        let mut snapshot = Snapshot::new(&self.spec.describe_reading());
         for (name, table) in &self.tables {
             snapshot.add_table(name);
             match table {
                 Table::Files(files) => {
-                    let files = files.found.iter().enumerate().map(|(at, file)| (files.name(at), file));
+                    let files = files.found.iter().enumerate().map(|(at, file)| (files.file_name(at), file));
                     files.for_each(|(name, file)| snapshot.add_file(&name, file));
                 }
                 #[cfg(feature = "delta")]
@@ -131,10 +150,10 @@ impl Source {
     }
 
     /// Fails if a file has changed, or files were added or removed, since they were found.
-    pub(crate) async fn confirm(&self) -> Result<()> {
+    pub(crate) async fn ensure_unchanged(&self) -> Result<()> {
         for (_, table) in &self.tables {
             match table {
-                Table::Files(files) => confirm(files).await?,
+                Table::Files(files) => ensure_unchanged(files, self.may_grow).await?,
                 // A version of a Delta table never changes.
                 #[cfg(feature = "delta")]
                 Table::Delta(_) => {}
@@ -148,47 +167,77 @@ impl Source {
         let plan = match &self.spec.sql {
             Some(sql) => {
                 for (name, table) in &self.tables {
-                    query::register(context, name, table.open(context).await?)?;
+                    query::register_table(context, name, table.open_table(context).await?)?;
                 }
-                query::plan(context, sql).await?
+                query::plan_query(context, sql).await?
             }
             None => {
                 let Some((_, table)) = self.tables.first() else {
                     return Err(Error::internal("a source without a table"));
                 };
-                context.read_table(table.open(context).await?)?.into_unoptimized_plan()
+                context.read_table(table.open_table(context).await?)?.into_unoptimized_plan()
             }
         };
-        ensure_distinct_names(&plan)?;
-        let plan = with_timestamps_for_date64(plan)?;
+        let plan = with_usual_columns(plan)?;
         let schema = Arc::new(plan.schema().as_arrow().clone());
         Ok((plan, schema))
     }
 
+    /// The files of a source that is a table of files and nothing else.
+    pub(crate) fn input_files(&self) -> Result<Vec<InputFile>> {
+        let files = self.only_files()?;
+        let file = |at: usize| InputFile {
+            name: files.file_name(at),
+            path: files.found[at].location.to_string(),
+            tag: files.version_tag(at),
+        };
+        Ok((0..files.found.len()).map(file).collect())
+    }
+
+    /// Returns a scan of some of these files, with the columns of all.
+    pub(crate) async fn scan_files(&self, context: &SessionContext, wanted: &[usize]) -> Result<LogicalPlan> {
+        let files = self.only_files()?;
+        if wanted.is_empty() {
+            return Ok(LogicalPlanBuilder::from(self.scan(context).await?.0).limit(0, Some(0))?.build()?);
+        }
+        let wanted: Vec<ObjectMeta> = wanted.iter().map(|at| files.found[*at].clone()).collect();
+        with_usual_columns(context.read_table(files.table(context, &wanted).await?)?.into_unoptimized_plan())
+    }
+
+    fn only_files(&self) -> Result<&Files> {
+        match (self.tables.as_slice(), &self.spec.sql) {
+            ([(_, Table::Files(files))], None) => Ok(files),
+            _ => Err(Error::job(
+                "series.subject: names no column, and only files of Parquet or CSV can be known instead; name the columns that \
+                 tell subjects apart",
+            )),
+        }
+    }
+
     /// Adds details to a read error: for a row of a CSV file that cannot be read, which one it is.
-    pub(crate) async fn explain(&self, error: Error) -> Error {
+    pub(crate) async fn explain_error(&self, error: Error) -> Error {
         if !error.is_unreadable() {
-            return self.masked(error);
+            return self.mask_error(error);
         }
         for (_, table) in &self.tables {
             let Some(files) = table.files() else { continue };
             let Some(csv) = &files.csv else { continue };
             // Without a schema, the failure is about the header, and says so itself.
-            let Ok(schema) = csv.schema(files, files.folder_columns()).await else { continue };
+            let Ok(schema) = csv.infer_schema(files, files.folder_columns()).await else { continue };
             match csv.first_fault(files, &schema).await {
                 Ok(Some(fault)) => return Error::input(fault),
                 Ok(None) => {}
                 Err(other) => tracing::debug!(%other, "the input cannot be searched for the fault"),
             }
         }
-        self.masked(error)
+        self.mask_error(error)
     }
 
     /// Removes values of unpublished folder columns from a text that may name files.
-    pub(crate) fn mask(&self, mut text: String) -> String {
+    pub(crate) fn mask_text(&self, mut text: String) -> String {
         for (_, table) in &self.tables {
             let Some(files) = table.files() else { continue };
-            for folder in files.hidden() {
+            for folder in files.hidden_values() {
                 if let Some((column, _)) = folder.split_once('=') {
                     text = text.replace(&format!("{folder}/"), &format!("{column}=*/"));
                 }
@@ -197,22 +246,28 @@ impl Source {
         text
     }
 
-    fn masked(&self, error: Error) -> Error {
-        error.map_message(|text| self.mask(text))
+    fn mask_error(&self, error: Error) -> Error {
+        error.map_message(|text| self.mask_text(text))
     }
 }
 
 impl Table {
-    async fn find(stores: &Stores, base: &LocalPath, key: &str, spec: &policy::Source, shown: Shown) -> Result<Self> {
+    async fn find_table(
+        stores: &Stores,
+        base: &LocalPath,
+        key: &str,
+        spec: &policy::Source,
+        shown: Shown,
+    ) -> Result<Self> {
         let format = match spec.declared_format() {
             Some(format) => format,
             None if is_delta(stores, base, spec).await? => Format::Delta,
             None => Format::Parquet,
         };
         match format {
-            Format::Parquet | Format::Csv => Files::find(stores, base, key, spec, shown).await.map(Self::Files),
+            Format::Parquet | Format::Csv => Files::find_files(stores, base, key, spec, shown).await.map(Self::Files),
             #[cfg(feature = "delta")]
-            Format::Delta => delta::DeltaInput::find(stores, base, spec).await.map(Self::Delta),
+            Format::Delta => delta::DeltaInput::find_table(stores, base, spec).await.map(Self::Delta),
             #[cfg(not(feature = "delta"))]
             Format::Delta => Err(Error::job(format!(
                 "{key}: `{}` is a Delta table, which this build of Throng does not support; {}",
@@ -248,9 +303,9 @@ impl Table {
         }
     }
 
-    async fn open(&self, context: &SessionContext) -> Result<Arc<dyn TableProvider>> {
+    async fn open_table(&self, context: &SessionContext) -> Result<Arc<dyn TableProvider>> {
         match self {
-            Self::Files(files) => files.table(context).await,
+            Self::Files(files) => files.table(context, &files.found).await,
             #[cfg(feature = "delta")]
             Self::Delta(table) => table.table(context).await,
         }
@@ -260,7 +315,7 @@ impl Table {
 /// Whether a folder holds a Delta log. Reading its files without the log would read what was removed from the table.
 async fn is_delta(stores: &Stores, base: &LocalPath, spec: &policy::Source) -> Result<bool> {
     let url = spec.location();
-    if files::split(url).1.is_some() {
+    if files::split_wildcard(url).1.is_some() {
         return Ok(false);
     }
     let location = stores.open(base, url, &spec.options)?;
@@ -270,6 +325,12 @@ async fn is_delta(stores: &Stores, base: &LocalPath, spec: &policy::Source) -> R
         // What cannot be listed is not a folder, or will be reported when its files are listed.
         Err(_) => Ok(false),
     }
+}
+
+/// The plan with columns that a job can name and Parquet can hold.
+fn with_usual_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
+    ensure_distinct_names(&plan)?;
+    with_timestamps_for_date64(plan)
 }
 
 /// Rejects two columns of one name: a job names columns, and would mean only the first.
@@ -305,16 +366,23 @@ fn with_timestamps_for_date64(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(LogicalPlanBuilder::from(plan).project(columns)?.build()?)
 }
 
-async fn confirm(files: &Files) -> Result<()> {
-    let now = files.list().await?;
+async fn ensure_unchanged(files: &Files, may_grow: bool) -> Result<()> {
+    let now = files.list_files().await?;
     let same = |a: &ObjectMeta, b: &ObjectMeta| {
         a.location == b.location && a.size == b.size && a.e_tag == b.e_tag && a.last_modified == b.last_modified
     };
     if now.len() == files.found.len() && now.iter().zip(&files.found).all(|(a, b)| same(a, b)) {
         return Ok(());
     }
-    let changed = (0..files.found.len()).find(|file| !now.iter().any(|other| same(other, &files.found[*file])));
-    let name = changed.map_or_else(|| "a file was added".to_owned(), |file| format!("`{}`", files.name(file)));
+    let is_there = |file: &usize| {
+        let found = &files.found[*file];
+        now.binary_search_by(|other| other.location.cmp(&found.location)).is_ok_and(|at| same(&now[at], found))
+    };
+    let changed = (0..files.found.len()).find(|file| !is_there(file));
+    if changed.is_none() && may_grow {
+        return Ok(());
+    }
+    let name = changed.map_or_else(|| "a file was added".to_owned(), |file| format!("`{}`", files.file_name(file)));
     Err(Error::retry(format!("the input changed while it was read ({name}); nothing was published, run again")))
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Public {
 
 impl Public {
     /// Opens the public table of a rule.
-    pub(crate) async fn open(
+    pub(crate) async fn open_public(
         stores: &Stores,
         base: &Path,
         context: &SessionContext,
@@ -34,7 +34,7 @@ impl Public {
         options: &StoreOptions,
     ) -> Result<Self> {
         let about = |error: Error| error.context("privacy.presence.public");
-        let source = Source::reached(stores, base, url, options).await.map_err(about)?;
+        let source = Source::with_options(stores, base, url, options).await.map_err(about)?;
         let (plan, schema) = source.scan(context).await.map_err(about)?;
         Ok(Self { source, plan, schema })
     }
@@ -45,11 +45,11 @@ impl Public {
     }
 
     /// The quasi-identifiers of the public table as the source has them, by name.
-    pub(crate) fn quasi(&self, columns: &[(String, DataType)]) -> Result<Vec<Expr>> {
-        columns.iter().map(|(name, data_type)| self.column(name, data_type)).collect()
+    pub(crate) fn quasi_exprs(&self, columns: &[(String, DataType)]) -> Result<Vec<Expr>> {
+        columns.iter().map(|(name, data_type)| self.column_expr(name, data_type)).collect()
     }
 
-    fn column(&self, name: &str, data_type: &DataType) -> Result<Expr> {
+    fn column_expr(&self, name: &str, data_type: &DataType) -> Result<Expr> {
         let Ok(field) = self.schema.field_with_name(name) else {
             return Err(Error::input(format!(
                 "the public table has no column `{name}`, which is a quasi-identifier; privacy.presence.public needs all \
@@ -70,7 +70,11 @@ impl Public {
     ) -> Result<()> {
         let as_it_is = input.schema().fields().iter().zip(&bound_policy.roles).filter(|(field, role)| {
             // A pseudonym or a constant in its place is not the column.
-            let replaced = bound_policy.policy.columns.get(field.name()).is_some_and(|column| column.treat().is_some());
+            let replaced = bound_policy
+                .policy
+                .columns
+                .get(field.name())
+                .is_some_and(|column| column.identifier_action().is_some());
             matches!(role, Role::Kept | Role::Sensitive)
                 && !replaced
                 && (self.schema.field_with_name(field.name()).is_ok() || rule.key.contains(field.name()))
@@ -88,14 +92,14 @@ impl Public {
 
     /// Rows of the source and of the public table together: the quasi-identifiers of both, everything else null for the
     /// public, and a column that says which are of the source.
-    pub(crate) fn beside(&self, input: &LogicalPlan, bound_policy: &BoundPolicy) -> Result<LogicalPlan> {
+    pub(crate) fn union_with(&self, input: &LogicalPlan, bound_policy: &BoundPolicy) -> Result<LogicalPlan> {
         let mut of_source: Vec<Expr> = Vec::new();
         let mut of_public: Vec<Expr> = Vec::new();
         for ((qualifier, field), role) in input.schema().iter().zip(&bound_policy.roles) {
             let name = field.name();
             of_source.push(Expr::from((qualifier, field)).alias(name));
             of_public.push(if *role == Role::Quasi {
-                self.column(name, field.data_type())?.alias(name)
+                self.column_expr(name, field.data_type())?.alias(name)
             } else {
                 lit(ScalarValue::try_from(field.data_type())?).alias(name)
             });
@@ -137,7 +141,7 @@ impl Public {
             let mut columns: Vec<Expr> = Vec::new();
             for name in &rule.key {
                 let data_type =
-                    fields.field_with_name(name).map(|field| field.data_type().clone()).map_err(internal)?;
+                    fields.field_with_name(name).map(|field| field.data_type().clone()).map_err(internal_error)?;
                 columns.push(cast(ident(name), data_type).alias(name));
             }
             columns.push(lit(of_source).alias("of_source"));
@@ -184,6 +188,6 @@ impl Public {
     }
 }
 
-fn internal(error: impl std::fmt::Display) -> Error {
+fn internal_error(error: impl std::fmt::Display) -> Error {
     Error::internal(error.to_string())
 }

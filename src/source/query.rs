@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 const CLOCKS: [&str; 5] = ["now", "current_timestamp", "current_date", "current_time", "today"];
 
 /// Makes a table known to queries, in the place of one of the same name.
-pub(super) fn register(
+pub(super) fn register_table(
     context: &SessionContext,
     name: &str,
     table: std::sync::Arc<dyn datafusion::catalog::TableProvider>,
@@ -24,20 +24,20 @@ pub(super) fn register(
 }
 
 /// The plan of a query over registered tables.
-pub(super) async fn plan(context: &SessionContext, sql: &str) -> Result<LogicalPlan> {
+pub(super) async fn plan_query(context: &SessionContext, sql: &str) -> Result<LogicalPlan> {
     let wrong = |message: String| Error::job(format!("source.sql: {message}"));
     let plan = context.state().create_logical_plan(sql).await;
     let plan = plan.map_err(|error| wrong(error.strip_backtrace()))?;
     let options = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     options.verify_plan(&plan).map_err(|_| wrong("must be a SELECT, which only reads".into()))?;
-    match unsteady(&plan)? {
+    match find_unsteady(&plan)? {
         None => Ok(plan),
         Some(what) => Err(wrong(format!("{what}, but a repeated run must give the same release"))),
     }
 }
 
 /// Why a query would return different rows the next time, if it would.
-fn unsteady(plan: &LogicalPlan) -> Result<Option<String>> {
+fn find_unsteady(plan: &LogicalPlan) -> Result<Option<String>> {
     let mut found = None;
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::Limit(limit) = node
@@ -79,7 +79,7 @@ mod tests {
     async fn only_steady_queries_are_sources() {
         let context = SessionContext::new();
         for sql in ["SELECT 1 AS a", "SELECT value FROM generate_series(1, 9) ORDER BY value LIMIT 3"] {
-            assert!(plan(&context, sql).await.is_ok(), "{sql}");
+            assert!(plan_query(&context, sql).await.is_ok(), "{sql}");
         }
         for (sql, expected) in [
             ("SELECT random() AS a", "`random` returns another value"),
@@ -90,7 +90,7 @@ mod tests {
             ("SELECT * FROM nowhere", "nowhere"),
             ("SELEKT", "source.sql"),
         ] {
-            let error = plan(&context, sql).await.unwrap_err().to_string();
+            let error = plan_query(&context, sql).await.unwrap_err().to_string();
             assert!(error.contains(expected), "{sql}: {error}");
         }
     }

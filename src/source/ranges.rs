@@ -33,7 +33,7 @@ impl PhysicalOptimizerRule for FinerRanges {
         }
         let finer = |node: Arc<dyn ExecutionPlan>| {
             let scan = node.downcast_ref::<DataSourceExec>();
-            Ok(match scan.and_then(|scan| finer(scan.downcast_to_file_source::<ParquetSource>()?.0)) {
+            Ok(match scan.and_then(|scan| split_finer(scan.downcast_to_file_source::<ParquetSource>()?.0)) {
                 Some(scan) => Transformed::yes(DataSourceExec::from_data_source(scan) as _),
                 None => Transformed::no(node),
             })
@@ -51,7 +51,7 @@ impl PhysicalOptimizerRule for FinerRanges {
 }
 
 /// The same scan with more ranges; `None` if it has an order to keep or reads little.
-fn finer(scan: &FileScanConfig) -> Option<FileScanConfig> {
+fn split_finer(scan: &FileScanConfig) -> Option<FileScanConfig> {
     let partitions = scan.file_groups.len();
     let fixed = scan.preserve_order || !scan.output_ordering.is_empty() || scan.output_partitioning.is_some();
     if fixed || partitions < 2 || scan.limit.is_some() {
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn every_byte_is_read_once_in_as_many_partitions() {
         let sizes = [700_000_000, 1, 50_000_000, 300_000_000];
-        let finer = finer(&scan(&[&sizes[..3], &sizes[3..]]).build()).unwrap();
+        let finer = split_finer(&scan(&[&sizes[..3], &sizes[3..]]).build()).unwrap();
         assert_eq!(finer.file_groups.len(), 2);
         for size in sizes {
             let files = finer.file_groups.iter().flat_map(FileGroup::iter);
@@ -109,11 +109,11 @@ mod tests {
 
     #[test]
     fn what_is_small_or_has_an_order_stays_as_it_is() {
-        assert!(finer(&scan(&[&[4_000_000], &[4_000_000]]).build()).is_none());
-        assert!(finer(&scan(&[&[400_000_000]]).build()).is_none(), "nothing to share");
+        assert!(split_finer(&scan(&[&[4_000_000], &[4_000_000]]).build()).is_none());
+        assert!(split_finer(&scan(&[&[400_000_000]]).build()).is_none(), "nothing to share");
         let large: &[&[u64]] = &[&[400_000_000], &[400_000_000]];
-        assert!(finer(&scan(large).build()).is_some());
-        assert!(finer(&scan(large).with_preserve_order(true).build()).is_none());
-        assert!(finer(&scan(large).with_limit(Some(10)).build()).is_none());
+        assert!(split_finer(&scan(large).build()).is_some());
+        assert!(split_finer(&scan(large).with_preserve_order(true).build()).is_none());
+        assert!(split_finer(&scan(large).with_limit(Some(10)).build()).is_none());
     }
 }

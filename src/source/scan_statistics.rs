@@ -61,10 +61,10 @@ pub(crate) fn drop_column_statistics(plan: Arc<dyn ExecutionPlan>) -> Result<Arc
 fn knows_columns(scan: &FileScanConfig) -> bool {
     let of_files = scan.file_groups.iter().flat_map(FileGroup::iter).filter_map(|file| file.statistics.as_deref());
     let of_groups = scan.file_groups.iter().filter_map(|group| group.file_statistics(None));
-    let told = |statistics: &Statistics| {
+    let is_known = |statistics: &Statistics| {
         statistics.column_statistics.iter().any(|column| *column != ColumnStatistics::new_unknown())
     };
-    of_files.chain(of_groups).any(told) || told(&scan.statistics())
+    of_files.chain(of_groups).any(is_known) || is_known(&scan.statistics())
 }
 
 fn without_columns(scan: &FileScanConfig) -> FileScanConfig {

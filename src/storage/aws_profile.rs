@@ -22,7 +22,7 @@ const UNSUPPORTED: [&str; 5] =
 
 impl Profile {
     /// The profile that the environment chooses: `AWS_PROFILE`, else `default` if there is one.
-    pub(crate) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>> {
+    pub(crate) fn find_profile(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>> {
         let chosen = variable("AWS_PROFILE").filter(|name| !name.is_empty());
         let name = chosen.as_deref().unwrap_or("default");
         let home = variable("HOME").map(|home| PathBuf::from(home).join(".aws"));
@@ -32,7 +32,7 @@ impl Profile {
         };
         let config = text("config", "AWS_CONFIG_FILE").unwrap_or_default();
         let credentials = text("credentials", "AWS_SHARED_CREDENTIALS_FILE").unwrap_or_default();
-        let found = Self::read(name, &config, &credentials);
+        let found = Self::from_files(name, &config, &credentials);
         match (&found, chosen) {
             (None, Some(name)) => Err(Error::job(format!(
                 "AWS_PROFILE is `{name}`, which is in neither the credentials nor the config file of AWS"
@@ -43,10 +43,10 @@ impl Profile {
     }
 
     /// A profile of the two files; what the credentials file says goes first.
-    fn read(name: &str, config: &str, credentials: &str) -> Option<Self> {
+    fn from_files(name: &str, config: &str, credentials: &str) -> Option<Self> {
         let headed = if name == "default" { name.to_owned() } else { format!("profile {name}") };
-        let in_config = section(config, &headed);
-        let in_credentials = section(credentials, name);
+        let in_config = ini_section(config, &headed);
+        let in_credentials = ini_section(credentials, name);
         if in_config.is_none() && in_credentials.is_none() {
             return None;
         }
@@ -80,7 +80,7 @@ impl Profile {
 
 /// The keys of one section of an INI file; `None` if there is no such section. Indented lines are nested settings of
 /// the key above, which nobody here asks for.
-fn section(text: &str, name: &str) -> Option<BTreeMap<String, String>> {
+fn ini_section(text: &str, name: &str) -> Option<BTreeMap<String, String>> {
     let mut found: Option<BTreeMap<String, String>> = None;
     let mut inside = false;
     for line in text.lines().filter(|line| !line.starts_with([' ', '\t'])) {
@@ -112,14 +112,14 @@ mod tests {
 
     #[test]
     fn both_files_are_read() {
-        let default = Profile::read("default", CONFIG, CREDENTIALS).unwrap();
+        let default = Profile::from_files("default", CONFIG, CREDENTIALS).unwrap();
         assert_eq!(default.get("region"), Some("eu-west-1"));
         assert_eq!(default.get("aws_secret_access_key"), Some("abc=/+"));
-        let night = Profile::read("night", CONFIG, CREDENTIALS).unwrap();
+        let night = Profile::from_files("night", CONFIG, CREDENTIALS).unwrap();
         assert_eq!(night.get("region"), Some("eu-north-1"));
         assert_eq!(night.get("aws_session_token"), Some("ghi"));
         assert_eq!(night.get("addressing_style"), None);
-        assert_eq!(Profile::read("none", CONFIG, CREDENTIALS), None);
+        assert_eq!(Profile::from_files("none", CONFIG, CREDENTIALS), None);
     }
 
     fn find(chosen: Option<&str>) -> Result<Option<Profile>> {
@@ -127,7 +127,7 @@ mod tests {
         std::fs::create_dir(folder.path().join(".aws")).unwrap();
         std::fs::write(folder.path().join(".aws/config"), CONFIG).unwrap();
         std::fs::write(folder.path().join(".aws/credentials"), CREDENTIALS).unwrap();
-        Profile::find(|key| match key {
+        Profile::find_profile(|key| match key {
             "HOME" => Some(folder.path().to_str().unwrap().to_owned()),
             "AWS_PROFILE" => chosen.map(str::to_owned),
             _ => None,
@@ -138,7 +138,7 @@ mod tests {
     fn the_environment_chooses() {
         assert_eq!(find(None).unwrap().unwrap().get("aws_access_key_id"), Some("AKIA1"));
         assert_eq!(find(Some("night")).unwrap().unwrap().get("aws_access_key_id"), Some("AKIA2"));
-        assert_eq!(Profile::find(|_| None).unwrap(), None);
+        assert_eq!(Profile::find_profile(|_| None).unwrap(), None);
         let missing = find(Some("other")).unwrap_err().to_string();
         assert!(missing.contains("AWS_PROFILE is `other`"), "{missing}");
         let login = find(Some("login")).unwrap_err().to_string();

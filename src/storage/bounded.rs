@@ -44,9 +44,9 @@ mod tests {
 
     #[test]
     fn reading_ends_where_the_file_does_not() {
-        let told = |most: u64| read_at_most(io::repeat(0), most, "key file").unwrap_err().to_string();
-        assert_eq!(told(4096), "it holds more than 4096 bytes, so it is not a key file");
-        assert_eq!(told(2 << 20), "it holds more than 2 megabytes, so it is not a key file");
+        let refusal = |most: u64| read_at_most(io::repeat(0), most, "key file").unwrap_err().to_string();
+        assert_eq!(refusal(4096), "it holds more than 4096 bytes, so it is not a key file");
+        assert_eq!(refusal(2 << 20), "it holds more than 2 megabytes, so it is not a key file");
         assert_eq!(read_at_most(io::repeat(7).take(10), 10, "key file").unwrap(), [7; 10]);
         let binary = read_statements([0xff_u8, 0xfe].as_slice()).unwrap_err();
         assert_eq!(binary.kind(), io::ErrorKind::InvalidData);

@@ -24,14 +24,14 @@ use crate::storage::Timeout;
 type Opened = (Arc<dyn ObjectStore>, Service);
 
 /// Opens the store of a URL.
-pub(crate) fn open(scheme: &ObjectStoreScheme, url: &Url, options: &StoreOptions) -> Result<Opened> {
+pub(crate) fn open_store(scheme: &ObjectStoreScheme, url: &Url, options: &StoreOptions) -> Result<Opened> {
     match scheme {
         #[cfg(feature = "aws")]
-        ObjectStoreScheme::AmazonS3 => s3(url, options),
+        ObjectStoreScheme::AmazonS3 => open_s3(url, options),
         #[cfg(feature = "gcp")]
-        ObjectStoreScheme::GoogleCloudStorage => google(url, options),
+        ObjectStoreScheme::GoogleCloudStorage => open_google(url, options),
         #[cfg(feature = "azure")]
-        ObjectStoreScheme::MicrosoftAzure => azure(url, options),
+        ObjectStoreScheme::MicrosoftAzure => open_azure(url, options),
         other => {
             let _ = (url, options);
             Err(Error::job(format!("this build of Throng does not support {other:?}")))
@@ -41,7 +41,7 @@ pub(crate) fn open(scheme: &ObjectStoreScheme, url: &Url, options: &StoreOptions
 
 /// Settings of the HTTP client that the options set.
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
-fn client(options: &StoreOptions) -> impl Iterator<Item = (ClientConfigKey, String)> {
+fn client_settings(options: &StoreOptions) -> impl Iterator<Item = (ClientConfigKey, String)> {
     [
         (ClientConfigKey::Timeout, options.request_timeout.map(|time| time.to_string())),
         (ClientConfigKey::ConnectTimeout, options.connect_timeout.map(|time| time.to_string())),
@@ -52,7 +52,7 @@ fn client(options: &StoreOptions) -> impl Iterator<Item = (ClientConfigKey, Stri
 }
 
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
-fn patience(options: &StoreOptions) -> RetryConfig {
+fn retry_config(options: &StoreOptions) -> RetryConfig {
     let mut retry = RetryConfig::default();
     if let Some(retries) = options.retries {
         retry.max_retries = retries as usize;
@@ -65,13 +65,13 @@ fn patience(options: &StoreOptions) -> RetryConfig {
 
 /// An error of a builder is about settings, not about the store.
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
-fn wrong(error: object_store::Error) -> Error {
+fn settings_error(error: object_store::Error) -> Error {
     Error::job(error.to_string())
 }
 
 /// The words for a store, from what its builder has settled on.
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp"))]
-fn service(
+fn describe_service(
     kind: &str,
     endpoint: String,
     retry: &RetryConfig,
@@ -90,7 +90,7 @@ fn service(
 }
 
 #[cfg(feature = "aws")]
-fn s3(url: &Url, options: &StoreOptions) -> Result<Opened> {
+fn open_s3(url: &Url, options: &StoreOptions) -> Result<Opened> {
     let (mut builder, credentials) = s3_credentials(AmazonS3Builder::from_env().with_url(url.as_str()))?;
     if let Some(region) = &options.region {
         builder = builder.with_region(region);
@@ -107,21 +107,21 @@ fn s3(url: &Url, options: &StoreOptions) -> Result<Opened> {
     if let Some(endpoint) = &endpoint {
         builder = builder.with_config(S3Key::S3Endpoint, endpoint);
     }
-    for (key, value) in client(options) {
+    for (key, value) in client_settings(options) {
         builder = builder.with_config(S3Key::Client(key), value);
     }
-    let retry = patience(options);
+    let retry = retry_config(options);
     builder = builder.with_retry(retry.clone());
     let region = value(&builder, S3Key::Region).unwrap_or_else(|| "us-east-1".into());
     let shown = endpoint.unwrap_or_else(|| match in_host {
         true => format!("https://{bucket}.s3.{region}.amazonaws.com"),
         false => format!("https://s3.{region}.amazonaws.com"),
     });
-    let mut service = service("S3", shown, &retry, |key| value(&builder, S3Key::Client(key)));
+    let mut service = describe_service("S3", shown, &retry, |key| value(&builder, S3Key::Client(key)));
     service.settings.insert(1, ("bucket in", if in_host { "host name" } else { "path" }.into()));
     service.settings.insert(1, ("region", region));
     service.settings.push(("credentials from", credentials));
-    Ok((Arc::new(builder.build().map_err(wrong)?), service))
+    Ok((Arc::new(builder.build().map_err(settings_error)?), service))
 }
 
 /// Puts the profile where it belongs in the chain of credentials, which the builder knows otherwise: behind keys and
@@ -138,7 +138,7 @@ fn s3_credentials(mut builder: AmazonS3Builder) -> Result<(AmazonS3Builder, Stri
     if has(&builder, S3Key::WebIdentityTokenFile) && has(&builder, S3Key::RoleArn) {
         return Ok((builder, "web identity".into()));
     }
-    let profile = Profile::find(|key| std::env::var(key).ok())?.unwrap_or_default();
+    let profile = Profile::find_profile(|key| std::env::var(key).ok())?.unwrap_or_default();
     let container = [S3Key::ContainerCredentialsRelativeUri, S3Key::ContainerCredentialsFullUri];
     let from = if profile.get("aws_access_key_id").is_some() {
         format!("profile `{}`", profile.name())
@@ -184,41 +184,43 @@ fn name_in_host(endpoint: &str, bucket: &str) -> String {
 }
 
 #[cfg(feature = "gcp")]
-fn google(url: &Url, options: &StoreOptions) -> Result<Opened> {
+fn open_google(url: &Url, options: &StoreOptions) -> Result<Opened> {
     use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as Key};
 
     let mut builder = GoogleCloudStorageBuilder::from_env().with_url(url.as_str());
     if let Some(endpoint) = &options.endpoint {
         builder = builder.with_config(Key::BaseUrl, endpoint);
     }
-    for (key, value) in client(options) {
+    for (key, value) in client_settings(options) {
         builder = builder.with_config(Key::Client(key), value);
     }
-    let retry = patience(options);
+    let retry = retry_config(options);
     let endpoint = builder.get_config_value(&Key::BaseUrl);
     let endpoint = endpoint.unwrap_or_else(|| "https://storage.googleapis.com".into());
-    let service = service("Google Cloud Storage", endpoint, &retry, |key| builder.get_config_value(&Key::Client(key)));
-    Ok((Arc::new(builder.with_retry(retry).build().map_err(wrong)?), service))
+    let service =
+        describe_service("Google Cloud Storage", endpoint, &retry, |key| builder.get_config_value(&Key::Client(key)));
+    Ok((Arc::new(builder.with_retry(retry).build().map_err(settings_error)?), service))
 }
 
 #[cfg(feature = "azure")]
-fn azure(url: &Url, options: &StoreOptions) -> Result<Opened> {
+fn open_azure(url: &Url, options: &StoreOptions) -> Result<Opened> {
     use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
 
     let mut builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str());
     if let Some(endpoint) = &options.endpoint {
         builder = builder.with_endpoint(endpoint.clone());
     }
-    for (key, value) in client(options) {
+    for (key, value) in client_settings(options) {
         builder = builder.with_config(Key::Client(key), value);
     }
-    let retry = patience(options);
+    let retry = retry_config(options);
     let in_url = url.host_str().and_then(|host| host.split_once('.')).map(|(account, _)| account.to_owned());
     let account = in_url.or_else(|| builder.get_config_value(&Key::AccountName)).unwrap_or_default();
     let endpoint = builder.get_config_value(&Key::Endpoint);
     let endpoint = endpoint.unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
-    let service = service("Azure Blob Storage", endpoint, &retry, |key| builder.get_config_value(&Key::Client(key)));
-    Ok((Arc::new(builder.with_retry(retry).build().map_err(wrong)?), service))
+    let service =
+        describe_service("Azure Blob Storage", endpoint, &retry, |key| builder.get_config_value(&Key::Client(key)));
+    Ok((Arc::new(builder.with_retry(retry).build().map_err(settings_error)?), service))
 }
 
 #[cfg(all(test, feature = "aws"))]
@@ -238,15 +240,15 @@ mod tests {
             ..StoreOptions::default()
         };
         let url = Url::parse("s3://lake/raw/").unwrap();
-        let told = |options: &StoreOptions| {
-            let (_, service) = open(&ObjectStoreScheme::AmazonS3, &url, options).unwrap();
+        let described = |options: &StoreOptions| {
+            let (_, service) = open_store(&ObjectStoreScheme::AmazonS3, &url, options).unwrap();
             service.to_string()
         };
-        let text = told(&options);
+        let text = described(&options);
         let begin = "S3, endpoint http://minio:9000, region eu-west-1, bucket in path, retries 4 within 3m, \
                      request timeout 9s, connect timeout 5s, credentials from ";
         assert!(text.starts_with(begin), "{text}");
-        let text = told(&StoreOptions { path_style: Some(false), ..options });
+        let text = described(&StoreOptions { path_style: Some(false), ..options });
         assert!(text.contains("endpoint http://lake.minio:9000, region eu-west-1, bucket in host name"), "{text}");
     }
 }

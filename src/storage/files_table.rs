@@ -56,7 +56,7 @@ impl FilesTable {
     }
 
     /// The files that a filter on folder columns leaves.
-    fn chosen(&self, filters: &[Expr]) -> Result<Vec<PartitionedFile>> {
+    fn choose_files(&self, filters: &[Expr]) -> Result<Vec<PartitionedFile>> {
         let filters: Vec<Expr> = filters.iter().filter(|filter| self.by_folder(filter)).cloned().collect();
         let schema = DFSchema::try_from(Schema::new(self.schema.table_partition_cols().clone()))?;
         let mut chosen = Vec::new();
@@ -92,7 +92,7 @@ impl TableProvider for FilesTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let files = self.chosen(filters)?;
+        let files = self.choose_files(filters)?;
         if files.is_empty() {
             return Ok(Arc::new(EmptyExec::new(project_schema(&self.schema(), projection)?)));
         }

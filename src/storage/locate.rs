@@ -20,7 +20,7 @@ pub(crate) fn local_path(base: &Path, location: &str) -> Option<PathBuf> {
 
 /// The part of a location before its first wildcard, without `.` and `..`, as a list of names: two locations overlap
 /// when the shorter list begins the longer one.
-pub(crate) fn names(base: &Path, location: &str) -> Vec<String> {
+pub(crate) fn location_names(base: &Path, location: &str) -> Vec<String> {
     let path = match local_path(base, location) {
         Some(path) => std::path::absolute(&path).unwrap_or(path),
         None => PathBuf::from(location.replacen("://", "/", 1)),
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn names_stop_at_a_wildcard() {
         let base = Path::new("/jobs");
-        assert_eq!(names(base, "../in/./a/*.parquet"), names(base, "/in/a"));
-        assert_eq!(names(base, "s3://lake/a/?/b"), ["s3", "lake", "a"]);
+        assert_eq!(location_names(base, "../in/./a/*.parquet"), location_names(base, "/in/a"));
+        assert_eq!(location_names(base, "s3://lake/a/?/b"), ["s3", "lake", "a"]);
     }
 }

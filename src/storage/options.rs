@@ -62,7 +62,7 @@ impl StoreOptions {
     }
 
     /// What is wrong with the options of `part`, which is `source` or `sink`.
-    pub(crate) fn check(&self, part: &str) -> Option<Problem> {
+    pub(crate) fn check_options(&self, part: &str) -> Option<Problem> {
         let key = format!("{part}.options.endpoint");
         let endpoint = self.endpoint.as_ref()?;
         let Some(url) = url::Url::parse(endpoint).ok().filter(|url| url.has_host()) else {
@@ -153,7 +153,7 @@ mod tests {
             ..StoreOptions::default()
         };
         for good in [with("https://minio:9000", false), with("http://minio:9000", true), StoreOptions::default()] {
-            assert!(good.check("sink").is_none(), "{good:?}");
+            assert!(good.check_options("sink").is_none(), "{good:?}");
         }
         for (bad, words) in [
             (with("minio:9000", true), "is not an address"),
@@ -162,8 +162,8 @@ mod tests {
             (with("https://minio/?sig=abc", false), "holds a credential"),
             (with("ftp://minio", true), "must begin with"),
         ] {
-            let told = bad.check("sink").unwrap().to_string();
-            assert!(told.contains(words) && !told.contains("pass@") && !told.contains("abc"), "{told}");
+            let problem = bad.check_options("sink").unwrap().to_string();
+            assert!(problem.contains(words) && !problem.contains("pass@") && !problem.contains("abc"), "{problem}");
         }
     }
 }

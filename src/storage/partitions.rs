@@ -26,12 +26,12 @@ pub(crate) struct Partitions {
 impl Partitions {
     /// Finds the folder columns of files, given the names of the folders each lies in and what to call it. All files
     /// must have the same columns; their types are the declared ones, or follow from the values.
-    pub(crate) fn find(
+    pub(crate) fn from_folders(
         folders: &[Vec<String>],
         name: impl Fn(usize) -> String,
         declared: impl Fn(&str) -> Option<DataType>,
     ) -> Result<Self> {
-        let pairs = Self::texts(folders);
+        let pairs = Self::folder_texts(folders);
         let columns = |file: usize| pairs[file].iter().map(|(column, _)| column.as_str()).collect::<Vec<_>>();
         let first = if pairs.is_empty() { Vec::new() } else { columns(0) };
         if let Some(other) = (1..pairs.len()).find(|file| columns(*file) != first) {
@@ -47,7 +47,7 @@ impl Partitions {
         let mut found = Self { fields: Vec::new(), values: vec![Vec::new(); pairs.len()] };
         for (place, column) in first.iter().enumerate() {
             let texts: Vec<Option<&str>> = pairs.iter().map(|pairs| pairs[place].1.as_deref()).collect();
-            let data_type = declared(column).unwrap_or_else(|| infer(&texts));
+            let data_type = declared(column).unwrap_or_else(|| infer_type(&texts));
             for (file, text) in texts.iter().enumerate() {
                 let value = match text {
                     None => ScalarValue::try_new_null(&data_type),
@@ -64,19 +64,19 @@ impl Partitions {
     }
 
     /// The folder columns of every file and their values as text; null is none.
-    pub(crate) fn texts(folders: &[Vec<String>]) -> Vec<Vec<(String, Option<String>)>> {
-        folders.iter().map(|folders| folders.iter().filter_map(|folder| pair(folder)).collect()).collect()
+    pub(crate) fn folder_texts(folders: &[Vec<String>]) -> Vec<Vec<(String, Option<String>)>> {
+        folders.iter().map(|folders| folders.iter().filter_map(|folder| split_folder(folder)).collect()).collect()
     }
 }
 
 /// Column and value of a folder `column=value`; no value for null.
-fn pair(folder: &str) -> Option<(String, Option<String>)> {
+fn split_folder(folder: &str) -> Option<(String, Option<String>)> {
     let (column, value) = folder.split_once('=').filter(|(column, _)| !column.is_empty())?;
-    Some((column.to_owned(), (value != NULL).then(|| decode(value))))
+    Some((column.to_owned(), (value != NULL).then(|| decode_percent(value))))
 }
 
 /// The folder of a value. A text that would be read back as another one cannot name a folder.
-pub(crate) fn folder(column: &str, value: Option<&str>) -> Result<String> {
+pub(crate) fn folder_name(column: &str, value: Option<&str>) -> Result<String> {
     let unfit = match value {
         Some("") => "an empty text",
         Some(NULL) => "the text that stands for null in folder names",
@@ -89,7 +89,7 @@ pub(crate) fn folder(column: &str, value: Option<&str>) -> Result<String> {
 }
 
 /// Numbers when all values are written as numbers are, dates when all are dates, else text.
-fn infer(texts: &[Option<&str>]) -> DataType {
+fn infer_type(texts: &[Option<&str>]) -> DataType {
     let all = |is: fn(&str) -> bool| texts.iter().flatten().all(|text| is(text)) && texts.iter().any(Option::is_some);
     // A zero in front belongs to a code, and would be lost.
     let is_number = |text: &str| text.parse::<i64>().is_ok_and(|number| number.to_string() == text);
@@ -103,7 +103,7 @@ fn infer(texts: &[Option<&str>]) -> DataType {
 }
 
 /// Text with `%2F` and the like turned back into characters.
-fn decode(text: &str) -> String {
+fn decode_percent(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [byte, after @ ..] = rest {
@@ -124,7 +124,7 @@ fn decode(text: &str) -> String {
 }
 
 /// A path without the values of folder columns that are not to be shown.
-pub(crate) fn mask(path: &Path, shown: impl Fn(&str) -> bool) -> String {
+pub(crate) fn mask_path(path: &Path, shown: impl Fn(&str) -> bool) -> String {
     mask_text(path.as_ref(), shown)
 }
 
@@ -152,7 +152,11 @@ mod tests {
         let folders: Vec<Vec<String>> =
             paths.iter().map(|path| path.split('/').map(str::to_owned).collect::<Vec<_>>()).collect();
         let schema = declared.unwrap().source.schema;
-        Partitions::find(&folders, |file| format!("file {file}"), |column| policy::data_type(schema.get(column)?))
+        Partitions::from_folders(
+            &folders,
+            |file| format!("file {file}"),
+            |column| policy::data_type(schema.get(column)?),
+        )
     }
 
     fn types(paths: &[&str]) -> Vec<DataType> {
@@ -176,10 +180,13 @@ mod tests {
     #[test]
     fn folders_are_read_back_as_they_were_written() {
         for value in [None, Some("north"), Some("__hive_default_partition__")] {
-            assert_eq!(pair(&folder("a", value).unwrap()).unwrap(), ("a".to_owned(), value.map(str::to_owned)));
+            assert_eq!(
+                split_folder(&folder_name("a", value).unwrap()).unwrap(),
+                ("a".to_owned(), value.map(str::to_owned))
+            );
         }
         for (value, expected) in [("", "an empty text"), (NULL, "stands for null")] {
-            let error = folder("a", Some(value)).unwrap_err().to_string();
+            let error = folder_name("a", Some(value)).unwrap_err().to_string();
             assert!(error.contains(expected) && error.contains("column `a`") && !error.contains(NULL), "{error}");
         }
     }
@@ -203,6 +210,6 @@ mod tests {
     #[test]
     fn hidden_values_leave_the_path() {
         let path = Path::from("lake/year=2024/town=Quuxham/part.parquet");
-        assert_eq!(mask(&path, |column| column == "year"), "lake/year=2024/town=*/part.parquet");
+        assert_eq!(mask_path(&path, |column| column == "year"), "lake/year=2024/town=*/part.parquet");
     }
 }

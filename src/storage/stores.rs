@@ -53,7 +53,7 @@ impl fmt::Display for Service {
 impl Stores {
     /// Registers a store for all addresses with the scheme and bucket of `url`.
     pub fn with(mut self, url: &str, store: Arc<dyn ObjectStore>) -> Result<Self> {
-        self.given.push((root(&parse(url)?)?, store));
+        self.given.push((store_root(&parse_url(url)?)?, store));
         Ok(self)
     }
 
@@ -61,26 +61,26 @@ impl Stores {
     pub fn open(&self, base: &LocalPath, location: &str, options: &StoreOptions) -> Result<Location> {
         let (root, prefix) = match local_path(base, location) {
             Some(path) => {
-                let path = absolute(&path)?;
+                let path = absolute_path(&path)?;
                 let bad = |error: object_store::path::Error| {
                     Error::job(format!("`{location}` is not a usable path: {error}"))
                 };
-                (parse("file:///")?, Path::from_absolute_path(&path).map_err(bad)?)
+                (parse_url("file:///")?, Path::from_absolute_path(&path).map_err(bad)?)
             }
             None => {
-                let url = parse(location)?;
-                let (_, prefix) = scheme(&url)?;
-                (root(&url)?, prefix)
+                let url = parse_url(location)?;
+                let (_, prefix) = store_scheme(&url)?;
+                (store_root(&url)?, prefix)
             }
         };
         let (store, service) = match self.given.iter().find(|(url, _)| *url == root) {
-            Some((_, store)) => (Arc::clone(store), named("a store of the embedding program")),
+            Some((_, store)) => (Arc::clone(store), named_service("a store of the embedding program")),
             None if root.scheme() == "file" => {
-                (Arc::new(LocalFileSystem::new().with_automatic_cleanup(true)) as _, named("local files"))
+                (Arc::new(LocalFileSystem::new().with_automatic_cleanup(true)) as _, named_service("local files"))
             }
             None => {
-                let url = parse(location)?;
-                let opened = cloud::open(&scheme(&url)?.0, &url, options);
+                let url = parse_url(location)?;
+                let opened = cloud::open_store(&store_scheme(&url)?.0, &url, options);
                 opened.map_err(|error| error.context(format!("`{location}` cannot be opened")))?
             }
         };
@@ -89,7 +89,7 @@ impl Stores {
 }
 
 /// An absolute path without `..`, which addresses of stores cannot hold.
-fn absolute(path: &LocalPath) -> std::io::Result<PathBuf> {
+fn absolute_path(path: &LocalPath) -> std::io::Result<PathBuf> {
     let mut plain = PathBuf::new();
     for part in std::path::absolute(path)?.components() {
         if part == Component::ParentDir {
@@ -101,21 +101,21 @@ fn absolute(path: &LocalPath) -> std::io::Result<PathBuf> {
     Ok(plain)
 }
 
-fn named(kind: &str) -> Service {
+fn named_service(kind: &str) -> Service {
     Service { kind: kind.to_owned(), settings: Vec::new() }
 }
 
-fn parse(location: &str) -> Result<Url> {
+fn parse_url(location: &str) -> Result<Url> {
     Url::parse(location).map_err(|error| Error::job(format!("`{location}` is not a URL: {error}")))
 }
 
-fn scheme(url: &Url) -> Result<(ObjectStoreScheme, Path)> {
+fn store_scheme(url: &Url) -> Result<(ObjectStoreScheme, Path)> {
     ObjectStoreScheme::parse(url).map_err(|error| Error::job(error.to_string()))
 }
 
 /// The address of a store itself. DataFusion distinguishes stores by scheme and host alone, so a container that is
 /// written as a user (`abfss://container@account...`) becomes a part of the host.
-fn root(url: &Url) -> Result<Url> {
+fn store_root(url: &Url) -> Result<Url> {
     let mut root = url.clone();
     root.set_path("");
     if !url.username().is_empty() {

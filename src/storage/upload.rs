@@ -3,7 +3,7 @@
 //! Parts of an upload that is neither completed nor aborted stay in the store, unseen and paid for. A future can be
 //! dropped at any moment, and then there is nobody left to abort; so the upload lives in a task of its own, fed by a
 //! channel. When the writer says that it is done, the task completes the upload. When a part fails, or the writer goes
-//! away without a word, the task aborts it. [`Uploads::settle`] waits for all of them.
+//! away without a word, the task aborts it. [`Uploads::join_all`] waits for all of them.
 
 use std::sync::{Arc, Mutex};
 
@@ -31,13 +31,13 @@ pub(crate) struct Uploads {
 
 impl Uploads {
     /// Starts to write an object; it is visible once [`Upload::complete`] has returned.
-    pub(crate) fn begin(&self, store: &Arc<dyn ObjectStore>, path: &Path) -> Upload {
+    pub(crate) fn begin_upload(&self, store: &Arc<dyn ObjectStore>, path: &Path) -> Upload {
         let (parts, received) = mpsc::channel(1);
         let (done, outcome) = oneshot::channel();
         let (store, path) = (Arc::clone(store), path.clone());
         let task = async move {
             // Nobody receives the answer if the writer is gone; then only the end matters.
-            let _ = done.send(receive(&store, &path, received).await);
+            let _ = done.send(receive_parts(&store, &path, received).await);
         };
         // A task whose handle is dropped goes on: an embedding program that does not wait still aborts.
         let task = tokio::spawn(task);
@@ -49,7 +49,7 @@ impl Uploads {
     }
 
     /// Waits until every upload is complete or aborted. Their writers must be gone.
-    pub(crate) async fn settle(&self) {
+    pub(crate) async fn join_all(&self) {
         let tasks = self.tasks.lock().map(|mut tasks| std::mem::take(&mut *tasks));
         futures::future::join_all(tasks.unwrap_or_default()).await;
     }
@@ -71,27 +71,27 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    async fn send(&mut self, message: Message) -> ParquetResult<()> {
-        let Some(parts) = &self.parts else { return Err(ended()) };
+    async fn send_part(&mut self, message: Message) -> ParquetResult<()> {
+        let Some(parts) = &self.parts else { return Err(ended_error()) };
         match parts.send(message).await {
             Ok(()) => Ok(()),
             // The task ends early only when something has failed.
-            Err(_) => self.outcome().await.and(Err(ended())),
+            Err(_) => self.await_outcome().await.and(Err(ended_error())),
         }
     }
 
-    async fn outcome(&mut self) -> ParquetResult<()> {
+    async fn await_outcome(&mut self) -> ParquetResult<()> {
         match self.outcome.take() {
             Some(outcome) => match outcome.await {
                 Ok(outcome) => outcome.map_err(|error| ParquetError::External(Box::new(error))),
-                Err(_) => Err(ended()),
+                Err(_) => Err(ended_error()),
             },
-            None => Err(ended()),
+            None => Err(ended_error()),
         }
     }
 }
 
-fn ended() -> ParquetError {
+fn ended_error() -> ParquetError {
     ParquetError::General("the upload ended before it was complete".into())
 }
 
@@ -103,7 +103,7 @@ impl AsyncFileWriter for Upload {
                 self.buffer.push(bytes.split_to(room.min(bytes.len())));
                 if self.buffer.content_length() == PART {
                     let part = std::mem::take(&mut self.buffer).freeze();
-                    self.send(Message::Part(part)).await?;
+                    self.send_part(Message::Part(part)).await?;
                 }
             }
             Ok(())
@@ -114,16 +114,16 @@ impl AsyncFileWriter for Upload {
     fn complete(&mut self) -> BoxFuture<'_, ParquetResult<()>> {
         async move {
             let last = std::mem::take(&mut self.buffer).freeze();
-            self.send(Message::Last(last)).await?;
+            self.send_part(Message::Last(last)).await?;
             self.parts = None;
-            self.outcome().await
+            self.await_outcome().await
         }
         .boxed()
     }
 }
 
 /// Takes parts until the last one; a small object is put at once.
-async fn receive(store: &Arc<dyn ObjectStore>, path: &Path, mut messages: mpsc::Receiver<Message>) -> Result<()> {
+async fn receive_parts(store: &Arc<dyn ObjectStore>, path: &Path, mut messages: mpsc::Receiver<Message>) -> Result<()> {
     let first = match messages.recv().await {
         None => return Ok(()),
         Some(Message::Last(payload)) => return store.put(path, payload).await.map(|_| ()),
@@ -158,13 +158,13 @@ async fn send_all(
     parts.spawn(upload.put_part(first));
     loop {
         while parts.len() >= PARTS_AT_ONCE {
-            join(parts).await?;
+            join_parts(parts).await?;
         }
         let message = tokio::select! {
             message = messages.recv() => message,
             // A part that fails is heard of at once, not when the next one comes.
             joined = parts.join_next(), if !parts.is_empty() => {
-                arrived(joined)?;
+                part_result(joined)?;
                 continue;
             }
         };
@@ -178,7 +178,7 @@ async fn send_all(
                     parts.spawn(upload.put_part(part));
                 }
                 while !parts.is_empty() {
-                    join(parts).await?;
+                    join_parts(parts).await?;
                 }
                 return Ok(true);
             }
@@ -186,11 +186,11 @@ async fn send_all(
     }
 }
 
-async fn join(parts: &mut JoinSet<Result<()>>) -> Result<()> {
-    arrived(parts.join_next().await)
+async fn join_parts(parts: &mut JoinSet<Result<()>>) -> Result<()> {
+    part_result(parts.join_next().await)
 }
 
-fn arrived(joined: Option<std::result::Result<Result<()>, tokio::task::JoinError>>) -> Result<()> {
+fn part_result(joined: Option<std::result::Result<Result<()>, tokio::task::JoinError>>) -> Result<()> {
     match joined {
         None => Ok(()),
         Some(Ok(part)) => part,

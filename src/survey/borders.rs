@@ -24,7 +24,7 @@ pub(super) fn round_borders(ascending: &[f64], count: u32, rng: &mut SecretRng) 
     let count = count.max(1) as usize;
     let slack = (ascending.len() / (SLACK_SHARE * count)).max(1);
     let border = |interval: usize| {
-        let moved = ascending.len() * interval / count + rng.below(2 * slack as u64 + 1) as usize;
+        let moved = ascending.len() * interval / count + rng.draw_below(2 * slack as u64 + 1) as usize;
         let rank = moved.saturating_sub(slack).min(last);
         shortest_between(ascending[rank.saturating_sub(slack)], ascending[(rank + slack).min(last)])
     };

@@ -17,19 +17,19 @@ use crate::privacy::presence::Presence;
 use crate::privacy::{OnColumn, Rule, Rules};
 
 /// The rules of a policy whose groups are published in these slices.
-pub(crate) fn rules(bound_policy: &BoundPolicy, slices: &Slices) -> Rules {
+pub(crate) fn build_rules(bound_policy: &BoundPolicy, slices: &Slices) -> Rules {
     let privacy = &bound_policy.policy.privacy;
     let mut others: Vec<Arc<dyn Rule>> = Vec::new();
     if let Some(bound) = privacy.max_loss {
         others.push(Arc::new(MaxLoss { bound }));
     }
-    for listed in bound_policy.rules(true) {
+    for listed in bound_policy.configured_rules(true) {
         let column = bound_policy.sensitive.iter().find(|column| column.name == listed.rule.column());
-        let axes = column.map(|column| bound_policy.beside(column.index, slices)).unwrap_or_default();
+        let axes = column.map(|column| bound_policy.columns_beside(column.index, slices)).unwrap_or_default();
         let rule: Arc<dyn Rule> = Arc::new(OnColumn { record: listed.record, rule: listed.rule });
         others.push(if axes.is_empty() { rule } else { Arc::new(Beside { rule, axes }) });
     }
-    others.extend(presence(bound_policy).map(|rule| Arc::new(rule) as Arc<dyn Rule>));
+    others.extend(presence_bounds(bound_policy).map(|rule| Arc::new(rule) as Arc<dyn Rule>));
     if let Some(people) = privacy.presence.as_ref().and_then(|rule| rule.people) {
         others.push(Arc::new(KMap { people: people as usize }));
     }
@@ -39,12 +39,12 @@ pub(crate) fn rules(bound_policy: &BoundPolicy, slices: &Slices) -> Rules {
 }
 
 /// The bounds on everybody's chance to be in the source, when the policy has some.
-pub(crate) fn presence(bound_policy: &BoundPolicy) -> Option<Presence> {
+pub(crate) fn presence_bounds(bound_policy: &BoundPolicy) -> Option<Presence> {
     presence_rule(&bound_policy.policy.privacy)
 }
 
 /// What the method of a job is made from.
-fn setting<'a>(bound_policy: &'a BoundPolicy, tuned: &Tuned) -> Setting<'a> {
+fn method_setting<'a>(bound_policy: &'a BoundPolicy, tuned: &Tuned) -> Setting<'a> {
     let privacy = &bound_policy.policy.privacy;
     Setting {
         options: bound_policy.policy.method.options(),
@@ -62,13 +62,13 @@ fn setting<'a>(bound_policy: &'a BoundPolicy, tuned: &Tuned) -> Setting<'a> {
 }
 
 /// The method of a job. What the job leaves open is taken from the sample.
-pub(crate) fn method(
+pub(crate) fn build_method(
     bound_policy: &BoundPolicy,
     tuned: &Tuned,
     dependencies: &Arc<Dependencies>,
     slices: &Slices,
 ) -> Arc<dyn Method> {
-    let mut setting = Setting { dependencies: Arc::clone(dependencies), ..setting(bound_policy, tuned) };
+    let mut setting = Setting { dependencies: Arc::clone(dependencies), ..method_setting(bound_policy, tuned) };
     setting.slices = quasi_slices(bound_policy, slices, setting.bucket_column().as_deref());
     (bound_policy.policy.method.name.entry().make)(&setting)
 }
@@ -84,12 +84,16 @@ fn quasi_slices(bound_policy: &BoundPolicy, slices: &Slices, sensitive: Option<&
 }
 
 /// Whether the job leaves parameters open that can be tuned on a sample.
-pub(crate) fn open(bound_policy: &BoundPolicy) -> bool {
-    (bound_policy.policy.method.name.entry().open)(&setting(bound_policy, &Tuned::default()))
+pub(crate) fn has_open_parameters(bound_policy: &BoundPolicy) -> bool {
+    (bound_policy.policy.method.name.entry().open)(&method_setting(bound_policy, &Tuned::default()))
 }
 
 /// Finds what the job leaves open by trying it out on a sample.
-pub(crate) fn tune(bound_policy: &BoundPolicy, sample: &Table) -> Tuned {
-    let setting = setting(bound_policy, &Tuned::default());
-    (bound_policy.policy.method.name.entry().tune)(&setting, &rules(bound_policy, &bound_policy.slices(&[])), sample)
+pub(crate) fn tune_parameters(bound_policy: &BoundPolicy, sample: &Table) -> Tuned {
+    let setting = method_setting(bound_policy, &Tuned::default());
+    (bound_policy.policy.method.name.entry().tune)(
+        &setting,
+        &build_rules(bound_policy, &bound_policy.resolve_slices(&[])),
+        sample,
+    )
 }

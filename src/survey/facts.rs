@@ -8,7 +8,7 @@ use datafusion::arrow::compute::{filter, is_not_null};
 use super::sketch::{HashSketch, WordSketch};
 use crate::binding::{QuasiColumn, SensitiveColumn, is_number, is_time};
 use crate::encode::{
-    ColumnStats, Distinct, Reference, SensitiveDomain, is_whole, map_text, positions, row_hashes, text,
+    ColumnStats, Distinct, Reference, SensitiveDomain, is_whole, map_text, row_hashes, to_ordinals, to_text,
 };
 use crate::error::Result;
 use crate::hierarchy::Hierarchy;
@@ -36,11 +36,11 @@ impl Collector {
         }
     }
 
-    pub(super) fn add(&mut self, column: &QuasiColumn, array: &ArrayRef) -> Result<()> {
+    pub(super) fn add_values(&mut self, column: &QuasiColumn, array: &ArrayRef) -> Result<()> {
         match self {
             Self::Line { min, max, whole, nulls, values } => {
                 let of_wholes = is_whole(array.data_type());
-                for position in positions(array)? {
+                for position in to_ordinals(array)? {
                     if position.is_nan() {
                         *nulls += 1;
                     } else if position.is_finite() {
@@ -56,15 +56,15 @@ impl Collector {
                 if min >= max && values.len() < 2 && array.null_count() < array.len() {
                     let present = is_not_null(array)?;
                     let array = filter(array, &present)?;
-                    values.extend(Distinct::of(&array)?.keys(&array)?.into_iter().take(2));
+                    values.extend(Distinct::from_array(&array)?.batch_keys(&array)?.into_iter().take(2));
                 }
             }
             Self::Leaves { unknown, nulls, leaves } => {
                 let Some(Hierarchy::Levels(levels)) = column.hierarchy.as_deref() else { return Ok(()) };
-                let (stranger, null) = (u16::MAX, u16::MAX - 1);
-                let code = |value: &str| levels.leaf(value).map_or(stranger, |leaf| leaf as u16);
-                map_text(&text(array)?, null, code, |_, code| match code {
-                    _ if code == stranger => *unknown += 1,
+                let (unmatched, null) = (u16::MAX, u16::MAX - 1);
+                let code = |value: &str| levels.find_leaf(value).map_or(unmatched, |leaf| leaf as u16);
+                map_text(&to_text(array)?, null, code, |_, code| match code {
+                    _ if code == unmatched => *unknown += 1,
                     _ if code == null => *nulls += 1,
                     leaf if leaves.len() < 2 => _ = leaves.insert(leaf),
                     _ => {}
@@ -72,8 +72,8 @@ impl Collector {
             }
             Self::Words { sketch, nulls } => {
                 *nulls += array.null_count() as u64;
-                let array = text(array)?;
-                sketch.add(&array)?;
+                let array = to_text(array)?;
+                sketch.add_words(&array)?;
             }
         }
         Ok(())
@@ -149,19 +149,19 @@ impl SensitiveCollector {
         Self { min: f64::INFINITY, max: f64::NEG_INFINITY, hashes: Default::default(), reference }
     }
 
-    pub(super) fn add(&mut self, column: &SensitiveColumn, array: &ArrayRef) -> Result<()> {
+    pub(super) fn add_values(&mut self, column: &SensitiveColumn, array: &ArrayRef) -> Result<()> {
         if is_number(&column.data_type) || is_time(&column.data_type) {
-            for position in positions(array)?.into_iter().filter(|position| !position.is_nan()) {
+            for position in to_ordinals(array)?.into_iter().filter(|position| !position.is_nan()) {
                 self.min = self.min.min(position);
                 self.max = self.max.max(position);
             }
         } else {
             for hash in row_hashes(std::slice::from_ref(array), array.len(), 0)? {
-                self.hashes.add(hash);
+                self.hashes.add_hash(hash);
             }
         }
         if let Some(reference) = &mut self.reference {
-            reference.add(column, array)?;
+            reference.add_values(column, array)?;
             reference.ensure_few_values(column)?;
         }
         Ok(())
@@ -181,6 +181,6 @@ impl SensitiveCollector {
         if let Some(reference) = &self.reference {
             reference.ensure_few_values(column)?;
         }
-        Ok(SensitiveDomain { min, max, distinct: self.hashes.distinct(), reference: self.reference })
+        Ok(SensitiveDomain { min, max, distinct: self.hashes.count_distinct(), reference: self.reference })
     }
 }

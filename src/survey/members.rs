@@ -10,15 +10,15 @@ use crate::error::{Error, Result};
 use crate::model::{Code, MAX_SET_VALUES, Shape, Table};
 
 /// Rows of the source in a batch whose last column says which are, when there are others.
-pub(super) fn only(bound_policy: &BoundPolicy, batch: &RecordBatch) -> Result<RecordBatch> {
+pub(super) fn member_rows(bound_policy: &BoundPolicy, batch: &RecordBatch) -> Result<RecordBatch> {
     if bound_policy.member.is_none() {
         return Ok(batch.clone());
     }
-    Ok(filter_record_batch(batch, &BooleanArray::from(flags(batch)))?)
+    Ok(filter_record_batch(batch, &BooleanArray::from(member_flags(batch)))?)
 }
 
 /// Which rows of a sample are members.
-pub(super) fn flags(rows: &RecordBatch) -> Vec<bool> {
+pub(super) fn member_flags(rows: &RecordBatch) -> Vec<bool> {
     let last = rows.columns().last().and_then(|column| column.as_boolean_opt());
     last.map_or_else(Vec::new, |flags| (0..flags.len()).map(|row| flags.value(row)).collect())
 }

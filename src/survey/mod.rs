@@ -16,19 +16,17 @@ mod slices;
 mod state;
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::runtime::{JoinSet, SpawnedTask};
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::ExecutionPlan;
-use futures::{FutureExt, StreamExt};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 
 pub(crate) use crate::encode::ColumnStats;
-pub(crate) use choices::{method, rules};
+pub(crate) use choices::{build_method, build_rules};
 pub(crate) use sample::Sample;
 #[cfg(feature = "cluster")]
 pub(crate) use sample::first_ceiling;
@@ -36,12 +34,13 @@ pub(crate) use sample::first_ceiling;
 pub(crate) use state::{Merged, merge_pieces};
 
 use crate::binding::BoundPolicy;
-use crate::encode::{ColumnEncoder, SensitiveDomain, encode_sensitive, positions, without_nulls};
+use crate::encode::{ColumnEncoder, SensitiveDomain, encode_sensitive, to_ordinals, without_nulls};
 use crate::error::{Error, Result};
-use crate::grouping::cancel::{CancelOnDrop, cancellable};
+use crate::grouping::cancel::{CancelOnDrop, run_cancellable};
 pub(crate) use crate::grouping::entry::Tuned;
 use crate::grouping::split::CellTree;
 use crate::model::Table;
+use crate::plan::{join_parts, read_rows};
 use crate::policy::{Constant, Nulls, Unknown};
 use crate::secret::Purpose;
 use borders::round_borders;
@@ -84,32 +83,32 @@ impl Survey {
 /// Plans are logged in their debug form, and values of the input must not be.
 impl fmt::Debug for Survey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Survey").field("rows", &self.rows).field("cells", &self.tree.cells()).finish_non_exhaustive()
+        f.debug_struct("Survey")
+            .field("rows", &self.rows)
+            .field("cells", &self.tree.cell_count())
+            .finish_non_exhaustive()
     }
 }
 
 /// Surveys the output of a plan whose columns are the quasi-identifiers, then the sensitive columns.
-pub(crate) async fn survey(
+pub(crate) async fn collect_survey(
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
     bound_policy: Arc<BoundPolicy>,
     cell_rows: usize,
 ) -> Result<Survey> {
-    let mut tasks = JoinSet::new();
-    for partition in 0..plan.properties().output_partitioning().partition_count() {
-        let stream = plan.execute(partition, Arc::clone(&context))?;
+    let streams = execute_stream_partitioned(Arc::clone(&plan), Arc::clone(&context))?;
+    let parts = streams.into_iter().enumerate().map(|(partition, stream)| {
         let bound_policy = Arc::clone(&bound_policy);
         let reservation = MemoryConsumer::new(format!("Survey[{partition}]")).register(context.memory_pool());
-        tasks.spawn(async move {
+        async move {
             let surveyor = Surveyor::new(&bound_policy, stream.schema());
             surveyor.add_all(stream, &bound_policy, &reservation).await
-        });
-    }
+        }
+    });
     let mut whole = Surveyor::new(&bound_policy, plan.schema());
-    while let Some(part) = tasks.join_next().await {
-        whole.merge(part.map_err(|error| Error::internal(format!("a survey task failed: {error}")))??)?;
-    }
-    whole.conclude(bound_policy, cell_rows).await
+    join_parts("a task of the survey", parts.collect::<Vec<_>>(), |part| whole.merge(part)).await?;
+    whole.finish_on_thread(bound_policy, cell_rows).await
 }
 
 /// Surveys one partition of such a plan, as pieces for [`merge_pieces`]. The sample is taken of rows below a hash: without
@@ -122,8 +121,8 @@ pub(crate) async fn survey_partition(
     reservation: &MemoryReservation,
 ) -> Result<Vec<Vec<u8>>> {
     let mut surveyor = Surveyor::new(bound_policy, rows.schema());
-    surveyor.sampler = surveyor.sampler.below(ceiling);
-    surveyor.add_all(rows, bound_policy, reservation).await?.pieces()
+    surveyor.sampler = surveyor.sampler.below_ceiling(ceiling);
+    surveyor.add_all(rows, bound_policy, reservation).await?.into_pieces()
 }
 
 /// What one partition has contributed so far.
@@ -148,7 +147,7 @@ impl Surveyor {
             dropped: 0,
             quasi: bound_policy.quasi.iter().map(Collector::new).collect(),
             sensitive: bound_policy.sensitive.iter().map(SensitiveCollector::new).collect(),
-            sampler: Sampler::new(schema, bound_policy.key.number(Purpose::Sample, 0)),
+            sampler: Sampler::new(schema, bound_policy.key.random_number(Purpose::Sample, 0)),
         }
     }
 
@@ -159,17 +158,14 @@ impl Surveyor {
         bound_policy: &BoundPolicy,
         reservation: &MemoryReservation,
     ) -> Result<Self> {
-        // A reader that panics has met a file that is not what its footer says.
-        while let Some(batch) =
-            AssertUnwindSafe(rows.next()).catch_unwind().await.map_err(|_| Error::damaged_pages())?
-        {
-            self.add(bound_policy, &batch?)?;
-            reservation.try_resize(self.sampler.size())?;
+        while let Some(batch) = read_rows(&mut rows).await? {
+            self.add_batch(bound_policy, &batch)?;
+            reservation.try_resize(self.sampler.held_bytes())?;
         }
         Ok(self)
     }
 
-    fn add(&mut self, bound_policy: &BoundPolicy, batch: &RecordBatch) -> Result<()> {
+    fn add_batch(&mut self, bound_policy: &BoundPolicy, batch: &RecordBatch) -> Result<()> {
         let quasi = bound_policy.quasi.iter().zip(batch.columns());
         let dropping = quasi.filter(|(column, _)| column.nulls == Nulls::Drop).map(|(_, array)| array);
         let of_source = bound_policy.member.and(batch.columns().last());
@@ -179,16 +175,16 @@ impl Surveyor {
         self.rows += batch.num_rows() as u64;
         let quasi = &batch.columns()[..bound_policy.quasi.len()];
         for ((collector, column), array) in self.quasi.iter_mut().zip(&bound_policy.quasi).zip(quasi) {
-            collector.add(column, array)?;
+            collector.add_values(column, array)?;
         }
         // Public rows have no sensitive values.
-        let of_source = members::only(bound_policy, batch)?;
+        let of_source = members::member_rows(bound_policy, batch)?;
         self.members += of_source.num_rows() as u64;
         let sensitive = &of_source.columns()[bound_policy.quasi.len()..];
         for ((collector, column), array) in self.sensitive.iter_mut().zip(&bound_policy.sensitive).zip(sensitive) {
-            collector.add(column, array)?;
+            collector.add_values(column, array)?;
         }
-        self.sampler.add(batch)
+        self.sampler.add_batch(batch)
     }
 
     fn merge(&mut self, other: Self) -> Result<()> {
@@ -201,10 +197,10 @@ impl Surveyor {
     }
 
     /// Finishes on a thread of its own, which ends when nobody waits any more: trying parameters takes its time.
-    async fn conclude(self, bound_policy: Arc<BoundPolicy>, cell_rows: usize) -> Result<Survey> {
+    async fn finish_on_thread(self, bound_policy: Arc<BoundPolicy>, cell_rows: usize) -> Result<Survey> {
         let waiting = CancelOnDrop::default();
         let flag = waiting.flag();
-        let work = move || cancellable(flag, || self.finish(&bound_policy, cell_rows));
+        let work = move || run_cancellable(flag, || self.finish(&bound_policy, cell_rows));
         let done = SpawnedTask::spawn_blocking(work).await;
         drop(waiting);
         done.map_err(|error| Error::internal(format!("the survey failed: {error}")))?
@@ -222,28 +218,28 @@ impl Surveyor {
         let columns = bound_policy.quasi.iter().zip(&mut facts).zip(sample.rows.columns());
         for (at, ((column, facts), array)) in columns.enumerate() {
             if let (Some([finest, ..]), ColumnStats::Line { quantiles, .. }) = (column.quantiles.as_deref(), facts) {
-                let ascending = even_quantiles(positions(array)?, &sample.counts);
+                let ascending = even_quantiles(to_ordinals(array)?, &sample.counts);
                 let mut rng = bound_policy.key.rng(Purpose::QuantileBorders, at as u64);
                 *quantiles = round_borders(&ascending, *finest, &mut rng);
             }
         }
-        let coders = bound_policy
+        let encoders = bound_policy
             .quasi
             .iter()
             .zip(&facts)
             .map(|(column, facts)| ColumnEncoder::new(column, facts))
             .collect::<Result<Vec<_>>>()?;
-        let table = encode_sample(&coders, &sample.rows)?;
+        let table = encode_sample(&encoders, &sample.rows)?;
         let weights: Vec<f64> = sample.counts.iter().map(|&count| count as f64).collect();
         let share = cell_rows as f64 / self.rows.max(1) as f64;
-        let tree = match choices::presence(bound_policy) {
+        let tree = match choices::presence_bounds(bound_policy) {
             Some(presence) => {
-                let flags = members::flags(&sample.rows);
+                let flags = members::member_flags(&sample.rows);
                 let allowed = members::allowed_cuts(&table, &weights, &flags, &presence.bounds);
                 CellTree::build_where(&table, &weights, share, &allowed)
             }
             None => {
-                let rules = choices::rules(bound_policy, &bound_policy.slices(&[]));
+                let rules = choices::build_rules(bound_policy, &bound_policy.resolve_slices(&[]));
                 if rules.others.is_empty() || share >= 1.0 {
                     CellTree::build(&table, &weights, share)
                 } else {
@@ -254,10 +250,13 @@ impl Surveyor {
             }
         };
         ensure_single_cell(&tree, self.rows, cell_rows, bound_policy)?;
-        let tuned = tune(bound_policy, &coders, &sensitive, &sample)?;
-        let counts =
-            if bound_policy.policy.dependencies.is_empty() { Vec::new() } else { frequencies(&table, &sample.counts) };
-        let slices = slices::slices(bound_policy, &sample)?;
+        let tuned = tune_method(bound_policy, &encoders, &sensitive, &sample)?;
+        let counts = if bound_policy.policy.dependencies.is_empty() {
+            Vec::new()
+        } else {
+            code_frequencies(&table, &sample.counts)
+        };
+        let slices = slices::find_slices(bound_policy, &sample)?;
         let (rows, dropped) = (self.rows, self.dropped);
         Ok(Survey { rows, members, dropped, facts, sensitive, tree, tuned, frequencies: counts, slices })
     }
@@ -318,14 +317,14 @@ fn ensure_usable(rows: u64, dropped: u64, facts: &[ColumnStats], bound_policy: &
 /// Fails if a method that must see all rows at once would see them cell by cell.
 fn ensure_single_cell(tree: &CellTree, rows: u64, cell_rows: usize, bound_policy: &BoundPolicy) -> Result<()> {
     let method = bound_policy.policy.method.name;
-    if !method.entry().whole || tree.cells() == 1 {
+    if !method.entry().whole || tree.cell_count() == 1 {
         return Ok(());
     }
     Err(Error::resources(format!(
         "method.name: `{}` must see all rows at once, but {rows} rows make {} cells of {cell_rows}; raise --cell-rows to \
          {rows} (and --memory-limit with it), or choose another method",
         method.as_str(),
-        tree.cells()
+        tree.cell_count()
     )))
 }
 
@@ -349,22 +348,22 @@ fn even_quantiles(values: Vec<f64>, counts: &[u64]) -> Vec<f64> {
     quantiles
 }
 
-fn encode_sample(coders: &[ColumnEncoder], rows: &RecordBatch) -> Result<Table> {
-    let axes: Vec<_> = coders.iter().map(|coder| coder.axis().clone()).collect();
+fn encode_sample(encoders: &[ColumnEncoder], rows: &RecordBatch) -> Result<Table> {
+    let axes: Vec<_> = encoders.iter().map(|encoder| encoder.axis().clone()).collect();
     let width = axes.len();
     let mut codes = vec![0; rows.num_rows() * width];
-    for (axis, (coder, array)) in coders.iter().zip(rows.columns()).enumerate() {
-        coder.encode(array, |row, code| codes[row * width + axis] = code)?;
+    for (axis, (encoder, array)) in encoders.iter().zip(rows.columns()).enumerate() {
+        encoder.encode_values(array, |row, code| codes[row * width + axis] = code)?;
     }
     Ok(Table::new(axes, codes))
 }
 
 /// How often each code occurs on every axis, in weighted rows.
-fn frequencies(table: &Table, weights: &[u64]) -> Vec<Vec<u64>> {
+fn code_frequencies(table: &Table, weights: &[u64]) -> Vec<Vec<u64>> {
     let mut frequencies = vec![Vec::new(); table.axes.len()];
     for (row, &weight) in (0..table.rows() as u32).zip(weights) {
         for (counts, &code) in frequencies.iter_mut().zip(table.row(row)) {
-            crate::dependency::count(counts, code, weight);
+            crate::dependency::count_code(counts, code, weight);
         }
     }
     frequencies
@@ -373,18 +372,18 @@ fn frequencies(table: &Table, weights: &[u64]) -> Vec<Vec<u64>> {
 /// Rows on which parameters are tried out: the runs are quadratic in it.
 const TUNING_ROWS: usize = 1500;
 
-fn tune(
+fn tune_method(
     bound_policy: &BoundPolicy,
-    coders: &[ColumnEncoder],
+    encoders: &[ColumnEncoder],
     domains: &[SensitiveDomain],
     sample: &Sample,
 ) -> Result<Tuned> {
-    if !choices::open(bound_policy) {
+    if !choices::has_open_parameters(bound_policy) {
         return Ok(Tuned::default());
     }
-    let rows = sample.expand(TUNING_ROWS)?;
-    let table = with_sensitive(encode_sample(coders, &rows)?, bound_policy, domains, &rows)?;
-    Ok(choices::tune(bound_policy, &table))
+    let rows = sample.expand_rows(TUNING_ROWS)?;
+    let table = with_sensitive(encode_sample(encoders, &rows)?, bound_policy, domains, &rows)?;
+    Ok(choices::tune_parameters(bound_policy, &table))
 }
 
 /// The sample with its sensitive columns, which stand behind the quasi-identifiers.

@@ -11,6 +11,7 @@ use datafusion::common::HashSet;
 
 use crate::encode::{MAX_CODES, row_hashes};
 use crate::error::Result;
+use crate::model::keep_smallest;
 
 /// Distinct hashes, bounded.
 #[derive(Debug, Clone)]
@@ -28,27 +29,27 @@ impl Default for HashSketch {
 
 impl HashSketch {
     /// Adds a hash.
-    pub(crate) fn add(&mut self, hash: u64) {
+    pub(crate) fn add_hash(&mut self, hash: u64) {
         if hash < self.ceiling && self.kept.insert(hash) && self.kept.len() > 2 * MAX_CODES {
-            self.shrink();
+            self.shrink_hashes();
         }
     }
 
     /// Adds another sketch.
     pub(crate) fn merge(&mut self, other: Self) {
         self.ceiling = self.ceiling.min(other.ceiling);
-        other.kept.into_iter().for_each(|hash| self.add(hash));
+        other.kept.into_iter().for_each(|hash| self.add_hash(hash));
         let ceiling = self.ceiling;
         self.kept.retain(|hash| *hash < ceiling);
     }
 
     /// Number of distinct hashes seen, estimated when they were too many to keep.
-    pub(crate) fn distinct(mut self) -> u64 {
+    pub(crate) fn count_distinct(mut self) -> u64 {
         // Beyond the bound the estimate always rests on the same number of smallest hashes, however they came.
         if self.kept.len() > MAX_CODES {
-            self.shrink();
+            self.shrink_hashes();
         }
-        estimate(self.kept.len() as u64, self.ceiling)
+        estimate_distinct(self.kept.len() as u64, self.ceiling)
     }
 
     /// The sketch as what it keeps, and the bound below which it does.
@@ -65,7 +66,7 @@ impl HashSketch {
         Self { kept: hashes.into_iter().collect(), ceiling }
     }
 
-    fn shrink(&mut self) {
+    fn shrink_hashes(&mut self) {
         let mut hashes: Vec<u64> = self.kept.iter().copied().collect();
         let (_, middle, _) = hashes.select_nth_unstable(MAX_CODES);
         self.ceiling = *middle;
@@ -97,8 +98,8 @@ impl Default for WordSketch {
 
 impl WordSketch {
     /// Adds all values of a column.
-    pub(crate) fn add(&mut self, array: &StringViewArray) -> Result<()> {
-        let fresh = self.fresh(array);
+    pub(crate) fn add_words(&mut self, array: &StringViewArray) -> Result<()> {
+        let fresh = self.fresh_rows(array);
         if fresh.is_empty() {
             return Ok(());
         }
@@ -107,9 +108,7 @@ impl WordSketch {
         for (row, hash) in row_hashes(&[column], values.len(), 0)?.into_iter().enumerate() {
             if hash < self.ceiling {
                 self.kept.entry(hash).or_insert_with(|| values.value(row).to_owned());
-                if self.kept.len() > MAX_CODES {
-                    self.pop();
-                }
+                self.lower_ceiling();
             }
         }
         Ok(())
@@ -117,7 +116,7 @@ impl WordSketch {
 
     /// Rows whose value is not among those seen lately: most columns repeat a few words over and over. A short text is
     /// whole in its view, so equal views are equal values, from whatever array.
-    fn fresh(&mut self, array: &StringViewArray) -> Vec<usize> {
+    fn fresh_rows(&mut self, array: &StringViewArray) -> Vec<usize> {
         let mut fresh = Vec::new();
         for (row, &view) in array.views().iter().enumerate() {
             if array.is_null(row) {
@@ -139,14 +138,13 @@ impl WordSketch {
     pub(crate) fn merge(&mut self, other: Self) {
         self.ceiling = self.ceiling.min(other.ceiling);
         self.kept.extend(other.kept);
-        while self.kept.len() > MAX_CODES || self.kept.last_key_value().is_some_and(|(hash, _)| *hash >= self.ceiling) {
-            self.pop();
-        }
+        _ = self.kept.split_off(&self.ceiling);
+        self.lower_ceiling();
     }
 
     /// The sorted words and the number of distinct ones seen.
     pub(crate) fn finish(self) -> (Vec<String>, u64) {
-        let distinct = estimate(self.kept.len() as u64, self.ceiling);
+        let distinct = estimate_distinct(self.kept.len() as u64, self.ceiling);
         let mut words: Vec<String> = self.kept.into_values().collect();
         words.sort_unstable();
         (words, distinct)
@@ -164,15 +162,15 @@ impl WordSketch {
         Self { kept, ceiling, ..Self::default() }
     }
 
-    fn pop(&mut self) {
-        if let Some((hash, _)) = self.kept.pop_last() {
+    fn lower_ceiling(&mut self) {
+        if let Some(hash) = keep_smallest(&mut self.kept, MAX_CODES) {
             self.ceiling = self.ceiling.min(hash);
         }
     }
 }
 
 /// Number of distinct values when `kept` of them lie below the ceiling: more than are kept, once any was let go.
-fn estimate(kept: u64, ceiling: u64) -> u64 {
+fn estimate_distinct(kept: u64, ceiling: u64) -> u64 {
     if ceiling == u64::MAX {
         return kept;
     }
@@ -190,8 +188,8 @@ mod tests {
     #[test]
     fn few_words_are_kept_all() {
         let mut sketch = WordSketch::default();
-        sketch.add(&words(0..100)).unwrap();
-        sketch.add(&words(50..150)).unwrap();
+        sketch.add_words(&words(0..100)).unwrap();
+        sketch.add_words(&words(50..150)).unwrap();
         let (kept, distinct) = sketch.finish();
         assert_eq!((kept.len(), distinct), (150, 150));
     }
@@ -199,9 +197,9 @@ mod tests {
     #[test]
     fn many_words_are_sampled_the_same_way_in_any_order() {
         let (mut one, mut left, mut right) = (WordSketch::default(), WordSketch::default(), WordSketch::default());
-        one.add(&words(0..200_000)).unwrap();
-        right.add(&words(90_000..200_000)).unwrap();
-        left.add(&words(0..90_000)).unwrap();
+        one.add_words(&words(0..200_000)).unwrap();
+        right.add_words(&words(90_000..200_000)).unwrap();
+        left.add_words(&words(0..90_000)).unwrap();
         right.merge(left);
         let (one, seen) = one.finish();
         let (two, _) = right.finish();
@@ -213,7 +211,7 @@ mod tests {
     fn one_word_too_many_is_never_called_complete() {
         for seed in 0..4 {
             let mut sketch = WordSketch::default();
-            sketch.add(&words(seed * 100_000..seed * 100_000 + MAX_CODES as u32 + 1)).unwrap();
+            sketch.add_words(&words(seed * 100_000..seed * 100_000 + MAX_CODES as u32 + 1)).unwrap();
             let (kept, distinct) = sketch.finish();
             assert_eq!(kept.len(), MAX_CODES);
             assert!(distinct > MAX_CODES as u64);
@@ -223,7 +221,7 @@ mod tests {
     #[test]
     fn hashes_are_counted_exactly_while_they_fit() {
         let mut sketch = HashSketch::default();
-        (0..1000_u64).for_each(|n| sketch.add((n % 100).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
-        assert_eq!(sketch.distinct(), 100);
+        (0..1000_u64).for_each(|n| sketch.add_hash((n % 100).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+        assert_eq!(sketch.count_distinct(), 100);
     }
 }

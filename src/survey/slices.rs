@@ -6,7 +6,7 @@ use datafusion::arrow::array::ArrayRef;
 
 use super::Sample;
 use crate::binding::{BoundPolicy, is_number, is_time};
-use crate::encode::{positions, row_hashes};
+use crate::encode::{row_hashes, to_ordinals};
 use crate::error::Result;
 use crate::permutation::correlation::Column;
 use crate::permutation::medoids;
@@ -15,20 +15,20 @@ use crate::permutation::medoids;
 const COMPARED_ROWS: usize = 10_000;
 
 /// Names of the quasi-identifiers and sensitive columns of every slice; none when the job does not ask for any.
-pub(super) fn slices(bound_policy: &BoundPolicy, sample: &Sample) -> Result<Vec<Vec<String>>> {
+pub(super) fn find_slices(bound_policy: &BoundPolicy, sample: &Sample) -> Result<Vec<Vec<String>>> {
     let Some(count) = bound_policy.open_slices() else { return Ok(Vec::new()) };
-    let rows = sample.expand(COMPARED_ROWS)?;
+    let rows = sample.expand_rows(COMPARED_ROWS)?;
     let quasi = bound_policy.quasi.iter().map(|column| &column.name);
     let names: Vec<&String> = quasi.chain(bound_policy.sensitive.iter().map(|column| &column.name)).collect();
-    let columns = rows.columns().iter().take(names.len()).map(column).collect::<Result<Vec<_>>>()?;
+    let columns = rows.columns().iter().take(names.len()).map(to_column).collect::<Result<Vec<_>>>()?;
     let named = |slice: Vec<usize>| slice.into_iter().map(|column| names[column].clone()).collect();
-    Ok(medoids::slices(&columns, count).into_iter().map(named).collect())
+    Ok(medoids::slice_columns(&columns, count).into_iter().map(named).collect())
 }
 
 /// Numbers as they are; everything else, and numbers with gaps, by which values are equal.
-fn column(array: &ArrayRef) -> Result<Column> {
+fn to_column(array: &ArrayRef) -> Result<Column> {
     if is_number(array.data_type()) || is_time(array.data_type()) {
-        let numbers = positions(array)?;
+        let numbers = to_ordinals(array)?;
         if numbers.iter().all(|number| number.is_finite()) {
             return Ok(Column::Numbers(numbers));
         }

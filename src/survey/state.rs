@@ -14,7 +14,7 @@ use datafusion::arrow::ipc::writer::StreamWriter;
 use prost::{Message, Oneof};
 
 use super::facts::{Collector, SensitiveCollector};
-use super::sample::{Sampler, raised};
+use super::sample::{Sampler, raise_ceiling};
 use super::sketch::{HashSketch, WordSketch};
 use super::{Survey, Surveyor};
 use crate::binding::BoundPolicy;
@@ -120,7 +120,7 @@ struct Counts {
 
 impl Surveyor {
     /// The pieces of this state.
-    pub(crate) fn pieces(self) -> Result<Vec<Vec<u8>>> {
+    pub(crate) fn into_pieces(self) -> Result<Vec<Vec<u8>>> {
         let columns = Columns {
             rows: self.rows,
             members: self.members,
@@ -133,7 +133,7 @@ impl Surveyor {
         for (rows, hashes, counts) in parts {
             for from in (0..rows.num_rows()).step_by(SLICE) {
                 let to = rows.num_rows().min(from + SLICE);
-                let sample = write(&rows.slice(from, to - from), &hashes[from..to], &counts[from..to])?;
+                let sample = write_sample(&rows.slice(from, to - from), &hashes[from..to], &counts[from..to])?;
                 pieces.push(Piece { columns: None, ceiling, sample }.encode_to_vec());
             }
         }
@@ -142,17 +142,17 @@ impl Surveyor {
 
     /// Adds a piece of the state of another partition.
     fn add_piece(&mut self, bound_policy: &BoundPolicy, piece: &[u8]) -> Result<()> {
-        let piece = Piece::decode(piece).map_err(|error| broken(error.to_string()))?;
+        let piece = Piece::decode(piece).map_err(|error| malformed_state(error.to_string()))?;
         let mut other = Self::new(bound_policy, Arc::clone(&self.schema));
         if let Some(columns) = piece.columns {
             if columns.quasi.len() != other.quasi.len() || columns.sensitive.len() != other.sensitive.len() {
-                return Err(broken("it is of other columns"));
+                return Err(malformed_state("it is of other columns"));
             }
             (other.rows, other.members, other.dropped) = (columns.rows, columns.members, columns.dropped);
             other.quasi = columns.quasi.into_iter().map(Collector::try_from).collect::<Result<_>>()?;
             other.sensitive = columns.sensitive.into_iter().map(SensitiveCollector::from).collect();
         }
-        let part = if piece.sample.is_empty() { None } else { read(&piece.sample)? };
+        let part = if piece.sample.is_empty() { None } else { read_part(&piece.sample)? };
         other.sampler = Sampler::of_part(Arc::clone(&self.schema), self.sampler.seed(), piece.ceiling, part)?;
         self.merge(other)
     }
@@ -176,23 +176,23 @@ pub(crate) async fn merge_pieces<'a>(
 ) -> Result<Merged> {
     let mut whole = Surveyor::new(&bound_policy, schema);
     pieces.into_iter().try_for_each(|piece| whole.add_piece(&bound_policy, piece))?;
-    Ok(match whole.sampler.short()? {
-        Some((ceiling, found)) => Merged::Short(raised(ceiling, found)),
-        None => Merged::Survey(Box::new(whole.conclude(bound_policy, cell_rows).await?)),
+    Ok(match whole.sampler.find_shortfall()? {
+        Some((ceiling, found)) => Merged::Short(raise_ceiling(ceiling, found)),
+        None => Merged::Survey(Box::new(whole.finish_on_thread(bound_policy, cell_rows).await?)),
     })
 }
 
-fn broken(what: impl AsRef<str>) -> Error {
+fn malformed_state(what: impl AsRef<str>) -> Error {
     Error::internal(format!("a part of the survey cannot be read: {}", what.as_ref()))
 }
 
 /// Names of the columns that carry hashes and counts.
 const TALLY: [&str; 2] = ["__throng_hash", "__throng_count"];
 
-fn write(rows: &RecordBatch, hashes: &[u64], counts: &[u64]) -> Result<Vec<u8>> {
+fn write_sample(rows: &RecordBatch, hashes: &[u64], counts: &[u64]) -> Result<Vec<u8>> {
     let mut fields: Vec<Field> = rows.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
     fields.extend(TALLY.map(|name| Field::new(name, DataType::UInt64, false)));
-    let mut columns = crate::encode::compact(rows)?.columns().to_vec();
+    let mut columns = crate::encode::compact_batch(rows)?.columns().to_vec();
     columns.extend([hashes, counts].map(|numbers| Arc::new(UInt64Array::from(numbers.to_vec())) as ArrayRef));
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
@@ -202,12 +202,13 @@ fn write(rows: &RecordBatch, hashes: &[u64], counts: &[u64]) -> Result<Vec<u8>> 
 
 type Part = (RecordBatch, Vec<u64>, Vec<u64>);
 
-fn read(bytes: &[u8]) -> Result<Option<Part>> {
+fn read_part(bytes: &[u8]) -> Result<Option<Part>> {
     let Some(batch) = StreamReader::try_new(Cursor::new(bytes), None)?.next().transpose()? else { return Ok(None) };
-    let width = batch.num_columns().checked_sub(TALLY.len()).ok_or_else(|| broken("its sample has no hashes"))?;
+    let width =
+        batch.num_columns().checked_sub(TALLY.len()).ok_or_else(|| malformed_state("its sample has no hashes"))?;
     let numbers = |column: usize| {
         let column = batch.column(column).as_primitive_opt::<UInt64Type>();
-        column.map(|column| column.values().to_vec()).ok_or_else(|| broken("its sample has no hashes"))
+        column.map(|column| column.values().to_vec()).ok_or_else(|| malformed_state("its sample has no hashes"))
     };
     let (hashes, counts) = (numbers(width)?, numbers(width + 1)?);
     Ok(Some((batch.project(&(0..width).collect::<Vec<_>>())?, hashes, counts)))
@@ -235,12 +236,13 @@ impl TryFrom<Quasi> for Collector {
     type Error = Error;
 
     fn try_from(Quasi { nulls, kind }: Quasi) -> Result<Self> {
-        Ok(match kind.ok_or_else(|| broken("a column is missing"))? {
+        Ok(match kind.ok_or_else(|| malformed_state("a column is missing"))? {
             Kind::Line(Line { min, max, whole, values }) => {
                 Self::Line { min, max, whole, nulls, values: values.into_iter().collect() }
             }
             Kind::Leaves(Leaves { unknown, leaves }) => {
-                let leaves = leaves.into_iter().map(|leaf| leaf.try_into().map_err(|_| broken("a leaf is unknown")));
+                let leaves =
+                    leaves.into_iter().map(|leaf| leaf.try_into().map_err(|_| malformed_state("a leaf is unknown")));
                 Self::Leaves { unknown, nulls, leaves: leaves.collect::<Result<_>>()? }
             }
             Kind::Words(Words { ceiling, kept }) => {

@@ -32,9 +32,9 @@ impl Logging {
     /// Starts logging. Spans are exported when the environment names a collector; this needs the runtime to be entered.
     pub(crate) fn start(format: LogFormat, verbose: u8, quiet: bool) -> Result<Self, String> {
         let layer = fmt::layer().with_writer(|| AboveBars);
-        let filter = filter(verbose, quiet)?.and(discretion());
+        let filter = level_filter(verbose, quiet)?.and(discreet_targets());
         let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
-            LogFormat::Text => layer.with_ansi(colours()).with_target(false).with_filter(filter).boxed(),
+            LogFormat::Text => layer.with_ansi(wants_colours()).with_target(false).with_filter(filter).boxed(),
             LogFormat::Json => layer.json().flatten_event(true).with_filter(filter).boxed(),
         };
         let registry = Registry::default().with(lines);
@@ -66,7 +66,7 @@ impl Logging {
     }
 }
 
-fn filter(verbose: u8, quiet: bool) -> Result<EnvFilter, String> {
+fn level_filter(verbose: u8, quiet: bool) -> Result<EnvFilter, String> {
     if let Ok(directives) = std::env::var("THRONG_LOG") {
         return EnvFilter::try_new(&directives)
             .map_err(|error| format!("THRONG_LOG is not valid ({error}); try THRONG_LOG=throng=debug"));
@@ -85,7 +85,7 @@ fn filter(verbose: u8, quiet: bool) -> Result<EnvFilter, String> {
 /// Lines of other crates below a warning hold plans, statistics, statements, requests and rows: the names of folders,
 /// which may be values of identifiers, and the smallest and largest values of columns. What Ballista's executors say of
 /// the tasks that they take is all right.
-fn discretion() -> Targets {
+fn discreet_targets() -> Targets {
     Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("throng", LevelFilter::TRACE)
@@ -93,7 +93,7 @@ fn discretion() -> Targets {
 }
 
 /// Whether standard error wants colours: on a terminal, unless `NO_COLOR` is set.
-fn colours() -> bool {
+fn wants_colours() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
@@ -137,7 +137,7 @@ mod tests {
             let lines = Lines::default();
             let written = lines.clone();
             let layer = fmt::layer().with_writer(move || written.clone()).with_ansi(false);
-            let filter = EnvFilter::new(directives).and(discretion());
+            let filter = EnvFilter::new(directives).and(discreet_targets());
             tracing::subscriber::with_default(Registry::default().with(layer.with_filter(filter)), || {
                 tracing::info!(target: "ballista_scheduler::state::task_manager", "Submitting: age=canary");
                 tracing::debug!(target: "ballista_executor::metrics", "Min=Exact(Int64(canary))");

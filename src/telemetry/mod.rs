@@ -7,4 +7,4 @@ pub(crate) mod metrics;
 #[cfg(feature = "otel")]
 mod otel;
 pub(crate) mod progress;
-pub(crate) mod tally;
+pub(crate) mod run_stats;

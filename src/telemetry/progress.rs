@@ -9,7 +9,7 @@ use std::time::Duration;
 use datafusion::physical_plan::ExecutionPlan;
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::release::{PHASES, Phase, rows_read};
+use crate::engine::phase::{PHASES, Phase, rows_read};
 
 /// All bars of the process. They are hidden if standard error is not a terminal.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
@@ -47,25 +47,36 @@ impl Progress {
             BARS.set_draw_target(ProgressDrawTarget::hidden());
         }
         let overall = BARS.add(ProgressBar::new(STEPS));
-        overall.set_style(style("{msg:18} {wide_bar} {percent} %, {elapsed} so far, {left}"));
+        overall.set_style(bar_style("{msg:18} {wide_bar} {percent} %, {elapsed} so far, {left}"));
         overall.set_message("all");
         Self { overall, phase: Mutex::default() }
     }
 
     /// Starts a phase of `rows` rows (0 if unknown), run by a plan whose metrics report progress.
-    pub(crate) fn begin(&self, phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64) {
+    pub(crate) fn begin_phase(&self, phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64) {
         let name = if phase == Phase::Group { "group and write" } else { phase.name() };
         let done: Done = if phase == Phase::Group { half_way } else { rows_read };
-        self.watch(name, plan.map(|plan| (Arc::clone(plan), done)), rows, steps(phase, 0.0)..steps(phase, 1.0));
+        self.watch_plan(
+            name,
+            plan.map(|plan| (Arc::clone(plan), done)),
+            rows,
+            run_steps(phase, 0.0)..run_steps(phase, 1.0),
+        );
     }
 
     /// Begins a scan of `rows` rows (0: not known), which is a part of the whole.
-    pub(crate) fn scan(&self, name: &'static str, plan: &Arc<dyn ExecutionPlan>, rows: u64, part: Range<f64>) {
+    pub(crate) fn begin_scan(&self, name: &'static str, plan: &Arc<dyn ExecutionPlan>, rows: u64, part: Range<f64>) {
         let step = |share: f64| (share * STEPS as f64).round() as u64;
-        self.watch(name, Some((Arc::clone(plan), rows_read)), rows, step(part.start)..step(part.end));
+        self.watch_plan(name, Some((Arc::clone(plan), rows_read)), rows, step(part.start)..step(part.end));
     }
 
-    fn watch(&self, name: &'static str, plan: Option<(Arc<dyn ExecutionPlan>, Done)>, rows: u64, part: Range<u64>) {
+    fn watch_plan(
+        &self,
+        name: &'static str,
+        plan: Option<(Arc<dyn ExecutionPlan>, Done)>,
+        rows: u64,
+        part: Range<u64>,
+    ) {
         self.leave_phase();
         if BARS.is_hidden() {
             return;
@@ -74,7 +85,7 @@ impl Progress {
         let plan = plan.filter(|_| rows > 0);
         let bar = if plan.is_some() { ProgressBar::new(rows) } else { ProgressBar::new_spinner() };
         let bar = BARS.insert_before(&self.overall, bar);
-        bar.set_style(style(if plan.is_some() {
+        bar.set_style(bar_style(if plan.is_some() {
             "{msg:18} {wide_bar} {human_pos} of {human_len} rows, {rate}, {left}"
         } else {
             SPINNER
@@ -113,7 +124,7 @@ impl Progress {
     }
 
     /// Takes all bars away.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end_bars(&self) {
         self.leave_phase();
         self.overall.finish_and_clear();
         BARS.remove(&self.overall);
@@ -123,11 +134,11 @@ impl Progress {
 /// Whatever way the work has ended.
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.end();
+        self.end_bars();
     }
 }
 
-fn style(form: &str) -> ProgressStyle {
+fn bar_style(form: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar());
     let style = style.with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
         // A bar that cannot be drawn is not a reason to stop.
@@ -143,7 +154,7 @@ fn style(form: &str) -> ProgressStyle {
 }
 
 /// The usual share of a phase in the time of a run.
-fn share(phase: Phase) -> f64 {
+fn phase_share(phase: Phase) -> f64 {
     match phase {
         Phase::Plan | Phase::Commit => 0.01,
         Phase::Survey => 0.15,
@@ -153,9 +164,9 @@ fn share(phase: Phase) -> f64 {
 }
 
 /// How far the whole run is when so much of a phase is done.
-fn steps(phase: Phase, done: f64) -> u64 {
-    let before: f64 = PHASES.into_iter().take_while(|earlier| *earlier != phase).map(share).sum();
-    ((before + share(phase) * done.clamp(0.0, 1.0)) * STEPS as f64).round() as u64
+fn run_steps(phase: Phase, done: f64) -> u64 {
+    let before: f64 = PHASES.into_iter().take_while(|earlier| *earlier != phase).map(phase_share).sum();
+    ((before + phase_share(phase) * done.clamp(0.0, 1.0)) * STEPS as f64).round() as u64
 }
 
 /// Returns the rows that a plan has processed.
@@ -168,12 +179,12 @@ fn half_way(plan: &Arc<dyn ExecutionPlan>) -> u64 {
 }
 
 /// Shows that work is in progress, for as long as it takes.
-pub(crate) async fn waiting<T>(name: &'static str, quiet: bool, work: impl Future<Output = T>) -> T {
+pub(crate) async fn show_waiting<T>(name: &'static str, quiet: bool, work: impl Future<Output = T>) -> T {
     if quiet || BARS.is_hidden() {
         return work.await;
     }
     let bar = BARS.add(ProgressBar::new_spinner());
-    bar.set_style(style(SPINNER));
+    bar.set_style(bar_style(SPINNER));
     bar.set_message(name);
     bar.enable_steady_tick(POLL_INTERVAL);
     // Also if the work is cancelled.
@@ -199,11 +210,11 @@ mod tests {
 
     #[test]
     fn phases_follow_one_another_without_a_gap() {
-        assert_eq!(steps(Phase::Plan, 0.0), 0);
+        assert_eq!(run_steps(Phase::Plan, 0.0), 0);
         for pair in PHASES.windows(2) {
-            assert_eq!(steps(pair[0], 1.0), steps(pair[1], 0.0));
-            assert!(steps(pair[0], 0.5) <= steps(pair[0], 2.0));
+            assert_eq!(run_steps(pair[0], 1.0), run_steps(pair[1], 0.0));
+            assert!(run_steps(pair[0], 0.5) <= run_steps(pair[0], 2.0));
         }
-        assert_eq!(steps(Phase::Commit, 1.0), STEPS);
+        assert_eq!(run_steps(Phase::Commit, 1.0), STEPS);
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
-pub(crate) use table::table;
+pub(crate) use table::new_table;
 
 use crate::error::{Error, Result};
 
@@ -21,11 +21,11 @@ static PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Writes a result to standard output as JSON.
 pub(crate) fn print_json(result: &impl Serialize) -> Result<()> {
-    print(&serde_json::to_string_pretty(result).map_err(|error| Error::internal(error.to_string()))?)
+    print_result(&serde_json::to_string_pretty(result).map_err(|error| Error::internal(error.to_string()))?)
 }
 
 /// Writes a result to standard output.
-pub(crate) fn print(text: &str) -> Result<()> {
+pub(crate) fn print_result(text: &str) -> Result<()> {
     PRINTED.store(true, Ordering::Relaxed);
     match writeln!(std::io::stdout(), "{}", text.trim_end()) {
         // A reader that closes the pipe early (`| head`) is not a failure.

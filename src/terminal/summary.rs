@@ -5,12 +5,13 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table};
 
 use crate::attack::population::Uniques;
+use crate::engine::Phase;
+use crate::explore::LossBound;
 use crate::ledger::Manifest;
-use crate::release::Phase;
-pub(crate) use crate::report::count as number;
+pub(crate) use crate::report::format_count as number;
 
 /// What was published, its quality, and its location.
-pub(crate) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -> String {
+pub(crate) fn format_release(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -> String {
     let classes = &manifest.verification.classes;
     let nulls = match manifest.dropped {
         0 => String::new(),
@@ -35,19 +36,20 @@ pub(crate) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
             "measures over all rows of the source are omitted: they would reveal information about suppressed rows\n\n";
     }
     text += &format!("{}\n\n", class_sizes(manifest));
-    let mut columns = self::table(&["quasi-identifier", "loss"]);
+    let mut columns = self::summary_table(&["quasi-identifier", "loss"]);
     for (name, loss) in &manifest.scores.by_column {
         columns.add_row([name.clone(), format!("{loss:.4}")]);
     }
     text += &format!("{columns}\n\n");
-    text += &dependencies(manifest);
-    text += &population(manifest);
+    text += &format_dependencies(manifest);
+    text += &format_population(manifest);
     if !manifest.tuned.is_empty() {
         let tuned: Vec<String> = manifest.tuned.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         text += &format!("found from a sample: {}\n", tuned.join(", "));
     }
+    manifest.warnings.iter().for_each(|warning| text += &format!("WARNING: {warning}\n"));
     text += &earlier_releases(manifest);
-    text += &series(manifest);
+    text += &format_series(manifest);
     text += &format!("verified: {}\n", manifest.verification.rule_names().join(", "));
     text += &format!("release:  run {} in {}/{}\n", manifest.run, sink.trim_end_matches('/'), manifest.data);
     if !times.is_empty() {
@@ -58,10 +60,22 @@ pub(crate) fn of(manifest: &Manifest, sink: &str, times: &[(Phase, Duration)]) -
     text
 }
 
+/// How near a release comes to what is proven of its source; nothing without a bound.
+pub(crate) fn format_bound(manifest: &Manifest, bound: Option<&LossBound>) -> String {
+    let Some(bound) = bound else { return String::new() };
+    let judged = bound.judge_release(manifest.k, manifest.rows, manifest.scores.gcp).unwrap_or_else(|| {
+        format!(
+            "no release of all {} rows of the source in classes of {} or more loses less than {:.4}; this one holds other rows",
+            bound.rows, bound.k, bound.gcp
+        )
+    });
+    format!("bound:    {judged}; for you alone, since every row of the source counts for it\n")
+}
+
 /// The scores of a release, each with what it means.
 fn score_table(manifest: &Manifest) -> Table {
     let scores = &manifest.scores;
-    let mut table = table(&["measure", "value", "meaning"]);
+    let mut table = summary_table(&["measure", "value", "meaning"]);
     let mut row = |name: &str, value: Option<String>, meaning: &str| {
         if let Some(value) = value {
             table.add_row([name, &value, meaning]);
@@ -93,13 +107,14 @@ fn score_table(manifest: &Manifest) -> Table {
 }
 
 /// Estimates of how many people of a population are unique.
-pub(crate) fn estimates(people: u64, source: Option<&Uniques>, release: Option<&Uniques>) -> String {
-    let told: Vec<(&str, &Uniques)> = [("source as it is", source), ("release", release)]
+pub(crate) fn format_estimates(people: u64, source: Option<&Uniques>, release: Option<&Uniques>) -> String {
+    let estimated: Vec<(&str, &Uniques)> = [("source as it is", source), ("release", release)]
         .into_iter()
         .filter_map(|(of, it)| Some((of, it?)))
         .collect();
-    let header: Vec<&str> = ["unique in the population"].into_iter().chain(told.iter().map(|(of, _)| *of)).collect();
-    let mut uniques = table(&header);
+    let header: Vec<&str> =
+        ["unique in the population"].into_iter().chain(estimated.iter().map(|(of, _)| *of)).collect();
+    let mut uniques = summary_table(&header);
     let show = |estimate: Option<f64>| estimate.map_or("-".to_owned(), |people| format!("{people:.1}"));
     type Pick = fn(&Uniques) -> Option<f64>;
     let models: [(&str, Pick); 4] = [
@@ -109,13 +124,13 @@ pub(crate) fn estimates(people: u64, source: Option<&Uniques>, release: Option<&
         ("chosen (Dankar)", |found| found.chosen),
     ];
     for (model, of) in models {
-        uniques.add_row([model.to_owned()].into_iter().chain(told.iter().map(|(_, found)| show(of(found)))));
+        uniques.add_row([model.to_owned()].into_iter().chain(estimated.iter().map(|(_, found)| show(of(found)))));
     }
     format!("estimates for a population of {}:\n{uniques}\n", number(people))
 }
 
 /// Risks in the population; empty if neither a public table nor its size is known.
-fn population(manifest: &Manifest) -> String {
+fn format_population(manifest: &Manifest) -> String {
     let Some(risk) = &manifest.population else { return String::new() };
     let mut text = String::new();
     if let (Some(journalist), Some(marketer), Some(k_map)) = (risk.journalist, risk.marketer, risk.k_map) {
@@ -126,7 +141,7 @@ fn population(manifest: &Manifest) -> String {
         );
     }
     if let Some(people) = risk.people {
-        text += &estimates(people, risk.source.as_ref(), risk.release.as_ref());
+        text += &format_estimates(people, risk.source.as_ref(), risk.release.as_ref());
     }
     text + "\n"
 }
@@ -145,7 +160,7 @@ fn earlier_releases(manifest: &Manifest) -> String {
 }
 
 /// What became of the rows of a release of a series; nothing of any other.
-fn series(manifest: &Manifest) -> String {
+fn format_series(manifest: &Manifest) -> String {
     let Some(series) = &manifest.series else { return String::new() };
     let counts = &series.counts;
     format!(
@@ -166,11 +181,11 @@ fn series(manifest: &Manifest) -> String {
 }
 
 /// How well the dependencies of the policy are preserved; empty without any.
-fn dependencies(manifest: &Manifest) -> String {
+fn format_dependencies(manifest: &Manifest) -> String {
     if manifest.dependencies.is_empty() {
         return String::new();
     }
-    let mut scores = table(&["dependency", "loss", "preserved", "instances", "violated by"]);
+    let mut scores = summary_table(&["dependency", "loss", "preserved", "instances", "violated by"]);
     let share = |score: Option<f64>| score.map_or(String::new(), |score| format!("{score:.4}"));
     for score in &manifest.dependencies {
         let violations = score.violations.map_or(String::new(), |share| format!("{:.4} %", share * 100.0));
@@ -179,7 +194,6 @@ fn dependencies(manifest: &Manifest) -> String {
         scores.add_row([vec![score.name.clone()], cells.to_vec()].concat());
     }
     let mut text = format!("{scores}\n\n");
-    manifest.warnings.iter().for_each(|warning| text += &format!("WARNING: {warning}\n"));
     if let Some(inferred) = &manifest.verification.inference {
         text += &format!(
             "to a reader who knows the dependencies: {} sets of {} rows or more fit somebody, {} rows fit people with fewer \
@@ -205,7 +219,7 @@ fn dependencies(manifest: &Manifest) -> String {
 fn class_sizes(manifest: &Manifest) -> Table {
     let k = u64::from(manifest.k);
     let (counted, noun) = manifest.verification.sizes();
-    let mut sizes = table(&[&format!("{noun} in a class"), "classes", noun]);
+    let mut sizes = summary_table(&[&format!("{noun} in a class"), "classes", noun]);
     if let Some(all) = sizes.column_mut(2) {
         all.set_cell_alignment(CellAlignment::Right);
     }
@@ -222,8 +236,8 @@ fn class_sizes(manifest: &Manifest) -> Table {
     sizes
 }
 
-pub(crate) fn table(header: &[&str]) -> Table {
-    let mut table = super::table(header);
+pub(crate) fn summary_table(header: &[&str]) -> Table {
+    let mut table = super::new_table(header);
     if let Some(values) = table.column_mut(1) {
         values.set_cell_alignment(CellAlignment::Right);
     }

@@ -4,7 +4,7 @@ use comfy_table::presets::UTF8_BORDERS_ONLY;
 use comfy_table::{ContentArrangement, Table};
 
 /// A table with a header; cells are wrapped if space is narrow.
-pub(crate) fn table(header: &[&str]) -> Table {
+pub(crate) fn new_table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
     if let Some(width) = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()) {

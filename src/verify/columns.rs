@@ -15,7 +15,7 @@ use datafusion::parquet::arrow::{
 use datafusion::parquet::file::metadata::KeyValue;
 
 use super::finding::Finding;
-use crate::published::read::{PublishedFile, folders};
+use crate::published::read::{PublishedFile, folder_names};
 
 /// The type that a column shall have.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ pub(crate) fn check_columns(
 ) -> ColumnCheck {
     let in_folders: BTreeSet<String> = files
         .iter()
-        .flat_map(|file| folders(&file.name))
+        .flat_map(|file| folder_names(&file.name))
         .filter_map(|folder| Some(folder.split_once('=')?.0.to_owned()))
         .collect();
     let mut unlisted: BTreeSet<&str> = BTreeSet::new();
@@ -61,7 +61,7 @@ pub(crate) fn check_columns(
     }
     let missing: Vec<&String> = promised.keys().filter(|name| !present.contains(name.as_str())).collect();
     let mut findings = Vec::new();
-    findings.extend(Finding::some("columns", unlisted.len() as u64, |count| {
+    findings.extend(Finding::if_any("columns", unlisted.len() as u64, |count| {
         format!("{count} columns of the published files are not part of the release")
     }));
     if let Some((column, file)) = mistyped.first() {

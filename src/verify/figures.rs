@@ -3,10 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::rules::{distance, entropy, factor, gains, largest_share, range, ranked, variance};
+use super::rules::{
+    class_distance, histogram_entropy, largest_share, likeness_gains, max_log_ratio, number_range, number_variance,
+    ranked_counts,
+};
 use crate::privacy::t_closeness::Distance;
-use crate::privacy::{Figures, within};
-use crate::published::tally::rows_of;
+use crate::privacy::{Figures, is_within_bound};
+use crate::published::key_counts::rows_of;
 use crate::published::values::{Shape, Values};
 
 /// The weakest class by every rule.
@@ -75,7 +78,7 @@ impl TryFrom<Vec<u64>> for Weakest {
 }
 
 impl Compared {
-    fn worse(self, other: Self) -> Self {
+    fn worse_of(self, other: Self) -> Self {
         Self {
             t: self.t.max(other.t),
             tree: self.tree.zip(other.tree).map(|(mine, theirs)| mine.max(theirs)),
@@ -88,8 +91,8 @@ impl Compared {
 
 impl Weakest {
     /// Adds a class.
-    pub(super) fn add(&mut self, histogram: &[(i128, u64)], values: &Values) {
-        let counts = ranked(histogram);
+    pub(super) fn add_class(&mut self, histogram: &[(i128, u64)], values: &Values) {
+        let counts = ranked_counts(histogram);
         let Some(&most) = counts.first() else { return };
         let mut tail = rows_of(histogram);
         let mut ratios = Vec::with_capacity(counts.len());
@@ -99,23 +102,23 @@ impl Weakest {
         }
         let numbers = matches!(values.shape, Shape::Line(..));
         let table = values.table.as_deref().map(|table| {
-            let of = |kind| distance(kind, histogram, values);
+            let of = |kind| class_distance(kind, histogram, values);
             let plain = if numbers { Distance::Ordered } else { Distance::Equal };
             Compared {
                 t: of(plain).unwrap_or(0.0),
                 tree: of(Distance::Hierarchical),
-                beta: gains(histogram, table).map(|(gain, _)| gain).fold(0.0, f64::max),
-                unbounded: gains(histogram, table).any(|(gain, share)| !within(gain, -share.ln())),
-                delta: factor(histogram, table),
+                beta: likeness_gains(histogram, table).map(|(gain, _)| gain).fold(0.0, f64::max),
+                unbounded: likeness_gains(histogram, table).any(|(gain, share)| !is_within_bound(gain, -share.ln())),
+                delta: max_log_ratio(histogram, table),
             }
         });
         self.merge(Self {
             classes: 1,
             distinct: counts.len(),
-            entropy: entropy(histogram),
+            entropy: histogram_entropy(histogram),
             ratios,
             alpha: largest_share(histogram),
-            numbers: numbers.then(|| (range(histogram, values).0, variance(histogram, values))),
+            numbers: numbers.then(|| (number_range(histogram, values).0, number_variance(histogram, values))),
             table,
         });
     }
@@ -136,7 +139,7 @@ impl Weakest {
         self.alpha = self.alpha.max(other.alpha);
         let less = |a: (f64, f64), b: (f64, f64)| (a.0.min(b.0), a.1.min(b.1));
         self.numbers = self.numbers.zip(other.numbers).map(|(mine, theirs)| less(mine, theirs));
-        self.table = self.table.zip(other.table).map(|(mine, theirs)| mine.worse(theirs));
+        self.table = self.table.zip(other.table).map(|(mine, theirs)| mine.worse_of(theirs));
     }
 
     /// The figures; `None` without classes.
@@ -186,7 +189,7 @@ mod tests {
 
     fn figures(classes: &[&[(i128, u64)]], values: &Values) -> Figures {
         let mut weakest = Weakest::default();
-        classes.iter().for_each(|class| weakest.add(class, values));
+        classes.iter().for_each(|class| weakest.add_class(class, values));
         weakest.figures().unwrap()
     }
 
@@ -235,10 +238,10 @@ mod tests {
             let values = numbers(&count(&rows));
             let classes: Vec<Vec<(i128, u64)>> = rows.chunks(size).map(count).collect();
             let (mut whole, mut merged) = (Weakest::default(), Weakest::default());
-            classes.iter().for_each(|class| whole.add(class, &values));
+            classes.iter().for_each(|class| whole.add_class(class, &values));
             for class in classes.iter().rev() {
                 let mut part = Weakest::default();
-                part.add(class, &values);
+                part.add_class(class, &values);
                 merged.merge(part);
             }
             prop_assert_eq!(&merged, &whole);
@@ -247,9 +250,9 @@ mod tests {
                 let codes: Vec<(u32, u32)> = class.iter().map(|&(key, rows)| (key as u32, rows as u32)).collect();
                 let (l, c) = (found.l as usize, found.c * (1.0 + 1e-9) + 1e-9);
                 let kinds = [Diversity::Distinct { l }, Diversity::Entropy { l: found.entropy_l }, Diversity::Recursive { c, l }];
-                prop_assert!(kinds.iter().all(|kind| kind.holds(&codes)));
-                prop_assert!(within(largest_share(class), found.alpha));
-                prop_assert!(distance(Distance::Ordered, class, &values).unwrap() <= found.t.unwrap());
+                prop_assert!(kinds.iter().all(|kind| kind.is_met_by(&codes)));
+                prop_assert!(is_within_bound(largest_share(class), found.alpha));
+                prop_assert!(class_distance(Distance::Ordered, class, &values).unwrap() <= found.t.unwrap());
             }
         }
     }

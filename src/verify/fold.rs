@@ -61,14 +61,14 @@ fn schema() -> SchemaRef {
 }
 
 /// A state as a row.
-fn emitted(state: &impl Serialize) -> Result<RecordBatch> {
+fn state_batch(state: &impl Serialize) -> Result<RecordBatch> {
     let bytes = serde_json::to_vec(state).map_err(|error| Error::internal(error.to_string()))?;
     let column: ArrayRef = Arc::new(BinaryArray::from_vec(vec![bytes.as_slice()]));
     Ok(RecordBatch::try_new(schema(), vec![column])?)
 }
 
 /// The states of all partitions.
-pub(crate) fn states<T: DeserializeOwned>(rows: &[RecordBatch]) -> Result<Vec<T>> {
+pub(crate) fn read_states<T: DeserializeOwned>(rows: &[RecordBatch]) -> Result<Vec<T>> {
     let broken =
         |error: serde_json::Error| Error::internal(format!("a part of the verification cannot be read: {error}"));
     let all = rows.iter().flat_map(|batch| batch.column(0).as_binary::<i32>().iter().flatten());
@@ -95,20 +95,54 @@ impl ExecutionPlan for FoldExec {
                 Fold::Classes(questions) => {
                     let mut counted = questions.counted();
                     while let Some(batch) = rows.try_next().await? {
-                        questions.add(&batch, &mut counted);
+                        questions.ask_classes(&batch, &mut counted);
                     }
-                    emitted(&counted)
+                    state_batch(&counted)
                 }
                 Fold::People => {
                     let mut found = Digest::default();
                     while let Some(batch) = rows.try_next().await? {
                         add_to_digest(&batch, &mut found)?;
                     }
-                    emitted(&found)
+                    state_batch(&found)
                 }
             };
             row.map_err(Error::into_datafusion)
         };
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema(), stream::once(folded))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::physical_plan::{ExecutionPlanProperties, displayable};
+
+    use super::super::fixtures::published;
+    use super::super::plans::{InProcess, PlanExecutor};
+    use super::*;
+    use crate::error::ErrorKind;
+
+    const ROWS: [(i32, i32, &str); 3] = [(20, 30, "flu"), (20, 30, "cold"), (40, 50, "flu")];
+
+    #[tokio::test]
+    async fn every_partition_is_folded_to_one_row_also_an_empty_one() {
+        for parts in [vec![&ROWS[..]], vec![&ROWS[..2], &ROWS[2..], &[][..]]] {
+            let (state, plan) = published(&parts).into_parts();
+            let plan = state.create_physical_plan(&plan).await.unwrap();
+            let partitions = plan.output_partitioning().partition_count();
+            let folded: Arc<dyn ExecutionPlan> = Arc::new(FoldExec::new(plan, Fold::People));
+            assert_eq!(displayable(folded.as_ref()).one_line().to_string().trim(), "FoldExec: people");
+            let rows = InProcess.execute_plan(folded, state).await.unwrap();
+            assert_eq!(read_states::<Digest>(&rows).unwrap().len(), partitions);
+        }
+    }
+
+    #[test]
+    fn states_are_read_as_they_were_emitted() {
+        let rows = [state_batch(&vec![1, 2]).unwrap(), state_batch(&Vec::<u64>::new()).unwrap()];
+        assert_eq!(read_states::<Vec<u64>>(&rows).unwrap(), [vec![1, 2], vec![]]);
+        let error = read_states::<String>(&rows).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
+        assert!(error.message().starts_with("a part of the verification cannot be read"), "{error}");
     }
 }

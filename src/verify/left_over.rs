@@ -90,12 +90,12 @@ impl Kept {
     }
 
     /// Reads rows that have waited.
-    pub(crate) fn read(&self, file: Arc<dyn SpillFile>) -> Result<SendableRecordBatchStream> {
+    pub(crate) fn read_spilled(&self, file: Arc<dyn SpillFile>) -> Result<SendableRecordBatchStream> {
         Ok(self.shelf.manager.read_spill_as_stream(file, None)?)
     }
 
     /// Keeps the rows of a batch that nothing covers.
-    pub(crate) fn add(
+    pub(crate) fn keep_uncovered(
         &mut self,
         rows: &RecordBatch,
         known: Option<&BooleanArray>,
@@ -116,12 +116,12 @@ impl Kept {
         let waiting = RecordBatch::try_new(Arc::clone(self.shelf.manager.schema()), columns)?;
         self.waiting.push(filter_record_batch(&waiting, &remaining)?);
         if self.waiting.iter().map(RecordBatch::num_rows).sum::<usize>() >= FILE_ROWS {
-            self.spill()?;
+            self.spill_rows()?;
         }
         Ok(())
     }
 
-    fn spill(&mut self) -> Result<()> {
+    fn spill_rows(&mut self) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         if waiting.is_empty() {
             return Ok(());
@@ -133,7 +133,7 @@ impl Kept {
 
     /// What was kept beside how many rows each published row covers.
     pub(crate) fn finish(mut self, covered: Vec<u64>) -> Result<Passed> {
-        self.spill()?;
+        self.spill_rows()?;
         Ok(Passed { covered, bare: self.bare, left: self.files, ..Passed::default() })
     }
 }

@@ -29,10 +29,11 @@ use serde::{Deserialize, Serialize};
 
 use super::finding::Finding;
 use super::judge::ends_of;
-use super::plans::{PlanExecutor, collect, count_rows};
+use super::plans::{PlanExecutor, collect_rows, count_rows};
 use crate::binding::{BoundPolicy, QuasiColumn, published_fields};
 use crate::error::{Error, Result};
 use crate::hierarchy::{Hierarchy, SetLabel, TOP};
+use crate::plan::columns_of;
 use crate::policy::{Form, Publish};
 use crate::published::cover::{Published, Span};
 use crate::published::exact::{Keys, is_wide, wide_digits};
@@ -54,13 +55,13 @@ pub(crate) async fn check_max_loss(
     };
     let mut domains = Vec::new();
     for quasi in &bound_policy.quasi {
-        domains.push(Domain::find(plans, read, quasi).await?);
+        domains.push(Domain::find_domain(plans, read, quasi).await?);
     }
     let columns = bound_policy.class_columns().iter().map(ident).collect();
     let loss = ScalarUDF::from(PublishedLoss::new(Arc::clone(bound_policy), domains)).call(columns);
     let beyond = published.clone().select(vec![loss.alias("loss")])?.filter(ident("loss").gt(lit(bound + ROUNDING)))?;
     let rows = count_rows(plans, beyond).await?;
-    Ok(Finding::some("max-loss", rows, |rows| {
+    Ok(Finding::if_any("max-loss", rows, |rows| {
         format!("{rows} rows are published with values that lose more than max-loss = {bound}")
     }))
 }
@@ -76,7 +77,7 @@ pub(crate) struct Domain {
 
 impl Domain {
     /// The domain of a column among the rows that were read.
-    async fn find(plans: &dyn PlanExecutor, read: &DataFrame, quasi: &QuasiColumn) -> Result<Self> {
+    async fn find_domain(plans: &dyn PlanExecutor, read: &DataFrame, quasi: &QuasiColumn) -> Result<Self> {
         if quasi.withheld || quasi.publish == Publish::Centroid {
             return Ok(Self::default());
         }
@@ -101,14 +102,14 @@ impl Domain {
 
     /// The first and the last place of a line.
     async fn find_ends(plans: &dyn PlanExecutor, read: &DataFrame, quasi: &QuasiColumn) -> Result<Option<(f64, f64)>> {
-        let unit = Unit::of(&quasi.data_type);
+        let unit = Unit::of_type(&quasi.data_type);
         if !is_wide(&quasi.data_type) {
-            let keys = read.clone().select(vec![Keys::Line.call(&quasi.name).alias("key")])?;
+            let keys = read.clone().select(vec![Keys::Line.key_expr(&quasi.name).alias("key")])?;
             let ends = ends_of(plans, keys, &unit).await?;
             return Ok(ends.map(|(low, high)| (unit.position(low), unit.position(high))));
         }
         let ends = read.clone().aggregate(vec![], vec![min(ident(&quasi.name)), max(ident(&quasi.name))])?;
-        let ends = collect(plans, ends).await?;
+        let ends = collect_rows(plans, ends).await?;
         let Some(row) = ends.iter().find(|batch| batch.num_rows() > 0) else { return Ok(None) };
         let end = |column: usize| -> Result<Option<i256>> {
             Ok(wide_digits(row.column(column))?.into_iter().flatten().next())
@@ -116,12 +117,12 @@ impl Domain {
         Ok(end(0)?.zip(end(1)?).map(|(low, high)| (unit.position_wide(low), unit.position_wide(high))))
     }
 
-    fn share(part: f64, whole: f64) -> f64 {
+    fn domain_share(part: f64, whole: f64) -> f64 {
         if whole.is_finite() && whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// What a published value loses at least.
-    fn loss(&self, published: &Published, row: usize) -> f64 {
+    fn value_loss(&self, published: &Published, row: usize) -> f64 {
         match published {
             Published::Representative => 0.0,
             Published::Line(spans, unit) => {
@@ -132,12 +133,12 @@ impl Domain {
                 match &spans[row] {
                     Span::Missing | Span::Nothing => 0.0,
                     Span::Anything => 1.0,
-                    Span::Between(low, high) => Self::share(unit.between(*low, *high), last - first),
-                    Span::Wide(low, high) => Self::share(unit.between_wide(*low, *high), last - first),
+                    Span::Between(low, high) => Self::domain_share(unit.distance_between(*low, *high), last - first),
+                    Span::Wide(low, high) => Self::domain_share(unit.between_wide(*low, *high), last - first),
                     Span::HalfOpen(low, high) => {
                         let low = low.as_ref().map_or(first, |bound| bound.number.max(first));
                         let high = high.as_ref().map_or(last, |bound| bound.number.min(last));
-                        Self::share(high - low, last - first)
+                        Self::domain_share(high - low, last - first)
                     }
                 }
             }
@@ -146,13 +147,13 @@ impl Domain {
                 (TOP, _) => 1.0,
                 (label, Some(Hierarchy::Levels(levels))) => {
                     let leaves = levels.leaves().len().max(2) - 1;
-                    levels.span_of(label).map_or(0.0, |(lo, hi)| Self::share(f64::from(hi - lo), leaves as f64))
+                    levels.span_of(label).map_or(0.0, |(lo, hi)| Self::domain_share(f64::from(hi - lo), leaves as f64))
                 }
                 (_, Some(_)) => 0.0,
                 (label, None) => {
                     let listed = SetLabel::parse(label).members().map_or(1, <[_]>::len);
                     let others = self.values.map_or(0.0, |values| values.saturating_sub(1) as f64);
-                    Self::share(listed.saturating_sub(1) as f64, others)
+                    Self::domain_share(listed.saturating_sub(1) as f64, others)
                 }
             },
         }
@@ -183,7 +184,7 @@ impl PublishedLoss {
         &self.domains
     }
 
-    fn losses(&self, columns: &[ArrayRef], rows: usize) -> Result<Vec<f64>> {
+    fn row_losses(&self, columns: &[ArrayRef], rows: usize) -> Result<Vec<f64>> {
         let mut losses = vec![0.0; rows];
         let quasi = &self.bound_policy.quasi;
         let mut rest = columns;
@@ -195,8 +196,8 @@ impl PublishedLoss {
             let (mine, others) = rest.split_at(width);
             rest = others;
             if !quasi.withheld {
-                let published = Published::read(quasi, mine)?;
-                losses.iter_mut().enumerate().for_each(|(row, loss)| *loss += domain.loss(&published, row));
+                let published = Published::read_columns(quasi, mine)?;
+                losses.iter_mut().enumerate().for_each(|(row, loss)| *loss += domain.value_loss(&published, row));
             }
         }
         losses.iter_mut().for_each(|loss| *loss /= quasi.len().max(1) as f64);
@@ -232,12 +233,8 @@ impl ScalarUDFImpl for PublishedLoss {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let columns = args
-            .args
-            .iter()
-            .map(|value| value.to_array(args.number_rows))
-            .collect::<DataFusionResult<Vec<ArrayRef>>>()?;
-        let losses = self.losses(&columns, args.number_rows).map_err(Error::into_datafusion)?;
+        let columns = columns_of(&args)?;
+        let losses = self.row_losses(&columns, args.number_rows).map_err(Error::into_datafusion)?;
         Ok(ColumnarValue::Array(Arc::new(Float64Array::from(losses))))
     }
 }

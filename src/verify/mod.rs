@@ -7,6 +7,7 @@
 //!    that one `GROUP BY` over the published columns gives every class with the histogram of each sensitive column.
 //! 3. `judge` asks the `rules` of every class (`questions`, on the spot by `fold`); their arithmetic is in whole numbers up
 //!    to the last comparison. `loss` asks every row what its values lose.
+//!    `measured` says what the release loses and how well it protects, by the same classes.
 //! 4. `order` checks that rows stand in the order of what is published (`order_exec`).
 //! 5. `links` compares the two tables of a release, `people` the classes in which people were counted (`digest`), and
 //!    `replaced` looks for identifiers and nulls that should not be there.
@@ -26,6 +27,7 @@ mod judge;
 mod left_over;
 mod links;
 mod loss;
+mod measured;
 mod order;
 mod order_exec;
 mod people;
@@ -38,7 +40,9 @@ mod source;
 #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only clusters send plans"))]
 mod wire;
 
-pub(crate) use crate::published::read::{Footer, PublishedFile, PublishedFiles, checksum, file_schemas, footers, open};
+pub(crate) use crate::published::read::{
+    Footer, PublishedFile, PublishedFiles, file_checksum, file_schemas, open_published, read_footers,
+};
 pub(crate) use classes::class_sizes;
 pub(crate) use columns::{ColumnCheck, PromisedType, check_columns};
 pub use finding::Finding;
@@ -47,12 +51,63 @@ pub(crate) use judge::{
 };
 pub(crate) use links::{check_links, check_tables};
 pub(crate) use loss::check_max_loss;
+pub(crate) use measured::{measure_classes, shown_losses};
 pub(crate) use order::check_order;
 pub(crate) use people::verify_people;
 pub(crate) use permuted::check_permuted;
 pub(crate) use plans::Watch;
 pub(crate) use plans::{InProcess, PlanExecutor};
 pub(crate) use replaced::{check_dropped, check_replaced};
-pub(crate) use source::{compare, verify_against_source};
+pub(crate) use source::{compare_values, verify_against_source};
 #[cfg(feature = "cluster")]
 pub(crate) use wire::{Sent, is_function, receive_aggregate, receive_function, receive_node, send_function, send_node};
+
+#[cfg(test)]
+mod fixtures {
+    //! A small release for the tests of this room: rows of an age, which is published as a range, and an illness.
+
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use datafusion::arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, StructArray};
+    use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema};
+    use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
+
+    use crate::binding::BoundPolicy;
+    use crate::policy::Policy;
+
+    /// A policy of k = 2 with more rules in its section `[privacy]`.
+    pub(super) fn bound_policy(rules: &str) -> Arc<BoundPolicy> {
+        let policy = format!("[privacy]\nk = 2\n{rules}\n[columns]\nage.role = \"quasi\"\nill.role = \"sensitive\"\n");
+        let policy = Policy::from_table(toml::from_str(&policy).unwrap(), Path::new(".")).unwrap();
+        let fields = vec![Field::new("age", DataType::Int32, true), Field::new("ill", DataType::Utf8, true)];
+        Arc::new(BoundPolicy::new(Arc::new(policy), Arc::new(Schema::new(fields))).unwrap())
+    }
+
+    /// Columns as rows, a partition for each.
+    pub(super) fn frame(parts: Vec<Vec<(&str, ArrayRef)>>) -> DataFrame {
+        let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+        let batch = |columns: Vec<(&str, ArrayRef)>| {
+            RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
+                .unwrap()
+        };
+        let parts: Vec<Vec<RecordBatch>> = parts.into_iter().map(|columns| vec![batch(columns)]).collect();
+        let schema = parts[0][0].schema();
+        let table = datafusion::datasource::MemTable::try_new(schema, parts).unwrap();
+        context.read_table(Arc::new(table)).unwrap()
+    }
+
+    /// Published rows: the ends of an age, and an illness.
+    pub(super) fn published(parts: &[&[(i32, i32, &'static str)]]) -> DataFrame {
+        let columns = |rows: &&[(i32, i32, &'static str)]| {
+            let ends = |end: fn(&(i32, i32, &str)) -> i32| -> ArrayRef {
+                Arc::new(rows.iter().map(|row| Some(end(row))).collect::<Int32Array>())
+            };
+            let fields = Fields::from(["min", "max"].map(|name| Field::new(name, DataType::Int32, true)).to_vec());
+            let ages: ArrayRef = Arc::new(StructArray::new(fields, vec![ends(|row| row.0), ends(|row| row.1)], None));
+            let ills: ArrayRef = Arc::new(rows.iter().map(|row| Some(row.2)).collect::<StringArray>());
+            vec![("age", ages), ("ill", ills)]
+        };
+        frame(parts.iter().map(columns).collect())
+    }
+}

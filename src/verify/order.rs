@@ -35,7 +35,7 @@ use super::finding::Finding;
 use super::order_exec::{CLASS, DISORDERED, OrderExec, PART, order_schema};
 use super::plans::{PlanExecutor, collect_numbers};
 use crate::error::Result;
-use crate::published::read::{PublishedFiles, find, schemas};
+use crate::published::read::{PublishedFiles, find_files, read_schemas};
 
 /// The files of every part by number; a part by folder and name.
 type Parts<'a> = BTreeMap<(&'a str, &'a str), BTreeMap<u64, ObjectMeta>>;
@@ -48,8 +48,8 @@ pub(crate) async fn check_order(
     class_columns: &[String],
 ) -> Result<Vec<Finding>> {
     context.register_object_store(&files.root, Arc::clone(&files.store));
-    let found = find(files).await?;
-    let schemas = schemas(context, files, &found).await?;
+    let found = find_files(files).await?;
+    let schemas = read_schemas(context, files, &found).await?;
     let mut misnamed = 0;
     // Files of one schema are one table.
     let mut tables: Vec<(SchemaRef, Parts<'_>)> = Vec::new();
@@ -70,18 +70,18 @@ pub(crate) async fn check_order(
     let (mut rows, mut scattered) = (0, 0);
     for (schema, parts) in tables {
         let table = PartsTable::new(files, schema, parts, class_columns)?;
-        let [more_rows, more_scattered] = disorder(plans, context, table).await?;
+        let [more_rows, more_scattered] = count_disorder(plans, context, table).await?;
         rows += more_rows;
         scattered += more_scattered;
     }
     let mut findings = Vec::new();
-    findings.extend(Finding::some("order", misnamed, |count| {
+    findings.extend(Finding::if_any("order", misnamed, |count| {
         format!("{count} files have names that do not show which file they continue")
     }));
-    findings.extend(Finding::some("order", rows, |count| {
+    findings.extend(Finding::if_any("order", rows, |count| {
         format!("{count} rows are not in the order of their published values")
     }));
-    findings.extend(Finding::some("order", scattered, |count| {
+    findings.extend(Finding::if_any("order", scattered, |count| {
         format!("{count} classes lie in the files of more than one part")
     }));
     Ok(findings)
@@ -94,7 +94,7 @@ fn part_of(name: &str) -> Option<(&str, u64)> {
 }
 
 /// Rows that are out of order, and classes in more than one part of a folder.
-async fn disorder(plans: &dyn PlanExecutor, context: &SessionContext, table: PartsTable) -> Result<[u64; 2]> {
+async fn count_disorder(plans: &dyn PlanExecutor, context: &SessionContext, table: PartsTable) -> Result<[u64; 2]> {
     let mut state = context.state();
     // Parts are read from their beginning, each by one partition: nothing may divide or exchange files.
     let options = state.config_mut().options_mut();

@@ -72,7 +72,7 @@ impl ExecutionPlan for OrderExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let rows = self.input.execute(partition, context)?;
         let mut reader = Reader { class_columns: self.class_columns.clone(), ..Reader::default() };
-        let emitted = rows.map(move |batch| reader.read(&batch?).map_err(Error::into_datafusion));
+        let emitted = rows.map(move |batch| reader.read_batch(&batch?).map_err(Error::into_datafusion));
         Ok(Box::pin(RecordBatchStreamAdapter::new(order_schema(), emitted)))
     }
 }
@@ -88,7 +88,7 @@ struct Reader {
 
 impl Reader {
     /// Reads the next rows, which are of one file.
-    fn read(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+    fn read_batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
         let width = batch.num_columns().saturating_sub(2);
         let numbers = &batch.columns()[width..];
         let first = |column: usize| numbers[column].as_primitive::<UInt32Type>().values().first().copied();
@@ -99,7 +99,7 @@ impl Reader {
             (self.part, self.before) = (part, Before::default());
         }
         let places: Vec<usize> = (0..width).collect();
-        let (classes, disordered) = self.before.add(&batch.project(&places)?, &self.class_columns)?;
+        let (classes, disordered) = self.before.add_batch(&batch.project(&places)?, &self.class_columns)?;
         let mut keys: Vec<Option<i128>> = Vec::with_capacity(classes.len() + 1);
         let mut bytes = Vec::new();
         for class in &classes {
@@ -150,7 +150,7 @@ impl Order {
         Ok(Self { class: converter(&class_places)?, whole: converter(&places)?, class_places, places })
     }
 
-    fn rows(converter: &RowConverter, batch: &RecordBatch, places: &[usize]) -> Result<Option<Rows>> {
+    fn convert_rows(converter: &RowConverter, batch: &RecordBatch, places: &[usize]) -> Result<Option<Rows>> {
         let columns: Vec<ArrayRef> = places.iter().map(|&place| Arc::clone(batch.column(place))).collect();
         if columns.is_empty() {
             return Ok(None);
@@ -161,13 +161,13 @@ impl Order {
 
 impl Before {
     /// Reads the next rows of a part, and returns the classes that begin in them, and how many are out of order.
-    fn add(&mut self, batch: &RecordBatch, class_columns: &[String]) -> Result<(Vec<OwnedRow>, u64)> {
+    fn add_batch(&mut self, batch: &RecordBatch, class_columns: &[String]) -> Result<(Vec<OwnedRow>, u64)> {
         let mut disordered = 0;
         let order = match self.order.take() {
             Some(order) => order,
             None => Order::new(&batch.schema(), class_columns)?,
         };
-        if let Some(rows) = Order::rows(&order.whole, batch, &order.places)? {
+        if let Some(rows) = Order::convert_rows(&order.whole, batch, &order.places)? {
             let count = rows.num_rows();
             let behind = |before: &OwnedRow| count > 0 && rows.row(0) < before.row();
             disordered += u64::from(self.row.as_ref().is_some_and(behind));
@@ -175,7 +175,7 @@ impl Before {
             self.row = count.checked_sub(1).map(|last| rows.row(last).owned()).or(self.row.take());
         }
         let mut new = Vec::new();
-        if let Some(classes) = Order::rows(&order.class, batch, &order.class_places)? {
+        if let Some(classes) = Order::convert_rows(&order.class, batch, &order.class_places)? {
             for at in 0..classes.num_rows() {
                 let class = classes.row(at);
                 let known = match at {

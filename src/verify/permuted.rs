@@ -24,10 +24,10 @@ use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
 use super::finding::Finding;
-use super::links::spilling;
+use super::links::with_spilling_joins;
 use crate::error::Result;
 use crate::policy::GROUP;
-use crate::published::content;
+use crate::published::content_key;
 
 /// Natural logarithm of the probability below which it is not a coincidence: 1e-9.
 const UNLIKELY: f64 = -20.723_265_836_946_41;
@@ -71,8 +71,8 @@ async fn chance_of_places(
     b: &[String],
 ) -> Result<Option<InPlace>> {
     let size = |name: &str| vec![count(lit(1)).alias(name)];
-    let shown = spilling(published)
-        .select(vec![ident(GROUP).alias("bucket"), content(a).alias("a"), content(b).alias("b")])?
+    let shown = with_spilling_joins(published)
+        .select(vec![ident(GROUP).alias("bucket"), content_key(a).alias("a"), content_key(b).alias("b")])?
         .aggregate(vec![ident("bucket"), ident("a"), ident("b")], size("rows"))?;
     let of_a = shown.clone().aggregate(
         vec![ident("a").alias("shown_a")],
@@ -82,8 +82,8 @@ async fn chance_of_places(
             sum(ident("rows")).alias("shown"),
         ],
     )?;
-    let had = spilling(source)
-        .select(vec![content(a).alias("own_a"), content(b).alias("own_b")])?
+    let had = with_spilling_joins(source)
+        .select(vec![content_key(a).alias("own_a"), content_key(b).alias("own_b")])?
         .aggregate(vec![ident("own_a"), ident("own_b")], size("own_rows"))?;
     let had_a =
         had.clone().aggregate(vec![ident("own_a").alias("had_a")], vec![sum(ident("own_rows")).alias("had")])?;
@@ -112,7 +112,7 @@ async fn chance_of_places(
                 std::mem::take(&mut bucket).add_to(&mut in_place);
                 number = Some(group);
             }
-            if !bucket.add(&batch, row) {
+            if !bucket.add_pair(&batch, row) {
                 return Ok(None);
             }
         }
@@ -135,7 +135,7 @@ struct Bucket {
 
 impl Bucket {
     /// Adds a pair; false when a known combination stands beside values that are not its own.
-    fn add(&mut self, batch: &RecordBatch, row: usize) -> bool {
+    fn add_pair(&mut self, batch: &RecordBatch, row: usize) -> bool {
         let key = |column: usize| batch.column(column).as_primitive::<Decimal128Type>().value(row);
         let number = |column: usize| {
             let numbers = batch.column(column).as_primitive::<Int64Type>();

@@ -7,12 +7,12 @@ use datafusion::arrow::array::RecordBatch;
 use serde::{Deserialize, Serialize};
 
 use super::figures::Weakest;
-use super::rules::{Asked, asked};
+use super::rules::{Asked, asked_rules};
 use crate::binding::{BoundPolicy, SensitiveColumn};
 use crate::error::{Error, Result};
 use crate::measure::Classes;
 use crate::published::exact::{Keys, Ranks};
-use crate::published::tally::{Histogram, read_tally, rows_of};
+use crate::published::key_counts::{Histogram, read_key_counts, rows_of};
 use crate::published::values::{Table, Values};
 
 /// A sensitive column that is looked at.
@@ -101,14 +101,14 @@ impl Measured {
 
     /// How the values of the column become keys.
     pub(crate) fn keys(&self, column: &SensitiveColumn) -> Keys {
-        Keys::of(column, self.ranks.as_ref())
+        Keys::of_column(column, self.ranks.as_ref())
     }
 }
 
 impl Questions {
     /// The questions of a policy about some columns.
     pub(crate) fn new(bound_policy: Arc<BoundPolicy>, asked_of: AskedOf) -> Result<Self> {
-        let rules = asked(&bound_policy)?;
+        let rules = asked_rules(&bound_policy)?;
         let mut looked = Vec::new();
         for measured in &asked_of.columns {
             let column = bound_policy.sensitive.iter().find(|column| column.name == measured.name);
@@ -151,20 +151,20 @@ impl Questions {
     }
 
     /// Asks every class of a batch: the columns of the class, then a tally for each column and one of people.
-    pub(crate) fn add(&self, classes: &RecordBatch, counted: &mut Counted) {
+    pub(crate) fn ask_classes(&self, classes: &RecordBatch, counted: &mut Counted) {
         let tallies = &classes.columns()[self.asked.width..];
         let mut histograms = vec![Histogram::new(); tallies.len()];
         for row in 0..classes.num_rows() {
-            histograms.iter_mut().zip(tallies).for_each(|(into, column)| read_tally(column, row, into));
-            counted.classes.add(histograms.first().map_or(0, |histogram| rows_of(histogram)), 1);
+            histograms.iter_mut().zip(tallies).for_each(|(into, column)| read_key_counts(column, row, into));
+            counted.classes.add_classes(histograms.first().map_or(0, |histogram| rows_of(histogram)), 1);
             for (at, (looked, histogram)) in self.looked.iter().zip(&histograms).enumerate() {
                 for (rule, broken) in looked.rules.iter().zip(&mut counted.broken[at]) {
-                    *broken += u64::from(!rule.allows(histogram, &looked.values));
+                    *broken += u64::from(!rule.allows_class(histogram, &looked.values));
                 }
-                counted.weakest[at].add(histogram, &looked.values);
+                counted.weakest[at].add_class(histogram, &looked.values);
             }
             if let Some(people) = histograms.last().filter(|_| self.asked.people) {
-                counted.people.add(people.len() as u64, 1);
+                counted.people.add_classes(people.len() as u64, 1);
             }
         }
     }

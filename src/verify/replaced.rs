@@ -36,10 +36,11 @@ pub(crate) async fn check_replaced(
             }
         }
     };
-    let treated = bound_policy.policy.columns.iter().filter_map(|(name, column)| Some((name, column.treat()?)));
+    let treated =
+        bound_policy.policy.columns.iter().filter_map(|(name, column)| Some((name, column.identifier_action()?)));
     let raw = treated.filter(|(name, _)| is_published(name)).filter_map(raw).reduce(Expr::or);
     let Some(raw) = raw else { return Ok(None) };
-    Ok(Finding::some("identifier", count_where(plans, published, raw).await?, |rows| {
+    Ok(Finding::if_any("identifier", count_where(plans, published, raw).await?, |rows| {
         format!("{rows} rows are published with an identifier that should have been replaced")
     }))
 }
@@ -65,7 +66,7 @@ pub(crate) async fn check_dropped(
     // Rows of a public table are not published either way.
     let missing = if bound_policy.member.is_some() { missing.and(ident(MEMBER_COLUMN)) } else { missing };
     let rows = count_where(plans, read, missing).await?;
-    Ok(Finding::some("nulls", rows.saturating_sub(left_out), |rows| {
+    Ok(Finding::if_any("nulls", rows.saturating_sub(left_out), |rows| {
         format!("{rows} rows are published without a value in a column whose nulls are dropped")
     }))
 }
@@ -97,7 +98,7 @@ mod tests {
         let policy = Policy::from_table(toml::from_str(policy).unwrap(), Path::new(".")).unwrap();
         let fields = [Field::new("score", DataType::Float64, true), Field::new("name", DataType::Utf8, true)];
         let (schema, key) = (Arc::new(Schema::new(fields.to_vec())), crate::secret::RunKey::from_seed(1));
-        BoundPolicy::resolve(Arc::new(policy), schema, key).unwrap()
+        BoundPolicy::bind_schema(Arc::new(policy), schema, key).unwrap()
     }
 
     fn frame(name: &'static str, values: ArrayRef) -> DataFrame {

@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::policy::Diversity;
 use crate::privacy::beta_likeness::Likeness;
 use crate::privacy::t_closeness::Distance;
-use crate::privacy::{SensitiveRule, within};
-use crate::published::tally::rows_of;
+use crate::privacy::{SensitiveRule, is_within_bound};
+use crate::published::key_counts::rows_of;
 use crate::published::values::{Forest, Shape, Table, Values};
 
 /// A rule of the job as classes are asked it.
@@ -50,7 +50,7 @@ enum Demand {
 }
 
 /// All rules of a policy about sensitive columns.
-pub(crate) fn asked(bound_policy: &BoundPolicy) -> Result<Vec<Asked>> {
+pub(crate) fn asked_rules(bound_policy: &BoundPolicy) -> Result<Vec<Asked>> {
     let privacy = &bound_policy.policy.privacy;
     let mut all: Vec<Asked> = Vec::new();
     let mut ask = |name: &'static str, rule: &dyn SensitiveRule, demand: Demand| {
@@ -92,50 +92,52 @@ impl Asked {
     }
 
     /// Whether a class meets the rule.
-    pub(crate) fn allows(&self, histogram: &[(i128, u64)], values: &Values) -> bool {
+    pub(crate) fn allows_class(&self, histogram: &[(i128, u64)], values: &Values) -> bool {
         let table = values.table.as_deref();
         match &self.demand {
             Demand::Distinct(least) => histogram.len() as u64 >= *least,
-            Demand::Entropy(l) => entropy(histogram) >= l.ln() - 1e-9,
+            Demand::Entropy(l) => histogram_entropy(histogram) >= l.ln() - 1e-9,
             Demand::Recursive(c, l) => {
-                let counts = ranked(histogram);
+                let counts = ranked_counts(histogram);
                 let tail: u64 = counts.iter().skip((*l).max(1) - 1).sum();
                 counts.first().is_some_and(|&most| (most as f64) < c * tail as f64)
             }
             Demand::Close(kind, t) => {
-                let kind = kind.unwrap_or(suiting(values));
-                distance(kind, histogram, values).is_some_and(|distance| within(distance, *t))
+                let kind = kind.unwrap_or(suiting_distance(values));
+                class_distance(kind, histogram, values).is_some_and(|distance| is_within_bound(distance, *t))
             }
-            Demand::Share(alpha) => within(largest_share(histogram), *alpha),
+            Demand::Share(alpha) => is_within_bound(largest_share(histogram), *alpha),
             Demand::Apart(k, e) => {
-                let (range, different) = range(histogram, values);
+                let (range, different) = number_range(histogram, values);
                 different >= *k && range >= *e
             }
-            Demand::Factor(delta) => table.is_some_and(|table| factor(histogram, table) < *delta),
+            Demand::Factor(delta) => table.is_some_and(|table| max_log_ratio(histogram, table) < *delta),
             Demand::Gain(beta, kind) => table.is_some_and(|table| {
-                gains(histogram, table).all(|(gain, share)| match kind {
-                    Likeness::Basic => within(gain, *beta),
-                    Likeness::Enhanced => within(gain, beta.min(-share.ln())),
+                likeness_gains(histogram, table).all(|(gain, share)| match kind {
+                    Likeness::Basic => is_within_bound(gain, *beta),
+                    Likeness::Enhanced => is_within_bound(gain, beta.min(-share.ln())),
                 })
             }),
             Demand::Guard(nodes, p) => {
                 let Shape::Tree(forest) = &values.shape else { return false };
-                nodes.iter().all(|node| forest.span_of(node).is_some_and(|span| within(below(histogram, span), *p)))
+                nodes.iter().all(|node| {
+                    forest.span_of(node).is_some_and(|span| is_within_bound(share_below(histogram, span), *p))
+                })
             }
-            Demand::Range(bound) => within(range_diversity(histogram, values), *bound),
+            Demand::Range(bound) => is_within_bound(range_diversity(histogram, values), *bound),
         }
     }
 }
 
 /// Counts, the largest first.
-pub(crate) fn ranked(histogram: &[(i128, u64)]) -> Vec<u64> {
+pub(crate) fn ranked_counts(histogram: &[(i128, u64)]) -> Vec<u64> {
     let mut counts: Vec<u64> = histogram.iter().map(|(_, rows)| *rows).collect();
     counts.sort_unstable_by(|a, b| b.cmp(a));
     counts
 }
 
 /// Entropy in nats.
-pub(crate) fn entropy(histogram: &[(i128, u64)]) -> f64 {
+pub(crate) fn histogram_entropy(histogram: &[(i128, u64)]) -> f64 {
     let all = rows_of(histogram) as f64;
     -histogram.iter().map(|&(_, rows)| rows as f64 / all * (rows as f64 / all).ln()).sum::<f64>()
 }
@@ -147,7 +149,10 @@ pub(crate) fn largest_share(histogram: &[(i128, u64)]) -> f64 {
 }
 
 /// The numbers of a class: those that are one.
-fn numbers<'a>(histogram: &'a [(i128, u64)], values: &Values) -> impl Iterator<Item = (i128, f64, u64)> + Clone + 'a {
+fn class_numbers<'a>(
+    histogram: &'a [(i128, u64)],
+    values: &Values,
+) -> impl Iterator<Item = (i128, f64, u64)> + Clone + 'a {
     let unit = match &values.shape {
         Shape::Line(unit, _) => Some(unit.clone()),
         _ => None,
@@ -157,25 +162,25 @@ fn numbers<'a>(histogram: &'a [(i128, u64)], values: &Values) -> impl Iterator<I
 }
 
 /// The largest minus the smallest number, and how many different ones there are.
-pub(crate) fn range(histogram: &[(i128, u64)], values: &Values) -> (f64, u64) {
+pub(crate) fn number_range(histogram: &[(i128, u64)], values: &Values) -> (f64, u64) {
     let Shape::Line(unit, _) = &values.shape else { return (0.0, histogram.len() as u64) };
-    let known = numbers(histogram, values);
+    let known = class_numbers(histogram, values);
     match (known.clone().next(), known.clone().last()) {
-        (Some(first), Some(last)) => (unit.between(first.0, last.0), known.count() as u64),
+        (Some(first), Some(last)) => (unit.distance_between(first.0, last.0), known.count() as u64),
         _ => (0.0, 0),
     }
 }
 
 /// The variance of the numbers; 0 of none.
-pub(crate) fn variance(histogram: &[(i128, u64)], values: &Values) -> f64 {
-    let known = || numbers(histogram, values).map(|(_, at, rows)| (at, rows as f64));
+pub(crate) fn number_variance(histogram: &[(i128, u64)], values: &Values) -> f64 {
+    let known = || class_numbers(histogram, values).map(|(_, at, rows)| (at, rows as f64));
     let rows: f64 = known().map(|(_, rows)| rows).sum();
     let mean = known().map(|(at, rows)| at * rows).sum::<f64>() / rows;
     if rows > 0.0 { known().map(|(at, rows)| rows * (at - mean).powi(2)).sum::<f64>() / rows } else { 0.0 }
 }
 
 /// The distance that suits a column.
-fn suiting(values: &Values) -> Distance {
+fn suiting_distance(values: &Values) -> Distance {
     match values.shape {
         Shape::Line(..) => Distance::Ordered,
         Shape::Tree(_) => Distance::Hierarchical,
@@ -185,41 +190,42 @@ fn suiting(values: &Values) -> Distance {
 
 /// How far the values of a class are distributed from the whole table; `None` without it, or without a tree where one is
 /// needed.
-pub(crate) fn distance(kind: Distance, histogram: &[(i128, u64)], values: &Values) -> Option<f64> {
+pub(crate) fn class_distance(kind: Distance, histogram: &[(i128, u64)], values: &Values) -> Option<f64> {
     let table = values.table.as_deref()?;
     match (kind, &values.shape) {
-        (Distance::Equal, _) => Some(equal(histogram, table)),
-        (Distance::Ordered, _) => Some(ordered(histogram, table)),
-        (Distance::Hierarchical, Shape::Tree(forest)) => Some(hierarchical(histogram, table, forest)),
+        (Distance::Equal, _) => Some(equal_distance(histogram, table)),
+        (Distance::Ordered, _) => Some(ordered_distance(histogram, table)),
+        (Distance::Hierarchical, Shape::Tree(forest)) => Some(hierarchical_distance(histogram, table, forest)),
         (Distance::Hierarchical, _) => None,
     }
 }
 
 /// What the class has too much of a value, in units of 1 / (its rows times those of the table).
-fn surplus(rows: u64, class: i128, of_table: i128, table: i128) -> i128 {
+fn value_surplus(rows: u64, class: i128, of_table: i128, table: i128) -> i128 {
     i128::from(rows) * table - of_table * class
 }
 
-fn equal(histogram: &[(i128, u64)], table: &Table) -> f64 {
+fn equal_distance(histogram: &[(i128, u64)], table: &Table) -> f64 {
     let (class, all) = (i128::from(rows_of(histogram)), table.rows());
-    let extra: i128 = histogram.iter().map(|&(key, rows)| surplus(rows, class, table.of(key), all).max(0)).sum();
+    let extra: i128 =
+        histogram.iter().map(|&(key, rows)| value_surplus(rows, class, table.rows_with_key(key), all).max(0)).sum();
     extra as f64 / (class as f64 * all as f64)
 }
 
-fn ordered(histogram: &[(i128, u64)], table: &Table) -> f64 {
+fn ordered_distance(histogram: &[(i128, u64)], table: &Table) -> f64 {
     let (class, all) = (i128::from(rows_of(histogram)), table.rows());
     let (mut seen, mut from, mut work) = (0, 0, 0);
     for &(key, rows) in histogram {
-        let place = table.place(key);
-        work += table.distance(from, place, class, seen * all);
+        let place = table.key_place(key);
+        work += table.distance_to_level(from, place, class, seen * all);
         seen += i128::from(rows);
         from = place;
     }
-    work += table.distance(from, table.values(), class, seen * all);
+    work += table.distance_to_level(from, table.values(), class, seen * all);
     work as f64 / (class as f64 * all as f64 * table.values().saturating_sub(1).max(1) as f64)
 }
 
-fn hierarchical(histogram: &[(i128, u64)], table: &Table, forest: &Forest) -> f64 {
+fn hierarchical_distance(histogram: &[(i128, u64)], table: &Table, forest: &Forest) -> f64 {
     /// What the children of a node that the class reaches have too much and too little, and their rows of the table.
     #[derive(Default)]
     struct Children {
@@ -237,16 +243,16 @@ fn hierarchical(histogram: &[(i128, u64)], table: &Table, forest: &Forest) -> f6
         children.rows += rows;
     };
     for &(leaf, rows) in histogram {
-        let of_table = table.of(leaf);
-        add(&mut open, forest.above(leaf), surplus(rows, class, of_table, all), of_table);
+        let of_table = table.rows_with_key(leaf);
+        add(&mut open, forest.node_above(leaf), value_surplus(rows, class, of_table, all), of_table);
     }
     let mut work = 0.0;
     while let Some(((depth, index), children)) = open.pop_last() {
         let node = &forest.nodes[index as usize];
-        let rows = table.within(node.lo, node.hi);
+        let rows = table.rows_between(node.lo, node.hi);
         // The class holds nothing of the other children.
         let lack = children.lack + (rows - children.rows) * class;
-        work += children.surplus.min(lack) as f64 * forest.step(index);
+        work += children.surplus.min(lack) as f64 * forest.node_height(index);
         if depth > 0 {
             add(&mut open, node.parent, children.surplus - lack, rows);
         }
@@ -255,24 +261,29 @@ fn hierarchical(histogram: &[(i128, u64)], table: &Table, forest: &Forest) -> f6
 }
 
 /// (q - p) / p and p of every value of a class.
-pub(crate) fn gains<'a>(histogram: &'a [(i128, u64)], table: &'a Table) -> impl Iterator<Item = (f64, f64)> + 'a {
+pub(crate) fn likeness_gains<'a>(
+    histogram: &'a [(i128, u64)],
+    table: &'a Table,
+) -> impl Iterator<Item = (f64, f64)> + 'a {
     let (class, all) = (i128::from(rows_of(histogram)), table.rows());
     histogram.iter().map(move |&(key, rows)| {
-        let of_table = table.of(key);
-        let gain = surplus(rows, class, of_table, all) as f64 / (of_table * class) as f64;
+        let of_table = table.rows_with_key(key);
+        let gain = value_surplus(rows, class, of_table, all) as f64 / (of_table * class) as f64;
         (gain, of_table as f64 / all as f64)
     })
 }
 
 /// The largest |ln(q / p)| of any value of a class.
-pub(crate) fn factor(histogram: &[(i128, u64)], table: &Table) -> f64 {
+pub(crate) fn max_log_ratio(histogram: &[(i128, u64)], table: &Table) -> f64 {
     let (class, all) = (i128::from(rows_of(histogram)), table.rows());
-    let of = |&(key, rows): &(i128, u64)| ((i128::from(rows) * all) as f64 / (table.of(key) * class) as f64).ln().abs();
+    let of = |&(key, rows): &(i128, u64)| {
+        ((i128::from(rows) * all) as f64 / (table.rows_with_key(key) * class) as f64).ln().abs()
+    };
     histogram.iter().map(of).fold(0.0, f64::max)
 }
 
 /// The share of a class below a node.
-fn below(histogram: &[(i128, u64)], (lo, hi): (i128, i128)) -> f64 {
+fn share_below(histogram: &[(i128, u64)], (lo, hi): (i128, i128)) -> f64 {
     let inside: u64 = histogram.iter().filter(|(key, _)| (lo..=hi).contains(key)).map(|(_, rows)| rows).sum();
     inside as f64 / rows_of(histogram).max(1) as f64
 }
@@ -322,7 +333,7 @@ mod tests {
     #[test]
     fn li_example_of_salaries() {
         let values = numbers(&(3..=11).map(|salary| (salary, 1)).collect::<Vec<_>>());
-        let of = |group: [i128; 3]| distance(Distance::Ordered, &group.map(|key| (key, 1)), &values).unwrap();
+        let of = |group: [i128; 3]| class_distance(Distance::Ordered, &group.map(|key| (key, 1)), &values).unwrap();
         assert!((of([3, 4, 5]) - 0.375).abs() < 1e-12 && (of([6, 8, 11]) - 1.0 / 6.0).abs() < 1e-12);
     }
 
@@ -335,11 +346,11 @@ mod tests {
         )
         .unwrap();
         for (other, expected) in [("pneumonia", 1.0 / 3.0), ("embolism", 2.0 / 3.0), ("cancer", 1.0)] {
-            let table = Table::new([(i128::from(levels.leaf(other).unwrap()), 7)].into());
+            let table = Table::new([(i128::from(levels.find_leaf(other).unwrap()), 7)].into());
             let column = column(DataType::Utf8, Some(levels.clone()), Ranges::Identity);
             let values = Values::new(&column, 0.0, 0, Some(Arc::new(table)), None);
-            let group = [(i128::from(levels.leaf("flu").unwrap()), 3)];
-            let found = distance(Distance::Hierarchical, &group, &values).unwrap();
+            let group = [(i128::from(levels.find_leaf("flu").unwrap()), 3)];
+            let found = class_distance(Distance::Hierarchical, &group, &values).unwrap();
             assert!((found - expected).abs() < 1e-12, "{other}: {found}");
         }
     }
@@ -349,8 +360,8 @@ mod tests {
     fn values_beyond_floating_point_are_different() {
         let codes: Vec<(i128, u64)> = (0..4).map(|code| (123_456_789_012_345_670 + code, 10)).collect();
         let values = numbers(&codes);
-        assert_eq!(distance(Distance::Equal, &codes[..1], &values), Some(0.75));
-        assert_eq!(range(&codes[1..3], &values), (1.0, 2));
+        assert_eq!(class_distance(Distance::Equal, &codes[..1], &values), Some(0.75));
+        assert_eq!(number_range(&codes[1..3], &values), (1.0, 2));
     }
 
     /// Decimals of 60 digits, the last of which differ.
@@ -362,8 +373,8 @@ mod tests {
         let table = Arc::new(Table::new(codes.iter().copied().collect()));
         let column = column(DataType::Decimal256(62, 2), None, Ranges::Interval(3.0));
         let values = Values::new(&column, 6.0, 0, Some(table), Some(&ranks));
-        assert_eq!(distance(Distance::Equal, &codes[..1], &values), Some(0.75));
-        assert_eq!(range(&codes[1..4], &values), (3.0, 3));
+        assert_eq!(class_distance(Distance::Equal, &codes[..1], &values), Some(0.75));
+        assert_eq!(number_range(&codes[1..4], &values), (3.0, 3));
         // 1.5 apart lies in an interval of 3, and 3 apart does not: each is near itself and its neighbours.
         let expected = (3.0 + 4.0 * 0.75) / 9.0;
         let found = range_diversity(&codes[..3], &values);
@@ -392,12 +403,12 @@ mod tests {
             let (all, some) = (counts.iter().sum::<u64>() as f64, group.iter().sum::<u64>() as f64);
             let extra: Vec<f64> = (0..8).map(|at| group[at] as f64 / some - counts[at] as f64 / all).collect();
             let values = numbers(&table);
-            let found = distance(Distance::Equal, &class, &values).unwrap();
+            let found = class_distance(Distance::Equal, &class, &values).unwrap();
             prop_assert!((found - extra.iter().map(|extra| extra.abs()).sum::<f64>() / 2.0).abs() < 1e-9);
             let present: Vec<f64> = (0..8).filter(|at| counts[*at] > 0).map(|at| extra[at]).collect();
             let mut sum = 0.0;
             let steps: f64 = present.iter().map(|extra| { sum += extra; f64::abs(sum) }).sum();
-            let found = distance(Distance::Ordered, &class, &values).unwrap();
+            let found = class_distance(Distance::Ordered, &class, &values).unwrap();
             prop_assert!((found - steps / (present.len() - 1).max(1) as f64).abs() < 1e-9);
         }
     }

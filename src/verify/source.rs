@@ -11,23 +11,24 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Decimal128Type, Int64Type};
-use datafusion::common::runtime::JoinSet;
 use datafusion::execution::SpillFile;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::logical_expr::{Expr, cast, ident, lit, when};
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
+use futures::future::BoxFuture;
 
 use super::finding::Finding;
 use super::left_over::{Kept, Passed, Shelf, Standing, split_known};
 use super::plans::{PlanExecutor, collect_numbers};
 use crate::binding::{BoundPolicy, QuasiColumn, published_fields};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::plan::join_parts;
 use crate::policy::Role;
 use crate::published::cover::{Original, Published};
-use crate::published::exact::{Floats, alike, key_name};
-use crate::published::{BoxTree, content};
+use crate::published::exact::{Floats, alike_keys, key_name};
+use crate::published::{BoxTree, content_key};
 
 /// Most published rows, equal ones counted once, that are looked up at a time; and fewest, whatever memory is granted.
 const MAX_PAIRS: usize = 1 << 19;
@@ -46,14 +47,14 @@ pub(crate) async fn verify_against_source(
         .filter(|(_, role)| matches!(role, Role::Sensitive | Role::Kept))
         .map(|(field, _)| field.name().clone())
         .collect();
-    let mut findings = compare(plans, source, published, &unchanged, suppressed).await?;
-    findings.extend(uncovered(published, source, bound_policy, &unchanged, suppressed).await?);
+    let mut findings = compare_values(plans, source, published, &unchanged, suppressed).await?;
+    findings.extend(find_uncovered(published, source, bound_policy, &unchanged, suppressed).await?);
     Ok(findings)
 }
 
 /// Compares how often each combination of values occurs in some columns of the source and of a release: but for so many
 /// rows that were suppressed, the release holds all of them and nothing else.
-pub(crate) async fn compare(
+pub(crate) async fn compare_values(
     plans: &dyn PlanExecutor,
     source: &DataFrame,
     published: &DataFrame,
@@ -61,7 +62,7 @@ pub(crate) async fn compare(
     suppressed: u64,
 ) -> Result<Vec<Finding>> {
     let side = |rows: &DataFrame, weight: i64| -> Result<DataFrame> {
-        let keys = alike(rows, columns, Floats::Bits)?;
+        let keys = alike_keys(rows, columns, Floats::Bits)?;
         Ok(rows.clone().select(keys.into_iter().chain([lit(weight).alias("weight")]).collect::<Vec<_>>())?)
     };
     let (before, after) = (side(source, 1)?, side(published, -1)?);
@@ -82,15 +83,16 @@ pub(crate) async fn compare(
     let (missing, invented) = (found[0], found[1]);
     let lost = missing.saturating_sub(suppressed);
     let mut findings = Vec::new();
-    findings.extend(Finding::some("truthful", lost, |lost| format!("{lost} rows of the source were lost or changed")));
-    findings.extend(Finding::some("truthful", invented, |invented| {
+    findings
+        .extend(Finding::if_any("truthful", lost, |lost| format!("{lost} rows of the source were lost or changed")));
+    findings.extend(Finding::if_any("truthful", invented, |invented| {
         format!("{invented} published rows do not occur in the source")
     }));
     Ok(findings)
 }
 
 /// Published rows that cover too few source rows of the same unchanged values, and source rows that none covers.
-async fn uncovered(
+async fn find_uncovered(
     published: &DataFrame,
     source: &DataFrame,
     bound_policy: &BoundPolicy,
@@ -98,16 +100,16 @@ async fn uncovered(
     suppressed: u64,
 ) -> Result<Vec<Finding>> {
     let class_columns = bound_policy.class_columns();
-    let mut keys = vec![content(unchanged).alias("content")];
+    let mut keys = vec![content_key(unchanged).alias("content")];
     keys.extend(class_columns.iter().map(ident));
     let pairs = published.clone().aggregate(keys, vec![count(lit(1)).alias("rows")])?;
-    let mut wanted = vec![content(unchanged).alias("content")];
+    let mut wanted = vec![content_key(unchanged).alias("content")];
     wanted.extend(bound_policy.quasi.iter().map(|quasi| ident(&quasi.name)));
     let originals = source.clone().select(wanted)?;
 
     let context = pairs.task_ctx();
     let reservation = MemoryConsumer::new("verify").register(context.memory_pool());
-    let most = granted(&reservation, (bound_policy.quasi.len() + 1) * 64);
+    let most = granted_items(&reservation, (bound_policy.quasi.len() + 1) * 64);
     let shelf = Shelf::new(context.runtime_env(), originals.schema().as_arrow());
     let (mut outside, mut bare) = (0, 0);
     let mut left: Option<Vec<Arc<dyn SpillFile>>> = None;
@@ -121,7 +123,7 @@ async fn uncovered(
         if rows >= most || ended {
             let chunk = concat_batches(&stream.schema(), &std::mem::take(&mut waiting))?;
             let lookup = Arc::new(Lookup::new(&chunk, &bound_policy.quasi)?);
-            let passed = lookup.pass(&originals, left, shelf.for_pass(ended)).await?;
+            let passed = lookup.stream_originals(&originals, left, shelf.for_pass(ended)).await?;
             outside += passed.short;
             bare += passed.bare;
             left = Some(passed.left);
@@ -131,18 +133,18 @@ async fn uncovered(
         }
     }
     let mut findings = Vec::new();
-    findings.extend(Finding::some("truthful", outside, |outside| {
+    findings.extend(Finding::if_any("truthful", outside, |outside| {
         format!("{outside} published rows do not cover the values they were made from")
     }));
     let forgotten = bare.saturating_sub(suppressed);
-    findings.extend(Finding::some("truthful", forgotten, |forgotten| {
+    findings.extend(Finding::if_any("truthful", forgotten, |forgotten| {
         format!("{forgotten} rows of the source are not covered by any published row with the same other values")
     }));
     Ok(findings)
 }
 
 /// How many items of a given size memory is granted for; the reservation then holds it.
-fn granted(reservation: &MemoryReservation, bytes: usize) -> usize {
+fn granted_items(reservation: &MemoryReservation, bytes: usize) -> usize {
     let mut most = MAX_PAIRS;
     while most > MIN_PAIRS && reservation.try_grow(most * bytes).is_err() {
         most /= 2;
@@ -177,7 +179,7 @@ impl Lookup {
         let mut rest = &pairs.columns()[1..];
         for quasi in quasi {
             let (mine, others) = rest.split_at(published_fields(quasi).len());
-            columns.push(Published::read(quasi, mine)?);
+            columns.push(Published::read_columns(quasi, mine)?);
             rest = others;
         }
         let mut extents: Vec<Vec<(f64, f64)>> =
@@ -190,49 +192,50 @@ impl Lookup {
 
     /// Streams all originals by: how many rows are missing that pairs should cover, and which originals no pair covers
     /// that was looked up so far. These are all of them in the first pass, and later those that are left.
-    async fn pass(
+    async fn stream_originals(
         self: Arc<Self>,
         originals: &DataFrame,
         left: Option<Vec<Arc<dyn SpillFile>>>,
         shelf: Shelf,
     ) -> Result<Passed> {
-        let mut tasks: JoinSet<Result<Passed>> = JoinSet::new();
+        let mut parts: Vec<BoxFuture<'static, Result<Passed>>> = Vec::new();
         let first = left.is_none();
         for mut stream in originals.clone().execute_stream_partitioned().await? {
             let (lookup, mut kept) = (Arc::clone(&self), Kept::new(shelf.clone()));
-            tasks.spawn(async move {
+            parts.push(Box::pin(async move {
                 let mut covered = vec![0_u64; lookup.rows.len()];
                 while let Some(batch) = stream.try_next().await? {
                     let standing = lookup.look_up(&batch, |pair| covered[pair] += 1)?;
                     if first {
-                        kept.add(&batch, None, &standing)?;
+                        kept.keep_uncovered(&batch, None, &standing)?;
                     }
                 }
                 kept.finish(covered)
-            });
+            }));
         }
         let left = left.unwrap_or_default();
-        for files in left.chunks(left.len().div_ceil(tasks.len().max(1)).max(1)) {
+        for files in left.chunks(left.len().div_ceil(parts.len().max(1)).max(1)) {
             let (lookup, mut kept, files) = (Arc::clone(&self), Kept::new(shelf.clone()), files.to_vec());
-            tasks.spawn(async move {
+            parts.push(Box::pin(async move {
                 for file in files {
-                    let mut stream = kept.read(file)?;
+                    let mut stream = kept.read_spilled(file)?;
                     while let Some(batch) = stream.try_next().await? {
                         let (known, rows) = split_known(&batch)?;
                         let standing = lookup.look_up(&rows, |_| ())?;
-                        kept.add(&rows, Some(&known), &standing)?;
+                        kept.keep_uncovered(&rows, Some(&known), &standing)?;
                     }
                 }
                 kept.finish(Vec::new())
-            });
+            }));
         }
         let mut whole = Passed { covered: vec![0; self.rows.len()], ..Passed::default() };
-        while let Some(part) = tasks.join_next().await {
-            let part = part.map_err(|error| Error::internal(format!("comparing rows failed: {error}")))??;
+        join_parts("comparing rows", parts, |part| {
             whole.covered.iter_mut().zip(part.covered).for_each(|(all, some)| *all += some);
             whole.bare += part.bare;
             whole.left.extend(part.left);
-        }
+            Ok(())
+        })
+        .await?;
         let covered = std::mem::take(&mut whole.covered);
         whole.short = self.rows.iter().zip(covered).map(|(rows, covered)| rows.saturating_sub(covered)).sum();
         Ok(whole)
@@ -243,14 +246,14 @@ impl Lookup {
         let keys = batch.column(0).as_primitive::<Decimal128Type>();
         let originals = self.quasi.iter().zip(&batch.columns()[1..]);
         let originals =
-            originals.map(|(quasi, column)| Original::read(quasi, column)).collect::<Result<Vec<Original>>>()?;
+            originals.map(|(quasi, column)| Original::read_column(quasi, column)).collect::<Result<Vec<Original>>>()?;
         let mut at = vec![0.0; originals.len() + 1];
         let mut standing = vec![Standing::Unknown; batch.num_rows()];
         for (row, standing) in standing.iter_mut().enumerate() {
             let Some(content) = self.contents.get(&keys.value(row)) else { continue };
             *standing = Standing::Bare;
             at[0] = f64::from(*content);
-            let places = originals.iter().zip(&self.quasi).map(|(original, quasi)| original.place(row, quasi));
+            let places = originals.iter().zip(&self.quasi).map(|(original, quasi)| original.value_place(row, quasi));
             at[1..].iter_mut().zip(places).for_each(|(at, place)| *at = place);
             self.boxes.query_point(&at, |pair| {
                 let columns = self.columns.iter().zip(&originals);
@@ -309,11 +312,11 @@ mod tests {
         };
         let (before, after) = (rows(Box::new(0..ROWS)), rows(Box::new((1..=ROWS).rev())));
         let columns = ["id".to_owned(), "text".to_owned()];
-        let found = compare(&InProcess, &before, &after, &columns, 0).await.unwrap();
+        let found = compare_values(&InProcess, &before, &after, &columns, 0).await.unwrap();
         let expected =
             [(1, "rows of the source were lost or changed"), (1, "published rows do not occur in the source")];
         assert_eq!(counts(&found), expected);
-        assert_eq!(counts(&compare(&InProcess, &before, &after, &columns, 1).await.unwrap()), expected[1..]);
+        assert_eq!(counts(&compare_values(&InProcess, &before, &after, &columns, 1).await.unwrap()), expected[1..]);
     }
 
     #[tokio::test]
@@ -323,7 +326,7 @@ mod tests {
         let coded: DictionaryArray<Int32Type> = words.clone().into_iter().collect();
         let before = frame(&context, vec![("word", Arc::new(coded) as ArrayRef)]);
         let after = frame(&context, vec![("word", Arc::new(StringArray::from(words)) as ArrayRef)]);
-        assert_eq!(compare(&InProcess, &before, &after, &["word".to_owned()], 0).await.unwrap(), []);
+        assert_eq!(compare_values(&InProcess, &before, &after, &["word".to_owned()], 0).await.unwrap(), []);
     }
 
     /// Looking up a few published rows at a time finds what looking up all of them does.
@@ -338,7 +341,7 @@ mod tests {
             let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(limit));
             let reservation = MemoryConsumer::new("test").register(&pool);
             // Two rows of the same values make a pair.
-            assert_eq!(granted(&reservation, 128) < ROWS as usize / 2, limit == 24 << 20);
+            assert_eq!(granted_items(&reservation, 128) < ROWS as usize / 2, limit == 24 << 20);
             let context = context(limit);
             let ints =
                 |of: &dyn Fn(i32) -> i32| -> ArrayRef { Arc::new(Int32Array::from_iter_values((0..ROWS).map(of))) };

@@ -16,7 +16,7 @@ use super::questions::{AskedOf, Questions, rank_digits};
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::published::exact::{ALIKE, Alike, CONTENT, Content, EXACT_KEY, Floats, Key, Keys, Leaves, Ranks};
-use crate::published::tally::{TALLY, function as tally_function};
+use crate::published::key_counts::{COUNT_KEYS, tally_function};
 
 /// A part of a plan as it is sent.
 #[derive(Debug)]
@@ -62,32 +62,35 @@ enum NodeMessage {
     Order(Vec<String>),
 }
 
-fn sent<'a>(message: &impl Serialize, bound_policy: Option<&'a BoundPolicy>) -> Result<Sent<'a>> {
+fn pack_message<'a>(message: &impl Serialize, bound_policy: Option<&'a BoundPolicy>) -> Result<Sent<'a>> {
     let bytes = serde_json::to_vec(message).map_err(|error| Error::internal(error.to_string()))?;
     Ok(Sent { bytes, bound_policy })
 }
 
-fn broken(what: impl std::fmt::Display) -> Error {
+fn malformed_message(what: impl std::fmt::Display) -> Error {
     Error::internal(format!(
         "a plan of a verification cannot be read: {what}; run the same version of throng everywhere"
     ))
 }
 
-fn needed(bound_policy: Option<BoundPolicy>) -> Result<Arc<BoundPolicy>> {
-    bound_policy.map(Arc::new).ok_or_else(|| broken("it lacks its policy"))
+fn ensure_policy(bound_policy: Option<BoundPolicy>) -> Result<Arc<BoundPolicy>> {
+    bound_policy.map(Arc::new).ok_or_else(|| malformed_message("it lacks its policy"))
 }
 
 /// A function of a verification as it is sent; `None` for any other function.
 pub(crate) fn send_function(function: &ScalarUDF) -> Option<Result<Sent<'_>>> {
     let inner = function.inner().as_ref() as &dyn Any;
     if let Some(alike) = inner.downcast_ref::<Alike>() {
-        return Some(sent(&FunctionMessage::Alike { bits: alike.floats == Floats::Bits }, None));
+        return Some(pack_message(&FunctionMessage::Alike { bits: alike.floats == Floats::Bits }, None));
     }
     if inner.downcast_ref::<Content>().is_some() {
-        return Some(sent(&FunctionMessage::Content, None));
+        return Some(pack_message(&FunctionMessage::Content, None));
     }
     if let Some(loss) = inner.downcast_ref::<PublishedLoss>() {
-        return Some(sent(&FunctionMessage::Loss { domains: loss.domains().to_vec() }, Some(loss.bound_policy())));
+        return Some(pack_message(
+            &FunctionMessage::Loss { domains: loss.domains().to_vec() },
+            Some(loss.bound_policy()),
+        ));
     }
     let key = inner.downcast_ref::<Key>()?;
     let column = key.column.clone();
@@ -97,7 +100,7 @@ pub(crate) fn send_function(function: &ScalarUDF) -> Option<Result<Sent<'_>>> {
         Keys::Leaves(leaves) => FunctionMessage::Leaves { column, labels: leaves.labels().to_vec() },
         Keys::Ranks(ranks) => FunctionMessage::Ranks { column, ranks: Some(Arc::clone(ranks)) },
     };
-    Some(sent(&message, None))
+    Some(pack_message(&message, None))
 }
 
 /// Whether a function of this name is one of a verification.
@@ -107,7 +110,7 @@ pub(crate) fn is_function(name: &str) -> bool {
 
 /// The function that was sent.
 pub(crate) fn receive_function(bytes: &[u8], bound_policy: Option<BoundPolicy>) -> Result<ScalarUDF> {
-    Ok(match serde_json::from_slice(bytes).map_err(broken)? {
+    Ok(match serde_json::from_slice(bytes).map_err(malformed_message)? {
         FunctionMessage::Alike { bits } => Alike::new(if bits { Floats::Bits } else { Floats::Read }).into(),
         FunctionMessage::Content => Content::default().into(),
         FunctionMessage::Line { column } => Key::new(Keys::Line, column).into(),
@@ -116,28 +119,28 @@ pub(crate) fn receive_function(bytes: &[u8], bound_policy: Option<BoundPolicy>) 
             Key::new(Keys::Leaves(Arc::new(Leaves::new(labels))), column).into()
         }
         FunctionMessage::Ranks { column, ranks } => {
-            let ranks = ranks.ok_or_else(|| broken("it lacks its ranks"))?;
+            let ranks = ranks.ok_or_else(|| malformed_message("it lacks its ranks"))?;
             Key::new(Keys::Ranks(ranks), column).into()
         }
-        FunctionMessage::Loss { domains } => PublishedLoss::new(needed(bound_policy)?, domains).into(),
+        FunctionMessage::Loss { domains } => PublishedLoss::new(ensure_policy(bound_policy)?, domains).into(),
     })
 }
 
 /// The aggregate function of a verification that has this name.
 pub(crate) fn receive_aggregate(name: &str) -> Option<AggregateUDF> {
-    (name == TALLY).then(tally_function)
+    (name == COUNT_KEYS).then(tally_function)
 }
 
 /// A node of a verification as it is sent; `None` for any other node.
 pub(crate) fn send_node(node: &Arc<dyn ExecutionPlan>) -> Option<Result<Sent<'_>>> {
     if let Some(order) = node.downcast_ref::<OrderExec>() {
-        return Some(sent(&NodeMessage::Order(order.class_columns().to_vec()), None));
+        return Some(pack_message(&NodeMessage::Order(order.class_columns().to_vec()), None));
     }
     match node.downcast_ref::<FoldExec>()?.fold() {
         Fold::Classes(questions) => {
-            Some(sent(&NodeMessage::Classes(questions.asked_of().clone()), Some(questions.bound_policy())))
+            Some(pack_message(&NodeMessage::Classes(questions.asked_of().clone()), Some(questions.bound_policy())))
         }
-        Fold::People => Some(sent(&NodeMessage::People, None)),
+        Fold::People => Some(pack_message(&NodeMessage::People, None)),
     }
 }
 
@@ -147,9 +150,9 @@ pub(crate) fn receive_node(
     input: Arc<dyn ExecutionPlan>,
     bound_policy: Option<BoundPolicy>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    Ok(match serde_json::from_slice(bytes).map_err(broken)? {
+    Ok(match serde_json::from_slice(bytes).map_err(malformed_message)? {
         NodeMessage::Classes(asked_of) => {
-            let questions = Questions::new(needed(bound_policy)?, asked_of)?;
+            let questions = Questions::new(ensure_policy(bound_policy)?, asked_of)?;
             Arc::new(FoldExec::new(input, Fold::Classes(Arc::new(questions))))
         }
         NodeMessage::People => Arc::new(FoldExec::new(input, Fold::People)),

@@ -38,7 +38,7 @@ use crate::faults::{self, Fault};
 use crate::measure::Groups;
 use crate::plan::{unary_plan, unary_properties};
 use crate::policy::{Compression, Output, QIT, ST};
-use crate::storage::partitions::folder;
+use crate::storage::partitions::folder_name;
 use crate::storage::upload::{Upload, Uploads};
 use crate::write::order::{Expander, Tables};
 
@@ -63,11 +63,11 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    fn open(&self, context: &TaskContext, uploads: &Uploads) -> Result<Sink> {
+    fn open_sink(&self, context: &TaskContext, uploads: &Uploads) -> Result<Sink> {
         let store = context.runtime_env().object_store(ObjectStoreUrl::parse(&self.store)?)?;
         let metadata = self.metadata.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
         let properties = WriterProperties::builder()
-            .set_compression(codec(&self.output)?)
+            .set_compression(output_codec(&self.output)?)
             .set_max_row_group_row_count(Some(self.output.row_group_rows))
             .set_statistics_enabled(EnabledStatistics::Page)
             .set_created_by(format!("throng {}", env!("CARGO_PKG_VERSION")))
@@ -85,7 +85,7 @@ impl Target {
     }
 
     /// How the names of a partition's files begin.
-    fn stem(&self, partition: usize) -> String {
+    fn file_stem(&self, partition: usize) -> String {
         if self.shared { format!("part-{}", unique_name()) } else { format!("part-{partition:05}") }
     }
 }
@@ -110,7 +110,7 @@ mod schema_bytes {
     }
 }
 
-fn codec(output: &Output) -> Result<Codec> {
+fn output_codec(output: &Output) -> Result<Codec> {
     let level = output.level;
     Ok(match output.compression {
         Compression::Zstd => {
@@ -233,7 +233,7 @@ impl ExecutionPlan for WriteExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DataFusionResult<SendableRecordBatchStream> {
         let reservation = MemoryConsumer::new(format!("WriteExec[{partition}]")).register(context.memory_pool());
-        let sink = self.target.open(&context, &self.uploads).map_err(Error::into_datafusion)?;
+        let sink = self.target.open_sink(&context, &self.uploads).map_err(Error::into_datafusion)?;
         let target = &self.target;
         // Files end where batches do.
         let batch_rows = context.session_config().batch_size();
@@ -241,8 +241,8 @@ impl ExecutionPlan for WriteExec {
         let partitions = self.input.output_partitioning().partition_count();
         let records = self.input.execute(partition, target.order.record_context(&context, partitions))?;
         let expander = Expander::try_new(&target.rows, &target.order, reservation.new_empty(), batch_rows);
-        let tables = expander.and_then(|expander| expander.tables(records)).map_err(Error::into_datafusion)?;
-        let stem = target.stem(partition);
+        let tables = expander.and_then(|expander| expander.read_tables(records)).map_err(Error::into_datafusion)?;
+        let stem = target.file_stem(partition);
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let stream = futures::stream::once(async move {
             let written = write_tables(tables, &sink, &stem, &metrics, &reservation).await;
@@ -270,7 +270,7 @@ fn encode_write_result(written: &[WrittenFile], measures: &[String]) -> Result<R
 }
 
 /// The reports of all partitions: the files by path, and the sum of the measures that were sent along.
-pub(super) fn gather(batches: &[RecordBatch]) -> Result<(Vec<WrittenFile>, Option<Groups>)> {
+pub(super) fn decode_write_results(batches: &[RecordBatch]) -> Result<(Vec<WrittenFile>, Option<Groups>)> {
     let (mut files, mut measures) = (Vec::new(), None::<Groups>);
     for batch in batches {
         let (paths, texts) = (batch.column(0).as_string::<i32>(), batch.column(3).as_string::<i32>());
@@ -313,15 +313,15 @@ async fn write_tables(
     let mut streams = streams.into_iter();
     let written = match (streams.next(), streams.next()) {
         (Some(rows), None) => {
-            let (_, written) = futures::join!(pump, write(rows, target, stem, metrics, reservation));
+            let (_, written) = futures::join!(pump, write_rows(rows, target, stem, metrics, reservation));
             written?
         }
         (Some(qit), Some(st)) => {
             let (left, right) = (below(QIT), below(ST));
             let (_, qit, st) = futures::join!(
                 pump,
-                write(qit, &left, stem, metrics, reservation),
-                write(st, &right, stem, &uncounted, &other),
+                write_rows(qit, &left, stem, metrics, reservation),
+                write_rows(st, &right, stem, &uncounted, &other),
             );
             [qit?, st?].concat()
         }
@@ -334,7 +334,7 @@ async fn write_tables(
 /// Rows that the Parquet writer gets at once.
 const ROWS_AT_ONCE: usize = 8192;
 
-async fn write(
+async fn write_rows(
     mut input: SendableRecordBatchStream,
     target: &Sink,
     stem: &str,
@@ -347,10 +347,10 @@ async fn write(
     let mut written = Vec::new();
     while let Some(batch) = input.next().await {
         let batch = RecordBatch::try_new(Arc::clone(&schema), batch?.columns().to_vec())?;
-        let batch = if faults::ENABLED { planted::distort(&batch)? } else { batch };
-        for (folder, rows) in folders.split(&batch)? {
+        let batch = if faults::ENABLED { planted::distort_batch(&batch)? } else { batch };
+        for (folder, rows) in folders.split_by_folder(&batch)? {
             if let Some(file) = open.take_if(|file| file.folder != folder) {
-                written.push(close(file).await?);
+                written.push(close_file(file).await?);
             }
             let file = match &mut open {
                 Some(file) => file,
@@ -373,12 +373,12 @@ async fn write(
             file.rows += rows.num_rows();
             metrics.record_output(rows.num_rows());
             if let Some(full) = open.take_if(|file| file.is_full(target)) {
-                written.push(close(full).await?);
+                written.push(close_file(full).await?);
             }
         }
     }
     if let Some(file) = open.take() {
-        written.push(close(file).await?);
+        written.push(close_file(file).await?);
     }
     Ok(written)
 }
@@ -395,7 +395,7 @@ struct File {
 impl File {
     fn create(target: &Sink, folder: Vec<String>, name: String, schema: &SchemaRef) -> Result<Self> {
         let path = folder.iter().chain([&name]).fold(target.folder.clone(), |path, part| path.join(part.as_str()));
-        let object = target.uploads.begin(&target.store, &path);
+        let object = target.uploads.begin_upload(&target.store, &path);
         let mut properties = target.properties.clone();
         add_encoded_arrow_schema_to_metadata(&stored_schema(schema), &mut properties);
         let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
@@ -409,7 +409,7 @@ impl File {
     }
 }
 
-async fn close(mut file: File) -> Result<WrittenFile> {
+async fn close_file(mut file: File) -> Result<WrittenFile> {
     file.writer.finish().await?;
     let size = file.writer.bytes_written() as u64;
     let rows = file.rows + usize::from(Fault::FileCount.is_planted());
@@ -440,7 +440,7 @@ impl Folders {
     }
 
     /// The rows of a batch by folder, which lie one after the other.
-    fn split(&self, batch: &RecordBatch) -> Result<Vec<(Vec<String>, RecordBatch)>> {
+    fn split_by_folder(&self, batch: &RecordBatch) -> Result<Vec<(Vec<String>, RecordBatch)>> {
         if self.by.is_empty() {
             return Ok(vec![(Vec::new(), batch.clone())]);
         }
@@ -453,7 +453,7 @@ impl Folders {
             for ((_, column), text) in self.by.iter().zip(&texts) {
                 let text = text.as_string::<i32>();
                 let value = text.is_valid(range.start).then(|| text.value(range.start));
-                names.push(folder(column, value)?);
+                names.push(folder_name(column, value)?);
             }
             parts.push((names, rows.slice(range.start, range.len())));
         }

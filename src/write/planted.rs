@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::faults::Fault;
 
 /// The batch with the fault that is planted, if it is one of batches.
-pub(super) fn distort(batch: &RecordBatch) -> Result<RecordBatch> {
+pub(super) fn distort_batch(batch: &RecordBatch) -> Result<RecordBatch> {
     let rows = 0..batch.num_rows() as u32;
     let rows: UInt32Array = match () {
         () if Fault::LostRow.is_planted() => rows.skip(1).collect(),

@@ -43,9 +43,9 @@ fn a_query_that_cannot_be_surveyed() {
                  quasi => ['age', 'town'], sensitive => ['ill']);";
     desk.write("query.sql", &format!("{table}\n{query}\n"));
     for _ in 0..5 {
-        let told = throng(&["sql", &desk.name("query.sql"), "--partitions", "4"]);
-        told.refused(4, &["the input holds no rows"]);
-        assert!(!told.err.contains("panicked"), "{}", told.err);
+        let reported = throng(&["sql", &desk.name("query.sql"), "--partitions", "4"]);
+        reported.refused(4, &["the input holds no rows"]);
+        assert!(!reported.err.contains("panicked"), "{}", reported.err);
     }
 }
 

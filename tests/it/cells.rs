@@ -13,12 +13,12 @@ const ROWS: usize = 240_000;
 fn sizes(skew: Skew, rows: usize, wanted: usize) -> (Desk, u64, u64) {
     let desk = Desk::new();
     write(skew, rows, 3, &desk.path("in.parquet"));
-    desk.job(&format!("{JOB}\n[method]\nauto.effort = \"fast\""));
+    desk.job(&format!("measures.source = true\n{JOB}\n[method]\nauto.effort = \"fast\""));
     let ran = desk.run(&["--json", "--cell-rows", &wanted.to_string()]).ok();
-    let told: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(told["cell_rows"], manifest(&desk.path("out"))["cell_rows"]);
-    let of = |key: &str| told["cell_rows"][key].as_u64().unwrap();
-    let (cells, smallest, largest) = (told["cells"].as_u64().unwrap(), of("smallest"), of("largest"));
+    let reported: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(reported["cell_rows"], manifest(&desk.path("out"))["cell_rows"]);
+    let of = |key: &str| reported["cell_rows"][key].as_u64().unwrap();
+    let (cells, smallest, largest) = (reported["cells"].as_u64().unwrap(), of("smallest"), of("largest"));
     assert!(cells > 1, "the test is about several cells");
     assert!(smallest * cells <= rows as u64 && rows as u64 <= largest * cells, "{smallest} {cells} {largest}");
     (desk, smallest, largest)
@@ -59,7 +59,7 @@ fn many_cells_lose_hardly_more_than_one() {
     let desk = Desk::new();
     throng(&["generate", &desk.name("in.parquet"), "--rows", "60000", "--quiet"]).ok();
     desk.job(
-        "privacy.k = 10\ndefaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\nsex.role = \"quasi\"\n\
+        "measures.source = true\nprivacy.k = 10\ndefaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\nsex.role = \"quasi\"\n\
          postcode = { role = \"quasi\", hierarchy.mask = \"right\" }\n\
          arrival = { role = \"quasi\", hierarchy.calendar = [\"month\", \"year\", \"decade\"] }\nincome.role = \"sensitive\"",
     );
@@ -67,9 +67,9 @@ fn many_cells_lose_hardly_more_than_one() {
         let set = format!("sink.url={}", desk.name(&format!("out{cells}-{seed}")));
         let (rows, seed) = ((60_000 / cells).to_string(), format!("method.seed={seed}"));
         let ran = desk.run(&["--json", "--set", &set, "--set", &seed, "--cell-rows", &rows]).ok();
-        let told: Value = serde_json::from_str(&ran.out).unwrap();
-        assert!(told["cells"].as_u64().unwrap() as usize * 2 >= cells, "{}", told["cells"]);
-        told["scores"]["gcp"].as_f64().unwrap()
+        let reported: Value = serde_json::from_str(&ran.out).unwrap();
+        assert!(reported["cells"].as_u64().unwrap() as usize * 2 >= cells, "{}", reported["cells"]);
+        reported["scores"]["gcp"].as_f64().unwrap()
     };
     // The loss of one cell differs by 1 % from seed to seed.
     let mean = |cells: usize| (1..=3).map(|seed| loss(cells, seed)).sum::<f64>() / 3.0;

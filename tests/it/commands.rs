@@ -57,11 +57,11 @@ fn no_value_is_told_beside_the_data() {
     let desk = Desk::with(people(200), JOB);
     let ran = desk.run(&["--verbose"]).ok();
     let plan = desk.throng("plan", &[]).ok();
-    let mut told = format!("{}{}{}", ran.out, ran.err, plan.out);
+    let mut reported = format!("{}{}{}", ran.out, ran.err, plan.out);
     for file in desk.sink_files().iter().filter(|file| file.extension().is_none_or(|end| end != "parquet")) {
-        told += &format!("{} {}", file.display(), fs::read_to_string(file).unwrap());
+        reported += &format!("{} {}", file.display(), fs::read_to_string(file).unwrap());
     }
     for word in TOWNS.iter().chain(&ILLS) {
-        assert!(!told.contains(word), "{word} is quoted in: {told}");
+        assert!(!reported.contains(word), "{word} is quoted in: {reported}");
     }
 }

@@ -9,7 +9,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
 use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use serde_json::Value;
-use throng::internals::{Census, schema};
+use throng::internals::Census;
 
 use crate::support::{Desk, batch, released, texts, throng, write_parquet};
 use crate::tables::{ILLS, JOB, people, with, words};
@@ -24,7 +24,7 @@ fn census(night: usize) -> RecordBatch {
     let all = Census::new(11, (ROWS + NIGHTS * CHURN) as u64);
     let rows = (night * CHURN) as u64..(night * CHURN + ROWS) as u64;
     let parts: Vec<RecordBatch> = all.batches(rows, 1 << 12).collect::<Result<_, _>>().unwrap();
-    concat_batches(&schema(), &parts).unwrap()
+    concat_batches(&Census::schema(), &parts).unwrap()
 }
 
 const POLICY: &str = "privacy = { k = 5, l-diversity = { column = \"diagnosis\", l = 3 } }\nmethod.auto.effort = \"fast\"\n\
@@ -56,8 +56,8 @@ fn rows(release: &RecordBatch) -> Vec<Row> {
         numbers(range.column(0)).into_iter().zip(numbers(range.column(1))).collect()
     };
     let (ages, households) = (ends("age"), ends("household_size"));
-    let told = texts(release, "diagnosis");
-    ages.into_iter().zip(households).zip(told).map(|((age, household), ill)| ([age, household], ill)).collect()
+    let reported = texts(release, "diagnosis");
+    ages.into_iter().zip(households).zip(reported).map(|((age, household), ill)| ([age, household], ill)).collect()
 }
 
 /// The people of a night: their number and quasi-identifiers.
@@ -125,21 +125,21 @@ fn independent_releases_leak_and_the_attack_shows_how_much() {
         released(&desk.path("out"))
     };
     let releases: Vec<Vec<Row>> = (0..NIGHTS).map(|night| rows(&folder(night))).collect();
-    let told = found["sensitive"]["diagnosis"]["releases"].as_array().unwrap();
-    assert_eq!((told.len(), &found["sensitive"]["diagnosis"]["least_values"]), (NIGHTS, &3.into()));
+    let reported = found["sensitive"]["diagnosis"]["releases"].as_array().unwrap();
+    assert_eq!((reported.len(), &found["sensitive"]["diagnosis"]["least_values"]), (NIGHTS, &3.into()));
     for (night, [by_values, by_candidates]) in recount(&releases).into_iter().enumerate() {
-        let told = &told[night];
-        assert_eq!(told["exposure"]["subtracted"], 0, "18 come and 18 go: some cancel out");
-        assert_eq!(told["exposure"]["people"], (ROWS + night * CHURN) as u64);
-        assert_eq!(histogram(&told["exposure"]["by_values"]), by_values, "night {night}");
-        assert_eq!(histogram(&told["exposure"]["by_candidates"]), by_candidates, "night {night}");
+        let reported = &reported[night];
+        assert_eq!(reported["exposure"]["subtracted"], 0, "18 come and 18 go: some cancel out");
+        assert_eq!(reported["exposure"]["people"], (ROWS + night * CHURN) as u64);
+        assert_eq!(histogram(&reported["exposure"]["by_values"]), by_values, "night {night}");
+        assert_eq!(histogram(&reported["exposure"]["by_candidates"]), by_candidates, "night {night}");
     }
     // One release keeps its promise; together they do not.
-    let share = |night: usize, name: &str| told[night][name].as_f64().unwrap();
+    let share = |night: usize, name: &str| reported[night][name].as_f64().unwrap();
     assert_eq!((share(0, "below_least"), share(0, "below_k")), (0.0, 0.0));
     println!("below l: {:?}", (0..NIGHTS).map(|night| share(night, "below_least")).collect::<Vec<_>>());
     println!("below k: {:?}", (0..NIGHTS).map(|night| share(night, "below_k")).collect::<Vec<_>>());
-    assert!(share(NIGHTS - 1, "below_least") > 0.02 && share(NIGHTS - 1, "below_k") > 0.05, "{told:?}");
+    assert!(share(NIGHTS - 1, "below_least") > 0.02 && share(NIGHTS - 1, "below_k") > 0.05, "{reported:?}");
     let page = desk.throng("attack", &[&["--series", "--subject", "person_id"], &tables[..]].concat()).ok().out;
     for word in ["night-4", "fewer than 3", "fewer than 5 rows", "values left at the end"] {
         assert!(page.contains(word), "{page}");
@@ -165,7 +165,7 @@ fn independent_releases_leak_and_the_attack_shows_how_much() {
     let everybody = Census::new(11, (ROWS + NIGHTS * CHURN) as u64);
     let all = ROWS + (NIGHTS - 1) * CHURN;
     let parts: Vec<RecordBatch> = everybody.batches(0..all as u64, 1 << 12).collect::<Result<_, _>>().unwrap();
-    let all_people = concat_batches(&schema(), &parts).unwrap();
+    let all_people = concat_batches(&Census::schema(), &parts).unwrap();
     let mut columns: Vec<(&str, ArrayRef)> = ["person_id", "age", "household_size"]
         .iter()
         .map(|name| (*name, Arc::clone(all_people.column_by_name(name).unwrap())))

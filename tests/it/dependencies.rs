@@ -38,7 +38,7 @@ fn assert_no_values(text: &str) {
 
 #[test]
 fn gorla_r2_is_released_with_a_warning() {
-    let desk = gorla("");
+    let desk = gorla("measures.source = true\n");
     let ran = desk.run(&[]).ok();
     let finding = "4 rows fit people whom fewer than k = 2 rows of their class fit";
     assert!(ran.err.contains(finding), "{}", ran.err);
@@ -70,9 +70,9 @@ fn gorla_r2_is_released_with_a_warning() {
     let attacked = desk.throng("attack", &["--json"]).ok();
     let found: serde_json::Value = serde_json::from_str(&attacked.out).unwrap();
     assert_eq!(&found["inference"], inferred);
-    let told = desk.throng("attack", &[]).ok().out;
+    let reported = desk.throng("attack", &[]).ok().out;
     let sets = "6 sets of rows fit somebody, the smallest of 1 rows; 4 rows fit people with fewer than k";
-    assert!(told.contains(sets), "{told}");
+    assert!(reported.contains(sets), "{reported}");
     // The page is written, and does not call that well.
     let page = desk.name("page.html");
     let reported = desk.throng("report", &["--output", &page]);
@@ -128,8 +128,8 @@ fn queries_cannot_reject() {
         desk.write("query.sql", &format!("{table}\nSELECT count(*) FROM anonymize((SELECT * FROM ills), '{job}');\n"));
         let ran = crate::support::throng(&["sql", &desk.name("query.sql")]);
         assert_eq!(ran.code, Some(code), "{ran:?}");
-        let told = ran.err.contains(&format!("privacy.inference = \"{inference}\" needs the whole release"));
-        assert_eq!(told, code == 5, "{ran:?}");
+        let reported = ran.err.contains(&format!("privacy.inference = \"{inference}\" needs the whole release"));
+        assert_eq!(reported, code == 5, "{ran:?}");
     }
 }
 
@@ -166,6 +166,10 @@ fn a_dependency_that_does_not_hold_stops_the_run() {
 #[test]
 fn a_tolerated_dependency_is_reported() {
     let desk = wards(BOTH);
+    desk.run(&["--quiet"]).ok();
+    let unasked = manifest(&desk.path("out"))["dependencies"].clone();
+    assert!(unasked[0]["name"] == "zip -> state" && unasked[0].get("violations").is_none(), "{unasked}");
+    let desk = wards(&format!("measures.source = true\n{BOTH}"));
     desk.run(&[]).ok();
     let manifest = manifest(&desk.path("out"));
     assert_eq!(manifest["dependencies"][0]["violations"], 0.01);
@@ -193,9 +197,9 @@ fn followed(rows: &RecordBatch) -> (usize, usize) {
     let wards = texts(rows, "ward");
     let floors = ranges(rows, "floor");
     // What is left of the floor of every ward.
-    let mut told: BTreeMap<&String, (i32, i32)> = BTreeMap::new();
+    let mut reported: BTreeMap<&String, (i32, i32)> = BTreeMap::new();
     for (ward, floor) in wards.iter().zip(&floors) {
-        let known = told.entry(ward).or_insert(*floor);
+        let known = reported.entry(ward).or_insert(*floor);
         *known = (known.0.max(floor.0), known.1.min(floor.1));
     }
     let mut classes: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -206,7 +210,7 @@ fn followed(rows: &RecordBatch) -> (usize, usize) {
         for &row in class {
             // The floor of the person is half of the number of their ward.
             let floor = 900_100 + (wards[row].parse::<i32>().unwrap() - 600_100) / 2;
-            let fits = |other: &&usize| (told[&wards[**other]].0..=told[&wards[**other]].1).contains(&floor);
+            let fits = |other: &&usize| (reported[&wards[**other]].0..=reported[&wards[**other]].1).contains(&floor);
             crowds.push(class.iter().filter(fits).count());
         }
     }
@@ -254,8 +258,8 @@ fn left_sides_are_narrowed_by_right_sides_that_do_not_fit() {
                [columns]\nplace.role = \"quasi\"\nkind.role = \"quasi\"\naction.role = \"quasi\"\nflag.role = \"sensitive\"\n";
     let desk = Desk::with(columns, job);
     desk.run(&[]).ok();
-    let told = manifest(&desk.path("out"));
-    let exposed = told["verification"]["inference"]["exposed_rows"].as_u64().unwrap();
+    let reported = manifest(&desk.path("out"));
+    let exposed = reported["verification"]["inference"]["exposed_rows"].as_u64().unwrap();
     // Once every action is known, only rows of the same flag fit.
     let rows = desk.released();
     let same = counts(lines(&rows, &["place", "kind", "action", "flag"].map(str::to_owned)));
@@ -266,17 +270,17 @@ fn left_sides_are_narrowed_by_right_sides_that_do_not_fit() {
     let diverse = ["--set", "privacy.l-diversity={ column = \"flag\", kind = \"distinct\", l = 2 }"];
     let set = ["--set", "sink.url=diverse"];
     desk.run(&[&diverse[..], &set].concat()).ok();
-    let told = manifest(&desk.path("diverse"));
-    let breaches = told["verification"]["inference"]["breaches"].as_object().unwrap().clone();
+    let reported = manifest(&desk.path("diverse"));
+    let breaches = reported["verification"]["inference"]["breaches"].as_object().unwrap().clone();
     assert!(breaches["l-diversity"].as_u64().unwrap() > 50, "{breaches:?}");
     // Groups are formed so that enough rows of every flag stay together; no column is withheld.
     let repair = ["--set", "privacy.inference=repair", "--set", "sink.url=repaired"];
     desk.run(&repair).ok();
     desk.throng("verify", &repair).ok();
-    let told = manifest(&desk.path("repaired"));
-    let inferred = &told["verification"]["inference"];
+    let reported = manifest(&desk.path("repaired"));
+    let inferred = &reported["verification"]["inference"];
     assert_eq!((&inferred["exposed_rows"], &inferred["withheld"]), (&0.into(), &serde_json::Value::Null));
-    assert!(told["scores"]["gcp"].as_f64().unwrap() < 0.2, "{}", told["scores"]["gcp"]);
+    assert!(reported["scores"]["gcp"].as_f64().unwrap() < 0.2, "{}", reported["scores"]["gcp"]);
     let rows = crate::support::released(&desk.path("repaired"));
     let same = counts(lines(&rows, &["place", "kind", "action", "flag"].map(str::to_owned)));
     assert!(same.values().all(|size| *size >= 5));
@@ -358,8 +362,8 @@ fn repairs_of_the_inspections_are_local() {
     let repair = ["--set", "privacy.inference=repair", "--set", "sink.url=repaired"];
     desk.run(&repair).ok();
     desk.throng("verify", &repair).ok();
-    let told = manifest(&desk.path("repaired"));
-    let inferred = &told["verification"]["inference"];
+    let reported = manifest(&desk.path("repaired"));
+    let inferred = &reported["verification"]["inference"];
     assert_eq!((&inferred["exposed_rows"], &inferred["withheld"]), (&0.into(), &serde_json::Value::Null));
     // Most actions are still published as they are.
     let rows = crate::support::released(&desk.path("repaired"));

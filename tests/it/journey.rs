@@ -106,9 +106,9 @@ fn a_profile_says_what_it_has_estimated_and_does_not_depend_on_partitions() {
     let desk = Desk::new();
     throng(&["generate", "--rows", "70000", "--files", "3", &desk.name("people")]).ok();
     let data = desk.name("people");
-    let told = |partitions: &str| throng(&["profile", &data, "--json", "--partitions", partitions]).ok().out;
-    let one = told("1");
-    assert_eq!(one, told("3"));
+    let reported = |partitions: &str| throng(&["profile", &data, "--json", "--partitions", partitions]).ok().out;
+    let one = reported("1");
+    assert_eq!(one, reported("3"));
     let profile: Value = serde_json::from_str(&one).unwrap();
     let column = |name: &str| {
         profile["columns"].as_array().unwrap().iter().find(|column| column["name"] == name).unwrap().clone()

@@ -120,21 +120,21 @@ fn programs_can_read_every_failure() {
     let desk = Desk::with(people(100), JOB);
     let failed = desk.run(&["--json", "--set", "privacy.k=1000"]);
     failed.refused(5, &["k = 1000"]);
-    let told = json(&failed.out);
-    assert_eq!((&told["error"], &told["exit_code"]), (&"privacy".into(), &5.into()));
-    assert!(failed.err.contains(told["message"].as_str().unwrap()));
+    let reported = json(&failed.out);
+    assert_eq!((&reported["error"], &reported["exit_code"]), (&"privacy".into(), &5.into()));
+    assert!(failed.err.contains(reported["message"].as_str().unwrap()));
 
     let wrong = desk.throng("check", &["--json", "--set", "privacy.k=0", "--set", "privacy.max-loss=7"]);
     wrong.refused(3, &["privacy.k", "privacy.max-loss"]);
-    let told = json(&wrong.out);
-    let keys: Vec<&str> = told["problems"]
+    let reported = json(&wrong.out);
+    let keys: Vec<&str> = reported["problems"]
         .as_array()
         .unwrap()
         .iter()
         .filter(|problem| problem["severity"] == "error")
         .map(|problem| problem["key"].as_str().unwrap())
         .collect();
-    assert_eq!((told["fine"].as_bool(), keys), (Some(false), vec!["privacy.k", "privacy.max-loss"]));
+    assert_eq!((reported["fine"].as_bool(), keys), (Some(false), vec!["privacy.k", "privacy.max-loss"]));
 }
 
 #[test]

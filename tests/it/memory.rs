@@ -11,8 +11,8 @@ use crate::tables::{JOB, people};
 fn run(desk: &Desk, sink: &str, more: &[&str]) -> (Ran, f64) {
     let (set, metrics) = (format!("sink.url={}", desk.name(sink)), desk.name("run.prom"));
     let ran = desk.run(&[&["--quiet", "--set", &set, "--metrics-file", &metrics], more].concat());
-    let told = std::fs::read_to_string(&metrics).unwrap();
-    let spilled = told.lines().find_map(|line| line.strip_prefix("throng_spilled_bytes{pipeline=\"job\"} "));
+    let reported = std::fs::read_to_string(&metrics).unwrap();
+    let spilled = reported.lines().find_map(|line| line.strip_prefix("throng_spilled_bytes{pipeline=\"job\"} "));
     (ran, spilled.map_or(0.0, |bytes| bytes.parse().unwrap()))
 }
 

@@ -48,7 +48,7 @@ fn job(method: &str, role: &str, person: &str) -> String {
         _ => ("", ""),
     };
     format!(
-        "{more}method.name = \"{method}\"\nprivacy = {{ k = {K}, {person} {rules} max-suppression = 0.5 }}\n[columns]\n\
+        "{more}measures.source = true\nmethod.name = \"{method}\"\nprivacy = {{ k = {K}, {person} {rules} max-suppression = 0.5 }}\n[columns]\n\
          person.role = \"{role}\"\nrecord.role = \"kept\"\nage.role = \"quasi\"\ntown.role = \"quasi\"\n\
          ill.role = \"sensitive\"\n"
     )
@@ -140,8 +140,8 @@ fn class_sizes_are_those_in_people() {
     }
     let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
     people.values().for_each(|people| *sizes.entry(people.len() as u64).or_default() += 1);
-    let told = &manifest(&desk.path("out"))["verification"]["people"]["classes"]["by_size"];
-    assert_eq!(serde_json::from_value::<BTreeMap<u64, u64>>(told.clone()).unwrap(), sizes);
+    let reported = &manifest(&desk.path("out"))["verification"]["people"]["classes"]["by_size"];
+    assert_eq!(serde_json::from_value::<BTreeMap<u64, u64>>(reported.clone()).unwrap(), sizes);
 
     let all: u64 = sizes.iter().map(|(size, number)| size * number).sum();
     let of_table: u64 = summary
@@ -163,13 +163,34 @@ fn class_sizes_are_those_in_people() {
     assert!(page.contains(&format!("<dd id=\"smallest\">{smallest}</dd>")));
 }
 
+/// Whose the rows are is not published, and the manifest says no more of people than k.
+#[test]
+fn people_beyond_k_are_told_where_the_job_asks_for_them() {
+    let (columns, owner) = records();
+    let desk = Desk::with(columns, &job("auto", "identifier", "person = \"person\","));
+    let told = desk.run(&["--set", "measures.source=false"]).ok();
+    assert!(fewest(&desk, &owner) >= K);
+    let manifest = manifest(&desk.path("out"));
+    let people = &manifest["verification"]["people"]["classes"];
+    assert_eq!((&people["smallest"], &people["by_size"]), (&K.into(), &serde_json::json!({})));
+    assert_eq!(people["count"], manifest["verification"]["classes"]["count"]);
+    assert_eq!(
+        (&manifest["scores"]["risk_max"], &manifest["scores"]["risk_mean"]),
+        (&(1.0 / K as f64).into(), &Value::Null)
+    );
+    assert!(told.out.contains("rows in a class"), "{}", told.out);
+    desk.throng("verify", &[]).ok();
+    desk.throng("report", &["-o", &desk.name("page.html")]).ok();
+}
+
 #[test]
 fn people_are_counted_in_many_cells_and_in_published_persons() {
     let (columns, owner) = records();
     let desk = Desk::with(columns, &job("auto", "kept", "person = \"person\","));
     desk.run(&["--quiet", "--cell-rows", "120"]).ok();
     assert!(fewest(&desk, &owner) >= K);
-    assert!(manifest(&desk.path("out"))["cells"].as_u64().unwrap() > 1);
+    let manifest = manifest(&desk.path("out"));
+    assert!(manifest["cells"].as_u64().unwrap() > 1 || manifest["suppressed"] != 0);
     desk.throng("verify", &[]).ok();
 }
 

@@ -27,7 +27,9 @@ fn check(name: &str, more: &[&str], golden: &str) {
             .ok()
     };
     let first = example("run");
-    for word in ["Every row left in a throng of at least", "GCP", "quasi-identifier", "verified: k = ", "release:"] {
+    // Nobody can tell what a mean loses, so a release with one has no GCP.
+    let loss = if name == "register-bounds.toml" { "MPM" } else { "GCP" };
+    for word in ["Every row left in a throng of at least", loss, "quasi-identifier", "verified: k = ", "release:"] {
         assert!(first.out.contains(word), "`{word}` is not in the summary:\n{}", first.out);
     }
     assert_eq!(first.err, "", "quiet when nothing is wrong");

@@ -71,9 +71,10 @@ fn independent_releases_say_how_many_are_before_them() {
         let page = fs::read_to_string(desk.path("page.html")).unwrap();
         assert!(page.contains(&format!("<td>{earlier}, independent of this one</td>")), "{page}");
         let warnings = manifest["warnings"].to_string();
-        for (text, told) in [(&ran.out, "independent of"), (&warnings, "not for somebody"), (&page, "not for somebody")]
+        for (text, reported) in
+            [(&ran.out, "independent of"), (&warnings, "not for somebody"), (&page, "not for somebody")]
         {
-            assert_eq!(text.contains(told), earlier > 0, "{earlier}: {text}");
+            assert_eq!(text.contains(reported), earlier > 0, "{earlier}: {text}");
         }
         let released = match earlier {
             0 => continue,
@@ -124,7 +125,7 @@ fn a_delta_table_likewise() {
     let before = files(&desk.path("out"));
     desk.run(&["--run-id", "tuesday"]).refused(7, &REASON);
     assert_eq!(files(&desk.path("out")), before);
-    let told = desk.run(&["--run-id", "tuesday", "--json", "--set", "sink.releases=independent"]).ok().out;
-    assert_eq!(serde_json::from_str::<Value>(&told).unwrap()["earlier_releases"], 1);
+    let reported = desk.run(&["--run-id", "tuesday", "--json", "--set", "sink.releases=independent"]).ok().out;
+    assert_eq!(serde_json::from_str::<Value>(&reported).unwrap()["earlier_releases"], 1);
     assert!(!throng(&["releases", &desk.name("out"), "--json"]).ok().out.is_empty());
 }

@@ -170,9 +170,9 @@ fn hierarchies_end() {
     let desk = Desk::with(people(50), JOB);
     let levels: Vec<String> = (0..60_000).map(|level| format!("n{level}")).collect();
     desk.write("deep.csv", &format!("Quuxham;{}\n", levels.join(";")));
-    for (hierarchy, told) in [("deep.csv", "60000 levels, but the limit is 100"), ("/dev/zero", "is not a file")] {
+    for (hierarchy, reported) in [("deep.csv", "60000 levels, but the limit is 100"), ("/dev/zero", "is not a file")] {
         let began = Instant::now();
-        desk.throng("check", &["--set", &format!("columns.town.hierarchy={hierarchy}")]).refused(3, &[told]);
+        desk.throng("check", &["--set", &format!("columns.town.hierarchy={hierarchy}")]).refused(3, &[reported]);
         assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     }
 }

@@ -50,8 +50,8 @@ pub fn assert_no_values(text: &str) {
         assert!(!text.contains(word), "the value {word} is quoted in: {text}");
     }
     // Digits among letters are of the name of a run.
-    let told = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|number| number.len() < 8);
-    for number in told.filter_map(|number| number.parse::<i64>().ok()) {
+    let reported = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|number| number.len() < 8);
+    for number in reported.filter_map(|number| number.parse::<i64>().ok()) {
         let value = (FIRST_ID..FIRST_ID + 10_000).contains(&number) || (1020..1073).contains(&number);
         assert!(!value, "the value {number} is quoted in: {text}");
     }

@@ -90,8 +90,8 @@ fn a_run_is_a_trace_with_a_span_for_every_phase() {
     assert_eq!(attributes(&named("survey").attributes)["rows"], "300");
     assert!(attributes(&named("verify").attributes)["smallest_class"].parse::<u64>().unwrap() >= 5);
     for span in &spans {
-        let told: Vec<String> = attributes(&span.attributes).into_values().collect();
-        assert_no_values(&told.join(" "));
+        let reported: Vec<String> = attributes(&span.attributes).into_values().collect();
+        assert_no_values(&reported.join(" "));
     }
     let got = collector.got.lock().unwrap();
     let resource = attributes(&got[0].resource_spans[0].resource.as_ref().unwrap().attributes);

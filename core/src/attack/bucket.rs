@@ -60,17 +60,17 @@ impl Bucket {
     }
 
     /// Public rows.
-    pub fn people(&self) -> u64 {
+    pub fn public_rows(&self) -> u64 {
         self.classes.iter().map(|(_, people)| people).sum()
     }
 
     /// How often a value was published in a column.
-    pub fn need(&self, column: usize, value: u32) -> u64 {
+    pub fn published_count(&self, column: usize, value: u32) -> u64 {
         self.published[column].get(&value).copied().unwrap_or(0)
     }
 
     /// How many public rows hold each value, per column.
-    pub fn supply(&self) -> Vec<BTreeMap<u32, u64>> {
+    pub fn supply_by_column(&self) -> Vec<BTreeMap<u32, u64>> {
         let mut supply = vec![BTreeMap::new(); self.published.len()];
         for (row, count) in &self.classes {
             supply.iter_mut().zip(row).for_each(|(counts, &value)| *counts.entry(value).or_default() += count);
@@ -83,7 +83,7 @@ impl Bucket {
     ///
     /// Quick, and never wrong when it says so; otherwise the posterior decides.
     pub fn surely_breaks(&self, bounds: &super::Bounds) -> bool {
-        let supply = self.supply();
+        let supply = self.supply_by_column();
         supply.iter().zip(&self.published).any(|(supply, published)| {
             let share = |(value, &people)| (published.get(value).copied().unwrap_or(0), people);
             supply.iter().map(share).any(|(part, whole): (u64, u64)| !bounds.allow_counts(part, whole))

@@ -17,7 +17,7 @@
 //! Dependencies among quasi-identifiers alone rule nobody out, because everybody in the register obeys them, and those
 //! among plain columns say nothing of people.
 //!
-//! [`crowds`] then counts, class by class, who still fits whom. Gorla's table R'' is such a case: the diagnosis reveals the
+//! [`count_crowds`] then counts, class by class, who still fits whom. Gorla's table R'' is such a case: the diagnosis reveals the
 //! medication that was generalised to hide the people.
 //!
 //! Both look at one left side at a time. Where there are few enough values, everybody who is left is also tried: assume
@@ -110,7 +110,7 @@ pub struct Knowledge {
 
 impl Knowledge {
     /// The profiles that a row fits. A row that contradicts what is known of the others fits whomever its labels cover.
-    pub fn fitting(&self, label: &BitSet, plain: usize) -> BitSet {
+    pub fn fitting_profiles(&self, label: &BitSet, plain: usize) -> BitSet {
         let both = label.intersection(&self.consistent[plain]);
         if both.is_empty() { label.clone() } else { both }
     }
@@ -140,24 +140,24 @@ impl Numbered {
         };
         Self {
             tolerance: *tolerance,
-            from_profile: number(&view.profiles, &places(&dependency.from, &quasi)),
-            from_plain: number(&view.plains, &places(&dependency.from, &plain)),
-            to_profile: number(&view.profiles, &places(&dependency.to, &quasi)),
-            to_plain: number(&view.plains, &places(&dependency.to, &plain)),
+            from_profile: number_rows(&view.profiles, &places(&dependency.from, &quasi)),
+            from_plain: number_rows(&view.plains, &places(&dependency.from, &plain)),
+            to_profile: number_rows(&view.profiles, &places(&dependency.to, &quasi)),
+            to_plain: number_rows(&view.plains, &places(&dependency.to, &plain)),
         }
     }
 
-    pub(super) fn left(&self, profile: usize, plain: usize) -> Side {
+    pub(super) fn left_side(&self, profile: usize, plain: usize) -> Side {
         (self.from_profile[profile], self.from_plain[plain])
     }
 
-    pub(super) fn right(&self, profile: usize, plain: usize) -> Side {
+    pub(super) fn right_side(&self, profile: usize, plain: usize) -> Side {
         (self.to_profile[profile], self.to_plain[plain])
     }
 }
 
 /// Numbers what rows have in some columns.
-fn number(rows: &[Vec<u32>], columns: &[usize]) -> Vec<u32> {
+fn number_rows(rows: &[Vec<u32>], columns: &[usize]) -> Vec<u32> {
     let mut seen: HashMap<Vec<u32>, u32> = HashMap::new();
     let mut numbers = Vec::with_capacity(rows.len());
     for row in rows {
@@ -181,7 +181,7 @@ impl Votes {
     }
 
     /// Right sides that contradict the fewest rows, or no more than is tolerated.
-    fn allowed(&self, tolerance: f64) -> BTreeSet<Side> {
+    fn allowed_sides(&self, tolerance: f64) -> BTreeSet<Side> {
         let fewest = self.agreeing.values().map(|agreeing| self.rows - agreeing).min().unwrap_or(0);
         let tolerated = fewest.max((self.rows as f64 * tolerance).floor() as u64);
         let stays = |(_, agreeing): &(&Side, &u64)| self.rows - **agreeing <= tolerated;
@@ -204,35 +204,40 @@ struct Conclusions {
 const MAX_TRIAL_STEPS: usize = 1 << 24;
 
 /// Draws all conclusions.
-pub fn chase(view: &View) -> Knowledge {
+pub fn chase_dependencies(view: &View) -> Knowledge {
     let dependencies: Vec<Numbered> = view.dependencies.iter().map(|given| Numbered::new(view, given)).collect();
     let mut conclusions = Conclusions {
         allowed: dependencies.iter().map(|_| Allowed::new()).collect(),
         refuted: vec![BitSet::with_len(view.profiles.len()); view.plains.len()],
         contradicted: false,
     };
-    let mut knowledge = propagate(view, &dependencies, &mut conclusions);
+    let mut knowledge = propagate_conclusions(view, &dependencies, &mut conclusions);
     let pairs = view.profiles.len().saturating_mul(view.plains.len());
     let steps = pairs.saturating_mul(pairs.saturating_add(view.kinds.len()));
     // Where rows may contradict a dependency, a contradiction proves nothing.
     let exact = dependencies.iter().all(|dependency| dependency.tolerance == 0.0);
-    while exact && steps <= MAX_TRIAL_STEPS && refute(view, &dependencies, &mut conclusions, &knowledge) {
-        knowledge = propagate(view, &dependencies, &mut conclusions);
+    while exact && steps <= MAX_TRIAL_STEPS && refute_placements(view, &dependencies, &mut conclusions, &knowledge) {
+        knowledge = propagate_conclusions(view, &dependencies, &mut conclusions);
     }
     knowledge
 }
 
 /// Tries everybody everywhere, and strikes out whom some other row contradicts; whether there was any.
-fn refute(view: &View, dependencies: &[Numbered], conclusions: &mut Conclusions, knowledge: &Knowledge) -> bool {
+fn refute_placements(
+    view: &View,
+    dependencies: &[Numbered],
+    conclusions: &mut Conclusions,
+    knowledge: &Knowledge,
+) -> bool {
     let mut found = false;
     for plain in 0..view.plains.len() {
         for profile in knowledge.consistent[plain].iter() {
             let mut trial = conclusions.clone();
             for (dependency, allowed) in dependencies.iter().zip(&mut trial.allowed) {
-                let right = BTreeSet::from([dependency.right(profile, plain)]);
-                allowed.insert(dependency.left(profile, plain), right);
+                let right = BTreeSet::from([dependency.right_side(profile, plain)]);
+                allowed.insert(dependency.left_side(profile, plain), right);
             }
-            let then = propagate(view, dependencies, &mut trial);
+            let then = propagate_conclusions(view, dependencies, &mut trial);
             let fits_nobody =
                 |kind: &Kind| view.labels[kind.label].intersection(&then.consistent[kind.plain]).is_empty();
             if trial.contradicted || view.kinds.iter().any(fits_nobody) {
@@ -245,13 +250,13 @@ fn refute(view: &View, dependencies: &[Numbered], conclusions: &mut Conclusions,
 }
 
 /// Draws the two conclusions in turn until nothing more is learnt.
-fn propagate(view: &View, dependencies: &[Numbered], conclusions: &mut Conclusions) -> Knowledge {
+fn propagate_conclusions(view: &View, dependencies: &[Numbered], conclusions: &mut Conclusions) -> Knowledge {
     loop {
         let knowledge = rule_out(view, dependencies, conclusions);
         let mut learnt = false;
         for (dependency, allowed) in dependencies.iter().zip(&mut conclusions.allowed) {
-            for (left, votes) in vote(view, dependency, &knowledge) {
-                let found = votes.allowed(dependency.tolerance);
+            for (left, votes) in count_votes(view, dependency, &knowledge) {
+                let found = votes.allowed_sides(dependency.tolerance);
                 let known = allowed.get(&left);
                 // What is known never grows, so this ends.
                 let both = match known {
@@ -272,18 +277,18 @@ fn propagate(view: &View, dependencies: &[Numbered], conclusions: &mut Conclusio
 }
 
 /// What the rows say of the left sides of a dependency, where it is certain which one they have.
-fn vote(view: &View, dependency: &Numbered, knowledge: &Knowledge) -> HashMap<Side, Votes> {
+fn count_votes(view: &View, dependency: &Numbered, knowledge: &Knowledge) -> HashMap<Side, Votes> {
     let mut votes: HashMap<Side, Votes> = HashMap::new();
     for kind in &view.kinds {
         let fitting = view.labels[kind.label].intersection(&knowledge.consistent[kind.plain]);
         let Some(first) = fitting.iter().next() else { continue };
-        let left = dependency.left(first, kind.plain);
-        if fitting.iter().any(|profile| dependency.left(profile, kind.plain) != left) {
+        let left = dependency.left_side(first, kind.plain);
+        if fitting.iter().any(|profile| dependency.left_side(profile, kind.plain) != left) {
             continue;
         }
         let votes = votes.entry(left).or_default();
         votes.rows += kind.rows;
-        let rights: BTreeSet<Side> = fitting.iter().map(|profile| dependency.right(profile, kind.plain)).collect();
+        let rights: BTreeSet<Side> = fitting.iter().map(|profile| dependency.right_side(profile, kind.plain)).collect();
         rights.into_iter().for_each(|right| *votes.agreeing.entry(right).or_default() += kind.rows);
     }
     votes
@@ -294,8 +299,8 @@ fn rule_out(view: &View, dependencies: &[Numbered], conclusions: &Conclusions) -
     let agrees = |profile: usize, plain: usize| {
         !conclusions.refuted[plain].contains(profile)
             && dependencies.iter().zip(&conclusions.allowed).all(|(dependency, allowed)| {
-                let rights = allowed.get(&dependency.left(profile, plain));
-                rights.is_none_or(|rights| rights.contains(&dependency.right(profile, plain)))
+                let rights = allowed.get(&dependency.left_side(profile, plain));
+                rights.is_none_or(|rights| rights.contains(&dependency.right_side(profile, plain)))
             })
     };
     let consistent = (0..view.plains.len()).map(|plain| {
@@ -336,7 +341,7 @@ pub struct Crowds {
 }
 
 /// Among how many rows of their class people can still hide.
-pub fn crowds(members: &[Member]) -> Crowds {
+pub fn count_crowds(members: &[Member]) -> Crowds {
     let mut people = members.first().map(|member| member.people.clone()).unwrap_or_default();
     members.iter().for_each(|member| people.union_with(&member.people));
     let mut found: BTreeMap<Vec<usize>, u64> = BTreeMap::new();
@@ -400,13 +405,13 @@ mod tests {
         /// For every row, the smallest crowd in which its person may have to hide, by the chase.
         fn chased(&self) -> Vec<u64> {
             let view = self.view();
-            let knowledge = chase(&view);
+            let knowledge = chase_dependencies(&view);
             let mut smallest = vec![0; self.quasi.len()];
             for class in 0..self.shown.len() {
                 let rows: Vec<usize> = (0..self.class.len()).filter(|&row| self.class[row] == class).collect();
                 let member = |&row: &usize| {
                     let plain = view.kinds[row].plain;
-                    let fitting = knowledge.fitting(&view.labels[class], plain);
+                    let fitting = knowledge.fitting_profiles(&view.labels[class], plain);
                     let mut people = BitSet::with_len(view.profiles.len());
                     for (at, profile) in view.profiles.iter().enumerate() {
                         let occurs = (0..self.quasi.len())
@@ -418,7 +423,7 @@ mod tests {
                     Member { rows: 1, fitting, people }
                 };
                 let members: Vec<Member> = rows.iter().map(member).collect();
-                rows.iter().zip(crowds(&members).smallest).for_each(|(&row, crowd)| smallest[row] = crowd);
+                rows.iter().zip(count_crowds(&members).smallest).for_each(|(&row, crowd)| smallest[row] = crowd);
             }
             smallest
         }
@@ -598,7 +603,7 @@ mod tests {
     }
 
     fn fitting(view: &View, label: usize, plain: usize) -> Vec<usize> {
-        chase(view).fitting(&view.labels[label], plain).iter().collect()
+        chase_dependencies(view).fitting_profiles(&view.labels[label], plain).iter().collect()
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use num_bigint::BigUint;
 
-use super::{Bounds, Bucket, Share};
+use super::{Bounds, Bucket, Fraction};
 
 /// States that a count may hold before it stops: some hundred megabytes.
 pub const BUDGET: usize = 1 << 18;
@@ -23,21 +23,21 @@ pub const BUDGET: usize = 1 << 18;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Belief {
     /// Exactly so.
-    Exact(Share),
+    Exact(Fraction),
     /// Between these two, ends included; more would be too much work.
-    Between(Share, Share),
+    Between(Fraction, Fraction),
 }
 
 impl Belief {
     /// The least it can be.
-    pub fn low(&self) -> &Share {
+    pub fn low(&self) -> &Fraction {
         match self {
             Self::Exact(share) | Self::Between(share, _) => share,
         }
     }
 
     /// The most it can be.
-    pub fn high(&self) -> &Share {
+    pub fn high(&self) -> &Fraction {
         match self {
             Self::Exact(share) | Self::Between(_, share) => share,
         }
@@ -53,37 +53,39 @@ pub struct Posterior {
 
 impl Posterior {
     /// Beliefs per public row.
-    pub fn rows<'a>(&'a self, bucket: &'a Bucket) -> impl Iterator<Item = &'a Belief> {
+    pub fn row_beliefs<'a>(&'a self, bucket: &'a Bucket) -> impl Iterator<Item = &'a Belief> {
         bucket.class_of.iter().map(|&class| &self.classes[class as usize])
     }
 
     /// Whether everybody's chance surely lies within the bounds.
-    pub fn within(&self, bounds: &Bounds) -> bool {
-        self.classes.iter().all(|belief| bounds.allow(belief.low()) && bounds.allow(belief.high()))
+    pub fn is_within(&self, bounds: &Bounds) -> bool {
+        self.classes
+            .iter()
+            .all(|belief| bounds.contains_fraction(belief.low()) && bounds.contains_fraction(belief.high()))
     }
 }
 
 /// The posterior of a bucket; `None` if no world fits, so that the release cannot come from these people.
-pub fn posterior(bucket: &Bucket, budget: usize) -> Option<Posterior> {
+pub fn compute_posterior(bucket: &Bucket, budget: usize) -> Option<Posterior> {
     if bucket.published.is_empty() {
-        let share = Share::from((bucket.size as u64, bucket.people()));
-        let fits = bucket.size as u64 <= bucket.people();
+        let share = Fraction::from((bucket.size as u64, bucket.public_rows()));
+        let fits = bucket.size as u64 <= bucket.public_rows();
         return fits.then(|| Posterior { classes: vec![Belief::Exact(share); bucket.classes.len()] });
     }
     let mut open = Open::new(bucket);
     let mut beliefs: Vec<Option<Belief>> = vec![None; bucket.classes.len()];
-    open.settle(&mut beliefs)?;
+    open.propagate_counts(&mut beliefs)?;
     let mut budget = budget;
-    for part in open.parts(&beliefs) {
-        match open.count(&part, &mut budget) {
+    for part in open.connected_parts(&beliefs) {
+        match open.count_worlds(&part, &mut budget) {
             Counted::Shares(shares) => {
                 part.iter().zip(shares).for_each(|(&class, share)| beliefs[class] = Some(Belief::Exact(share)));
             }
             Counted::NoWorld => return None,
-            Counted::TooMuch => part.iter().for_each(|&class| beliefs[class] = Some(open.bound(class))),
+            Counted::TooMuch => part.iter().for_each(|&class| beliefs[class] = Some(open.bound_class(class))),
         }
     }
-    let classes = beliefs.into_iter().map(|belief| belief.unwrap_or(Belief::Exact(Share::none()))).collect();
+    let classes = beliefs.into_iter().map(|belief| belief.unwrap_or(Belief::Exact(Fraction::zero()))).collect();
     Some(Posterior { classes })
 }
 
@@ -100,32 +102,34 @@ pub enum Verdict {
 
 /// Asks of a bucket only whether everybody is within the bounds, which one person who is not answers early: what follows
 /// from single values comes first, then parts from the smallest on.
-pub fn judge(bucket: &Bucket, bounds: &Bounds, budget: usize) -> Verdict {
-    let fits = |beliefs: &[Belief]| beliefs.iter().all(|one| bounds.allow(one.low()) && bounds.allow(one.high()));
+pub fn judge_bucket(bucket: &Bucket, bounds: &Bounds, budget: usize) -> Verdict {
+    let fits = |beliefs: &[Belief]| {
+        beliefs.iter().all(|one| bounds.contains_fraction(one.low()) && bounds.contains_fraction(one.high()))
+    };
     if bucket.published.is_empty() {
-        return match posterior(bucket, budget) {
+        return match compute_posterior(bucket, budget) {
             Some(found) if fits(&found.classes) => Verdict::Within,
             _ => Verdict::Breaks,
         };
     }
     let mut open = Open::new(bucket);
     let mut beliefs: Vec<Option<Belief>> = vec![None; bucket.classes.len()];
-    if open.settle(&mut beliefs).is_none() {
+    if open.propagate_counts(&mut beliefs).is_none() {
         return Verdict::Breaks;
     }
     let decided: Vec<Belief> = beliefs.iter().flatten().cloned().collect();
     if !fits(&decided) {
         return Verdict::Breaks;
     }
-    let mut parts = open.parts(&beliefs);
+    let mut parts = open.connected_parts(&beliefs);
     parts.sort_by_key(Vec::len);
     let mut budget = budget;
     for part in parts {
-        match open.count(&part, &mut budget) {
-            Counted::Shares(shares) if shares.iter().all(|share| bounds.allow(share)) => {}
+        match open.count_worlds(&part, &mut budget) {
+            Counted::Shares(shares) if shares.iter().all(|share| bounds.contains_fraction(share)) => {}
             Counted::Shares(_) | Counted::NoWorld => return Verdict::Breaks,
             Counted::TooMuch => {
-                let bounded: Vec<Belief> = part.iter().map(|&class| open.bound(class)).collect();
+                let bounded: Vec<Belief> = part.iter().map(|&class| open.bound_class(class)).collect();
                 if !fits(&bounded) {
                     return Verdict::Uncounted;
                 }
@@ -137,7 +141,7 @@ pub fn judge(bucket: &Bucket, bounds: &Bounds, budget: usize) -> Verdict {
 
 /// The result of counting a part.
 enum Counted {
-    Shares(Vec<Share>),
+    Shares(Vec<Fraction>),
     NoWorld,
     TooMuch,
 }
@@ -212,7 +216,7 @@ impl Open {
     }
 
     /// Step 1; `None` if the counts contradict each other.
-    fn settle(&mut self, beliefs: &mut [Option<Belief>]) -> Option<()> {
+    fn propagate_counts(&mut self, beliefs: &mut [Option<Belief>]) -> Option<()> {
         loop {
             if self.need.iter().zip(&self.supply).any(|(need, supply)| need > supply) {
                 return None;
@@ -230,7 +234,7 @@ impl Open {
                             self.need[value] = self.need[value].checked_sub(people)?;
                         }
                     }
-                    *belief = Some(Belief::Exact(if out { Share::none() } else { Share::all() }));
+                    *belief = Some(Belief::Exact(if out { Fraction::zero() } else { Fraction::one() }));
                 }
             }
             if !changed {
@@ -240,9 +244,9 @@ impl Open {
     }
 
     /// Step 2: undecided classes that hang together.
-    fn parts(&self, beliefs: &[Option<Belief>]) -> Vec<Vec<usize>> {
+    fn connected_parts(&self, beliefs: &[Option<Belief>]) -> Vec<Vec<usize>> {
         let mut root: Vec<usize> = (0..self.need.len()).collect();
-        fn find(root: &mut [usize], mut at: usize) -> usize {
+        fn find_root(root: &mut [usize], mut at: usize) -> usize {
             while root[at] != at {
                 root[at] = root[root[at]];
                 at = root[at];
@@ -252,14 +256,14 @@ impl Open {
         let undecided: Vec<usize> = (0..self.values.len()).filter(|&class| beliefs[class].is_none()).collect();
         for &class in &undecided {
             for pair in self.values[class].windows(2) {
-                let (a, b) = (find(&mut root, pair[0]), find(&mut root, pair[1]));
+                let (a, b) = (find_root(&mut root, pair[0]), find_root(&mut root, pair[1]));
                 root[a.max(b)] = a.min(b);
             }
         }
         let mut parts: Vec<(usize, Vec<usize>)> = Vec::new();
         for class in undecided {
             let Some(&first) = self.values[class].first() else { continue };
-            let at = find(&mut root, first);
+            let at = find_root(&mut root, first);
             match parts.iter_mut().find(|(root, _)| *root == at) {
                 Some((_, part)) => part.push(class),
                 None => parts.push((at, vec![class])),
@@ -287,8 +291,8 @@ impl Open {
     }
 
     /// Step 3: the share of worlds that hold each person of a class. `budget` is lowered by the states held.
-    fn count(&self, part: &[usize], budget: &mut usize) -> Counted {
-        let order = self.order(part);
+    fn count_worlds(&self, part: &[usize], budget: &mut usize) -> Counted {
+        let order = self.closing_order(part);
         let (values, need) = self.number_values(&order);
         // How many people with the value come after each class, for the values of that class.
         let mut after: Vec<Vec<u64>> = vec![Vec::new(); order.len()];
@@ -308,7 +312,7 @@ impl Open {
             values[step].iter().for_each(|&value| next[value] -= chosen as u32);
             next
         };
-        let ways: Vec<Vec<BigUint>> = order.iter().map(|&class| binomials(self.people[class])).collect();
+        let ways: Vec<Vec<BigUint>> = order.iter().map(|&class| binomial_coefficients(self.people[class])).collect();
         let mut layers: Vec<States> = Vec::with_capacity(order.len() + 1);
         layers.push(States::from_iter([(need.into_boxed_slice(), BigUint::from(1_u8))]));
         for step in 0..order.len() {
@@ -327,7 +331,7 @@ impl Open {
         let Some(worlds) = layers.last().and_then(|last| last.values().next()).cloned() else {
             return Counted::NoWorld;
         };
-        let mut shares: HashMap<usize, Share> = HashMap::new();
+        let mut shares: HashMap<usize, Fraction> = HashMap::new();
         let mut behind: States =
             layers.pop().unwrap_or_default().into_keys().map(|state| (state, BigUint::from(1_u8))).collect();
         for step in (0..order.len()).rev() {
@@ -348,14 +352,14 @@ impl Open {
                     here.insert(state, completions);
                 }
             }
-            shares.insert(order[step], Share::new(holding, &worlds * people));
+            shares.insert(order[step], Fraction::new(holding, &worlds * people));
             behind = here;
         }
-        Counted::Shares(part.iter().map(|class| shares.remove(class).unwrap_or_else(Share::none)).collect())
+        Counted::Shares(part.iter().map(|class| shares.remove(class).unwrap_or_else(Fraction::zero)).collect())
     }
 
     /// Classes in the order that closes values early: sorted by the column with the most values, then the next.
-    fn order(&self, part: &[usize]) -> Vec<usize> {
+    fn closing_order(&self, part: &[usize]) -> Vec<usize> {
         let width = part.first().map_or(0, |&class| self.values[class].len());
         let distinct = |column: usize| {
             let mut seen: Vec<usize> = part.iter().map(|&class| self.values[class][column]).collect();
@@ -371,7 +375,7 @@ impl Open {
     }
 
     /// Bounds on an undecided class: `need - others <= people in <= need` for each of its values.
-    fn bound(&self, class: usize) -> Belief {
+    fn bound_class(&self, class: usize) -> Belief {
         let people = self.people[class];
         let (mut least, mut most) = (0, people);
         for &value in &self.values[class] {
@@ -379,12 +383,12 @@ impl Open {
             least = least.max(self.need[value].saturating_sub(others));
             most = most.min(self.need[value]);
         }
-        Belief::Between(Share::from((least, people)), Share::from((most, people)))
+        Belief::Between(Fraction::from((least, people)), Fraction::from((most, people)))
     }
 }
 
 /// Ways to choose 0, 1, ... of n.
-fn binomials(n: u64) -> Vec<BigUint> {
+fn binomial_coefficients(n: u64) -> Vec<BigUint> {
     let mut row = vec![BigUint::from(1_u8)];
     for chosen in 0..n {
         let next = row[chosen as usize].clone() * (n - chosen) / (chosen + 1);
@@ -397,14 +401,14 @@ fn binomials(n: u64) -> Vec<BigUint> {
 mod tests {
     use super::*;
     use crate::attack::fixtures;
-    use crate::attack::worlds::enumerate;
+    use crate::attack::worlds::enumerate_worlds;
     use proptest::prelude::*;
 
-    fn exact(bucket: &Bucket) -> Option<Vec<Share>> {
-        let found = posterior(bucket, BUDGET)?;
+    fn exact(bucket: &Bucket) -> Option<Vec<Fraction>> {
+        let found = compute_posterior(bucket, BUDGET)?;
         Some(
             found
-                .rows(bucket)
+                .row_beliefs(bucket)
                 .map(|belief| if let Belief::Exact(share) = belief { share.clone() } else { panic!("bounds") })
                 .collect(),
         )
@@ -431,8 +435,8 @@ mod tests {
         fn the_verdict_is_that_of_the_posterior((public, inside) in small(), budget in prop_oneof![Just(3), Just(BUDGET)]) {
             let bucket = Bucket::new(&public, &chosen(&public, &inside));
             for bounds in [Bounds::new(0.1, 0.8), Bounds::new(0.0, 0.9)] {
-                let within = posterior(&bucket, BUDGET).is_some_and(|found| found.within(&bounds));
-                match judge(&bucket, &bounds, budget) {
+                let within = compute_posterior(&bucket, BUDGET).is_some_and(|found| found.is_within(&bounds));
+                match judge_bucket(&bucket, &bounds, budget) {
                     Verdict::Uncounted => prop_assert!(budget < BUDGET),
                     verdict => prop_assert_eq!(verdict == Verdict::Within, within),
                 }
@@ -447,19 +451,19 @@ mod tests {
                 width => (0..width).map(|c| vec![c]).collect(),
             };
             let bucket = Bucket::sliced(&public, &released, &columns);
-            let (worlds, expected) = enumerate(&bucket).unwrap();
+            let (worlds, expected) = enumerate_worlds(&bucket).unwrap();
             prop_assert!(worlds >= 1);
             prop_assert_eq!(exact(&bucket), Some(expected.clone()));
 
             // Bounds hold what they bound, and the mean of a value's people is what was published of it.
-            let bounds = posterior(&bucket, 0).unwrap();
-            for (belief, share) in bounds.rows(&bucket).zip(&expected) {
+            let bounds = compute_posterior(&bucket, 0).unwrap();
+            for (belief, share) in bounds.row_beliefs(&bucket).zip(&expected) {
                 prop_assert!(belief.low() <= share && share <= belief.high());
             }
             for (low, high) in [(0.0, 0.5), (0.25, 0.75), (0.1, 1.0)] {
                 let allowed = Bounds::new(low, high);
                 if bucket.surely_breaks(&allowed) {
-                    prop_assert!(expected.iter().any(|share| !allowed.allow(share)));
+                    prop_assert!(expected.iter().any(|share| !allowed.contains_fraction(share)));
                 }
             }
         }
@@ -470,7 +474,7 @@ mod tests {
             let width = public.first().map_or(1, Vec::len);
             released.push(other[..width].to_vec());
             let bucket = Bucket::new(&public, &released);
-            prop_assert_eq!(exact(&bucket), enumerate(&bucket).map(|(_, shares)| shares));
+            prop_assert_eq!(exact(&bucket), enumerate_worlds(&bucket).map(|(_, shares)| shares));
         }
     }
 
@@ -478,7 +482,7 @@ mod tests {
     fn toth_goldens_by_counting() {
         let (public, private) = fixtures::p1_t1();
         let bucket = Bucket::new(&public, &private);
-        assert_eq!(exact(&bucket), enumerate(&bucket).map(|(_, shares)| shares));
+        assert_eq!(exact(&bucket), enumerate_worlds(&bucket).map(|(_, shares)| shares));
         assert!(bucket.surely_breaks(&Bounds::new(0.1, 0.9)), "5371 was published for both who live there");
     }
 
@@ -489,7 +493,7 @@ mod tests {
         let released: Vec<[u32; 2]> = public.iter().copied().step_by(7).collect();
         let bucket = Bucket::new(&public, &released);
         let found = exact(&bucket).unwrap();
-        let mean = found.iter().map(Share::to_f64).sum::<f64>();
+        let mean = found.iter().map(Fraction::to_f64).sum::<f64>();
         assert!((mean - released.len() as f64).abs() < 1e-6, "chances add up to the published rows: {mean}");
     }
 
@@ -498,8 +502,8 @@ mod tests {
         let public: Vec<[u32; 4]> = (0..400).map(|row| [row % 7, row % 11, row % 13, row % 17]).collect();
         let released: Vec<[u32; 4]> = public.iter().copied().step_by(3).collect();
         let bucket = Bucket::new(&public, &released);
-        let found = posterior(&bucket, 1000).unwrap();
+        let found = compute_posterior(&bucket, 1000).unwrap();
         assert!(found.classes.iter().all(|belief| matches!(belief, Belief::Between(low, high) if low < high)));
-        assert!(!found.within(&Bounds::new(0.0, 0.9)));
+        assert!(!found.is_within(&Bounds::new(0.0, 0.9)));
     }
 }

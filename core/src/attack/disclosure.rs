@@ -27,7 +27,7 @@ pub struct Disclosure {
 impl Disclosure {
     /// Adds a class by how many rows hold each of its values, and how surely a range is known in it; without ranges
     /// every value is its own.
-    pub fn add(&mut self, counts: impl IntoIterator<Item = u64>, range: Option<f64>) {
+    pub fn add_class(&mut self, counts: impl IntoIterator<Item = u64>, range: Option<f64>) {
         let (rows, most) = counts.into_iter().fold((0, 0), |(rows, most), count| (rows + count, count.max(most)));
         if rows == 0 {
             return;
@@ -60,9 +60,9 @@ mod tests {
     #[test]
     fn one_value_is_certain_and_ranges_are_no_less_sure() {
         let mut disclosure = Disclosure::default();
-        disclosure.add([4], None);
-        disclosure.add([1, 2, 1], Some(0.75));
-        disclosure.add([], None);
+        disclosure.add_class([4], None);
+        disclosure.add_class([1, 2, 1], Some(0.75));
+        disclosure.add_class([], None);
         assert_eq!(disclosure.rows, 8);
         assert_eq!(disclosure.value, [8, 4, 4, 4]);
         assert_eq!(disclosure.range, [8, 8, 4, 4]);

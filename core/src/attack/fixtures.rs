@@ -1,6 +1,6 @@
 //! The tables of the thesis of Toth.
 
-use super::Share;
+use super::Fraction;
 
 /// Fig. 2.2 and 2.1: zip and age of ten people (Elizabeth, Clara, Julie, Ada, Sara, Bob, Taylor, Ashley, Amanda,
 /// Jesper), and of those in the private table (all but the first and the last).
@@ -26,6 +26,6 @@ pub(crate) fn p2_t2() -> (Vec<[u32; 2]>, Vec<[u32; 2]>) {
     (rows.to_vec(), [0, 2, 3, 5].map(|row| rows[row]).to_vec())
 }
 
-pub(crate) fn shares(list: &[(u64, u64)]) -> Vec<Share> {
+pub(crate) fn shares(list: &[(u64, u64)]) -> Vec<Fraction> {
     list.iter().map(|&share| share.into()).collect()
 }

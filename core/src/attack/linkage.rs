@@ -25,7 +25,7 @@ pub struct Linkage {
 
 impl Linkage {
     /// Adds a class by its numbers of published rows and of public people who fit it.
-    pub fn add(&mut self, rows: u64, people: u64) {
+    pub fn add_class(&mut self, rows: u64, people: u64) {
         if rows == 0 {
             return;
         }
@@ -49,7 +49,7 @@ impl Linkage {
     }
 
     /// The most exposed person's risk from a prosecutor.
-    pub fn prosecutor(&self) -> f64 {
+    pub fn prosecutor_risk(&self) -> f64 {
         self.smallest.map_or(0.0, |rows| 1.0 / rows as f64)
     }
 
@@ -59,12 +59,12 @@ impl Linkage {
     }
 
     /// The most exposed person's risk from a journalist.
-    pub fn journalist(&self) -> f64 {
+    pub fn journalist_risk(&self) -> f64 {
         self.k_map.map_or(0.0, |people| 1.0 / people.max(1) as f64)
     }
 
     /// The share of correct links that a marketer can expect.
-    pub fn marketer(&self) -> f64 {
+    pub fn marketer_risk(&self) -> f64 {
         if self.rows == 0 { 0.0 } else { self.right_links / self.rows as f64 }
     }
 }
@@ -76,14 +76,14 @@ mod tests {
     #[test]
     fn risks_of_a_small_release() {
         let mut linkage = Linkage::default();
-        linkage.add(2, 10);
-        linkage.add(3, 4);
-        linkage.add(0, 7);
-        assert_eq!((linkage.prosecutor(), linkage.journalist(), linkage.k_map), (0.5, 0.25, Some(4)));
+        linkage.add_class(2, 10);
+        linkage.add_class(3, 4);
+        linkage.add_class(0, 7);
+        assert_eq!((linkage.prosecutor_risk(), linkage.journalist_risk(), linkage.k_map), (0.5, 0.25, Some(4)));
         assert!((linkage.prosecutor_mean() - 0.4).abs() < 1e-12);
-        assert!((linkage.marketer() - (2.0 / 10.0 + 3.0 / 4.0) / 5.0).abs() < 1e-12);
+        assert!((linkage.marketer_risk() - (2.0 / 10.0 + 3.0 / 4.0) / 5.0).abs() < 1e-12);
         let mut other = Linkage::default();
-        other.add(1, 1);
+        other.add_class(1, 1);
         linkage.merge(&other);
         assert_eq!((linkage.smallest, linkage.k_map, linkage.unique, linkage.classes), (Some(1), Some(1), 1, 3));
     }

@@ -12,27 +12,27 @@
 //! | [`joint`] | overlapping buckets: their union (Toth, 4.1.2) and the stronger joint attack |
 //! | [`overlap`] | a whole release: buckets that lie apart one by one, others together, bounds where that is too much work |
 //! | [`traces`] | membership without P: fake tuples, matching buckets, the bound of He et al. |
-//! | [`tally`] | shares of people at each confidence level, re-identification and absence rates |
+//! | [`confidence`] | shares of people at each confidence level, re-identification and absence rates |
 //! | [`linkage`] | prosecutor, journalist and marketer risk, k-map |
 //! | [`disclosure`] | homogeneity and range attack on sensitive values |
 //! | [`series`] | several releases of the same people: intersection and subtraction |
 //! | [`population`] | unique people in the population when there is no P: Pitman, Zayatz, SNB |
 //!
-//! All posteriors are exact [`Share`]s, so that closed bounds are met or missed without rounding.
+//! All posteriors are exact [`Fraction`]s, so that closed bounds are met or missed without rounding.
 
 pub mod bucket;
 pub mod chase;
+pub mod confidence;
 pub mod count;
 pub mod disclosure;
+pub mod fraction;
 pub mod joint;
 pub mod linkage;
 pub mod overlap;
 pub mod population;
 pub mod seats;
 pub mod series;
-pub mod share;
 mod special;
-pub mod tally;
 pub mod traces;
 pub mod worlds;
 
@@ -40,5 +40,5 @@ pub mod worlds;
 pub(crate) mod fixtures;
 
 pub use bucket::Bucket;
-pub use count::{BUDGET, Belief, Posterior, Verdict, judge, posterior};
-pub use share::{Bounds, Share};
+pub use count::{BUDGET, Belief, Posterior, Verdict, compute_posterior, judge_bucket};
+pub use fraction::{Bounds, Fraction};

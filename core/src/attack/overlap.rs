@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::joint::{Crowd, joint_crowds};
-use super::{Belief, Bucket, Share, posterior};
+use super::{Belief, Bucket, Fraction, compute_posterior};
 
 /// How much work an attack may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,31 +34,31 @@ pub struct Beliefs {
     /// Belief per crowd.
     pub crowds: Vec<Belief>,
     /// Published rows that fit nobody, or that no choice of people explains.
-    pub strangers: u64,
+    pub unmatched: u64,
     /// People in buckets that overlap and could be attacked together.
     pub joint: u64,
 }
 
 /// Attacks buckets of which the published rows are known, and column by column how often each value was published.
-pub fn attack(
+pub fn attack_overlaps(
     sizes: &[u64],
     published: impl Fn(usize) -> Vec<BTreeMap<u32, u64>>,
     crowds: &[Crowd],
     effort: Budget,
 ) -> Beliefs {
-    let mut found = Beliefs { crowds: vec![Belief::Exact(Share::none()); crowds.len()], ..Beliefs::default() };
+    let mut found = Beliefs { crowds: vec![Belief::Exact(Fraction::zero()); crowds.len()], ..Beliefs::default() };
     let mut left = effort.whole;
-    for component in components(sizes.len(), crowds) {
+    for component in connected_components(sizes.len(), crowds) {
         let shown: BTreeMap<usize, Vec<BTreeMap<u32, u64>>> =
             component.buckets.iter().map(|&bucket| (bucket, published(bucket))).collect();
         let of = |&crowd: &usize| &crowds[crowd];
         let bounds = |found: &mut Beliefs| {
-            let bound = bounds(&shown, component.crowds.iter().map(of));
+            let bound = bound_crowds(&shown, component.crowds.iter().map(of));
             component.crowds.iter().zip(bound).for_each(|(&crowd, belief)| found.crowds[crowd] = belief);
         };
-        let missing = strangers(&shown, component.crowds.iter().map(of));
+        let missing = count_unmatched(&shown, component.crowds.iter().map(of));
         if missing > 0 {
-            found.strangers += missing;
+            found.unmatched += missing;
             bounds(&mut found);
             continue;
         }
@@ -69,13 +69,13 @@ pub fn attack(
             let classes = order.iter().map(values).collect();
             let columns = shown.into_values().next().unwrap_or_default();
             let allowed = effort.bucket.min(left);
-            match posterior(&Bucket::of_classes(sizes[bucket] as usize, columns, classes), allowed) {
+            match compute_posterior(&Bucket::of_classes(sizes[bucket] as usize, columns, classes), allowed) {
                 Some(believed) => {
                     let bounded = believed.classes.iter().any(|belief| matches!(belief, Belief::Between(..)));
                     left -= if bounded { allowed } else { order.len().min(left) };
                     order.iter().zip(believed.classes).for_each(|(&crowd, belief)| found.crowds[crowd] = belief);
                 }
-                None => found.strangers += sizes[bucket],
+                None => found.unmatched += sizes[bucket],
             }
             continue;
         }
@@ -108,8 +108,8 @@ struct Component {
     crowds: Vec<usize>,
 }
 
-fn components(buckets: usize, crowds: &[Crowd]) -> Vec<Component> {
-    fn find(root: &mut [usize], mut at: usize) -> usize {
+fn connected_components(buckets: usize, crowds: &[Crowd]) -> Vec<Component> {
+    fn find_root(root: &mut [usize], mut at: usize) -> usize {
         while root[at] != at {
             root[at] = root[root[at]];
             at = root[at];
@@ -118,25 +118,25 @@ fn components(buckets: usize, crowds: &[Crowd]) -> Vec<Component> {
     }
     let mut root: Vec<usize> = (0..buckets).collect();
     for pair in crowds.iter().flat_map(|crowd| crowd.fits.windows(2)) {
-        let (a, b) = (find(&mut root, pair[0].0), find(&mut root, pair[1].0));
+        let (a, b) = (find_root(&mut root, pair[0].0), find_root(&mut root, pair[1].0));
         root[a.max(b)] = a.min(b);
     }
     let mut found: BTreeMap<usize, Component> = BTreeMap::new();
     for bucket in 0..buckets {
-        let home = find(&mut root, bucket);
+        let home = find_root(&mut root, bucket);
         let component = || Component { buckets: Vec::new(), crowds: Vec::new() };
         found.entry(home).or_insert_with(component).buckets.push(bucket);
     }
     for (number, crowd) in crowds.iter().enumerate() {
         if let Some((bucket, _)) = crowd.fits.first() {
-            found.entry(find(&mut root, *bucket)).and_modify(|component| component.crowds.push(number));
+            found.entry(find_root(&mut root, *bucket)).and_modify(|component| component.crowds.push(number));
         }
     }
     found.into_values().collect()
 }
 
 /// People by bucket, column and value.
-fn supply<'a>(crowds: impl Iterator<Item = &'a Crowd>) -> BTreeMap<(usize, usize, u32), u64> {
+fn count_supply<'a>(crowds: impl Iterator<Item = &'a Crowd>) -> BTreeMap<(usize, usize, u32), u64> {
     let mut supply = BTreeMap::new();
     for crowd in crowds {
         for (bucket, values) in &crowd.fits {
@@ -151,8 +151,8 @@ fn supply<'a>(crowds: impl Iterator<Item = &'a Crowd>) -> BTreeMap<(usize, usize
 type Shown = BTreeMap<usize, Vec<BTreeMap<u32, u64>>>;
 
 /// Published rows beyond the people who could have filled them: per bucket by the column that lacks most.
-fn strangers<'a>(shown: &Shown, crowds: impl Iterator<Item = &'a Crowd>) -> u64 {
-    let supply = supply(crowds);
+fn count_unmatched<'a>(shown: &Shown, crowds: impl Iterator<Item = &'a Crowd>) -> u64 {
+    let supply = count_supply(crowds);
     let of_column = |bucket: usize, column: usize, counts: &BTreeMap<u32, u64>| -> u64 {
         let lacking = |(value, need): (&u32, &u64)| {
             need.saturating_sub(supply.get(&(bucket, column, *value)).copied().unwrap_or(0))
@@ -166,8 +166,8 @@ fn strangers<'a>(shown: &Shown, crowds: impl Iterator<Item = &'a Crowd>) -> u64 
 }
 
 /// Bounds on every crowd.
-fn bounds<'a>(shown: &Shown, crowds: impl Iterator<Item = &'a Crowd> + Clone) -> Vec<Belief> {
-    let supply = supply(crowds.clone());
+fn bound_crowds<'a>(shown: &Shown, crowds: impl Iterator<Item = &'a Crowd> + Clone) -> Vec<Belief> {
+    let supply = count_supply(crowds.clone());
     let bound = |crowd: &Crowd| {
         let (mut least, mut most) = (0, 0);
         for (bucket, values) in &crowd.fits {
@@ -180,7 +180,7 @@ fn bounds<'a>(shown: &Shown, crowds: impl Iterator<Item = &'a Crowd> + Clone) ->
             least += values.iter().enumerate().map(must).max().unwrap_or(0);
         }
         let (least, most) = (least.min(crowd.people), most.min(crowd.people));
-        let share = |part: u64| Share::from((part, crowd.people));
+        let share = |part: u64| Fraction::from((part, crowd.people));
         if least == most { Belief::Exact(share(least)) } else { Belief::Between(share(least), share(most)) }
     };
     crowds.map(bound).collect()
@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
     use crate::attack::fixtures;
-    use crate::attack::worlds::enumerate;
+    use crate::attack::worlds::enumerate_worlds;
 
     fn counts(rows: &[Vec<u32>]) -> Vec<BTreeMap<u32, u64>> {
         Bucket::new(&[], rows).published
@@ -217,14 +217,14 @@ mod tests {
         let (public, private) = (rows(&public), rows(&private));
         let parts = [&private[..4], &private[4..]];
         let crowds = by_zip(&public, &[5370..=5371, 5371..=5373]);
-        let found = attack(&[4, 4], |bucket| counts(parts[bucket]), &crowds, Budget::default());
+        let found = attack_overlaps(&[4, 4], |bucket| counts(parts[bucket]), &crowds, Budget::default());
         let shares: Vec<f64> = found.crowds.iter().map(|belief| belief.low().to_f64()).collect();
         // Elizabeth, Clara, Julie; Ada, Sara, Bob, Taylor, Ashley, Amanda; Jesper.
         assert_eq!(shares[3..], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0]);
         assert!(shares[..3].iter().all(|share| (share - 2.0 / 3.0).abs() < 1e-12));
-        assert_eq!((found.strangers, found.joint), (0, 10));
+        assert_eq!((found.unmatched, found.joint), (0, 10));
         let poor = Budget { joint: 3, ..Budget::default() };
-        let bounded = attack(&[4, 4], |bucket| counts(parts[bucket]), &crowds, poor);
+        let bounded = attack_overlaps(&[4, 4], |bucket| counts(parts[bucket]), &crowds, poor);
         for (bounds, exact) in bounded.crowds.iter().zip(&found.crowds) {
             assert!(bounds.low() <= exact.low() && exact.high() <= bounds.high());
         }
@@ -233,8 +233,8 @@ mod tests {
     #[test]
     fn rows_of_strangers_are_counted() {
         let crowds = [Crowd { people: 3, fits: vec![(0, vec![1, 1])] }];
-        let found = attack(&[2], |_| counts(&[vec![1, 1], vec![2, 1]]), &crowds, Budget::default());
-        assert_eq!(found.strangers, 1);
+        let found = attack_overlaps(&[2], |_| counts(&[vec![1, 1], vec![2, 1]]), &crowds, Budget::default());
+        assert_eq!(found.unmatched, 1);
     }
 
     proptest! {
@@ -256,9 +256,9 @@ mod tests {
             let sizes: Vec<u64> = shown.iter().map(|counts| counts.values().sum()).collect();
             for joint in [0, 1 << 16] {
                 let effort = Budget { joint, ..Budget::default() };
-                let found = attack(&sizes, |bucket| vec![shown[bucket].clone()], &crowds, effort);
+                let found = attack_overlaps(&sizes, |bucket| vec![shown[bucket].clone()], &crowds, effort);
                 for (belief, &counts) in found.crowds.iter().zip(share.values()) {
-                    prop_assert_eq!(belief, &Belief::Exact(Share::from(counts)));
+                    prop_assert_eq!(belief, &Belief::Exact(Fraction::from(counts)));
                 }
             }
         }
@@ -268,13 +268,13 @@ mod tests {
         fn buckets_apart_are_attacked_exactly(codes in prop::collection::vec((0..3_u32, 0..3_u32), 1..10), inside in any::<u16>(), whole in any::<bool>()) {
             let public: Vec<Vec<u32>> = codes.iter().map(|&(a, b)| vec![a, b]).collect();
             let split = |row: &Vec<u32>| usize::from(!whole && row[0] > 0);
-            let mut expected = vec![Share::none(); public.len()];
+            let mut expected = vec![Fraction::zero(); public.len()];
             let mut shown = Vec::new();
             for bucket in 0..2 {
                 let of: Vec<usize> = (0..public.len()).filter(|&row| split(&public[row]) == bucket).collect();
                 let all: Vec<Vec<u32>> = of.iter().map(|&row| public[row].clone()).collect();
                 let released: Vec<Vec<u32>> = of.iter().filter(|&&row| inside >> row & 1 == 1).map(|&row| public[row].clone()).collect();
-                if let Some((_, shares)) = enumerate(&Bucket::new(&all, &released)) {
+                if let Some((_, shares)) = enumerate_worlds(&Bucket::new(&all, &released)) {
                     of.iter().zip(shares).for_each(|(&row, share)| expected[row] = share);
                 }
                 shown.push(released);
@@ -283,8 +283,8 @@ mod tests {
             let sizes: Vec<u64> = shown.iter().map(|rows| rows.len() as u64).collect();
             // A bucket without rows is not published.
             let columns = |bucket: usize| if shown[bucket].is_empty() { vec![BTreeMap::new(); 2] } else { counts(&shown[bucket]) };
-            let found = attack(&sizes, columns, &crowds, Budget::default());
-            prop_assert_eq!(found.strangers, 0);
+            let found = attack_overlaps(&sizes, columns, &crowds, Budget::default());
+            prop_assert_eq!(found.unmatched, 0);
             for (belief, share) in found.crowds.iter().zip(&expected) {
                 prop_assert_eq!(belief, &Belief::Exact(share.clone()));
             }

@@ -52,15 +52,15 @@ impl SampleClasses {
     }
 
     /// All estimates.
-    pub fn uniques(&self) -> Uniques {
-        if self.of_size(1) == 0.0 || self.fraction() >= 1.0 {
+    pub fn estimate_uniques(&self) -> Uniques {
+        if self.of_size(1) == 0.0 || self.sampling_fraction() >= 1.0 {
             let found = Some(self.of_size(1));
             return Uniques { zayatz: found, snb: found, pitman: found, chosen: found };
         }
         let most = self.population as f64;
         let sane = |estimate: f64| (estimate.is_finite() && estimate > 0.0 && estimate <= most).then_some(estimate);
         let (zayatz, snb, pitman) = (sane(self.zayatz()), self.snb().and_then(sane), self.pitman().and_then(sane));
-        let chosen = if self.fraction() <= SMALL_FRACTION {
+        let chosen = if self.sampling_fraction() <= SMALL_FRACTION {
             pitman.or(zayatz)
         } else {
             match (zayatz, snb) {
@@ -83,7 +83,7 @@ impl SampleClasses {
         self.sizes.get(&size).map_or(0.0, |&classes| classes as f64)
     }
 
-    fn fraction(&self) -> f64 {
+    fn sampling_fraction(&self) -> f64 {
         self.rows() / self.population.max(1) as f64
     }
 
@@ -95,12 +95,12 @@ impl SampleClasses {
             (size.ln() + outside - ln_choose(population, rows)).exp()
         };
         let total: f64 = self.sizes.iter().map(|(&size, &classes)| classes as f64 * one_of(size as f64)).sum();
-        self.of_size(1) * (self.of_size(1) * one_of(1.0) / total) / self.fraction()
+        self.of_size(1) * (self.of_size(1) * one_of(1.0) / total) / self.sampling_fraction()
     }
 
     /// Number of classes in the population (Shlosser).
     fn shlosser(&self) -> f64 {
-        let f = self.fraction();
+        let f = self.sampling_fraction();
         let sum = |term: &dyn Fn(f64) -> f64| -> f64 {
             self.sizes.iter().map(|(&size, &classes)| classes as f64 * term(size as f64)).sum()
         };
@@ -112,7 +112,7 @@ impl SampleClasses {
     }
 
     fn snb(&self) -> Option<f64> {
-        let (k, f) = (self.shlosser(), self.fraction());
+        let (k, f) = (self.shlosser(), self.sampling_fraction());
         let wanted = [self.of_size(1), self.of_size(2)];
         let miss = |[a, b]: [f64; 2]| {
             let found = snb_expected(k, f, a, b);
@@ -150,9 +150,11 @@ impl SampleClasses {
     fn pitman(&self) -> Option<f64> {
         let best_theta = |alpha: f64| {
             // The likelihood has one peak along ln(theta + alpha): golden section.
-            golden(-12.0, 24.0, |log| self.pitman_likelihood(log.exp() - alpha, alpha))
+            golden_section_max(-12.0, 24.0, |log| self.pitman_likelihood(log.exp() - alpha, alpha))
         };
-        let alpha = golden(1e-6, 1.0 - 1e-9, |alpha| self.pitman_likelihood(best_theta(alpha).exp() - alpha, alpha));
+        let alpha = golden_section_max(1e-6, 1.0 - 1e-9, |alpha| {
+            self.pitman_likelihood(best_theta(alpha).exp() - alpha, alpha)
+        });
         let theta = best_theta(alpha).exp() - alpha;
         let population = self.population as f64;
         Some((ln_gamma(theta + 1.0) - ln_gamma(theta + alpha) + alpha * population.ln()).exp())
@@ -189,7 +191,7 @@ fn ln_choose(n: f64, k: f64) -> f64 {
 }
 
 /// Where a function with one peak is largest.
-fn golden(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> f64 {
+fn golden_section_max(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> f64 {
     let ratio = (5.0_f64.sqrt() - 1.0) / 2.0;
     let (mut left, mut right) = (high - ratio * (high - low), low + ratio * (high - low));
     let (mut at_left, mut at_right) = (of(left), of(right));
@@ -248,7 +250,7 @@ mod tests {
     #[test]
     fn estimates_come_near_the_truth() {
         let (sample, truth) = sampled(20_000, 0.3, 7);
-        let found = sample.uniques();
+        let found = sample.estimate_uniques();
         let near = |estimate: Option<f64>, factor: f64| {
             estimate.is_some_and(|found| found > truth / factor && found < truth * factor)
         };
@@ -256,7 +258,7 @@ mod tests {
         assert!(near(found.zayatz, 2.0), "{found:?}, in truth {truth}");
         assert_eq!(found.chosen, Some(found.zayatz.unwrap().min(found.snb.unwrap())), "Dankar above a tenth");
         let (small, truth) = sampled(20_000, 0.05, 7);
-        let found = small.uniques();
+        let found = small.estimate_uniques();
         assert_eq!(found.chosen, found.pitman, "Dankar up to a tenth");
         assert!(found.pitman.is_some_and(|found| found > 0.0 && found < 4.0 * truth), "{found:?}, in truth {truth}");
     }
@@ -277,7 +279,11 @@ mod tests {
 
     #[test]
     fn no_uniques_in_the_sample_and_whole_populations() {
-        assert_eq!(SampleClasses::new([(2, 50)], 10_000).uniques().chosen, Some(0.0));
-        assert_eq!(SampleClasses::new([(1, 40), (3, 20)], 100).uniques().chosen, Some(40.0), "the sample is everybody");
+        assert_eq!(SampleClasses::new([(2, 50)], 10_000).estimate_uniques().chosen, Some(0.0));
+        assert_eq!(
+            SampleClasses::new([(1, 40), (3, 20)], 100).estimate_uniques().chosen,
+            Some(40.0),
+            "the sample is everybody"
+        );
     }
 }

@@ -81,27 +81,27 @@ struct Known {
 
 impl Intersection {
     /// Takes the next release into account.
-    pub fn observe(&mut self, release: Sighting<'_>) -> Exposure {
+    pub fn observe_release(&mut self, release: Sighting<'_>) -> Exposure {
         self.releases += 1;
-        let arrivals = self.arrivals(&release);
-        self.intersect(&release);
-        let values = total(&release);
+        let arrivals = self.count_arrivals(&release);
+        self.intersect_values(&release);
+        let values = count_values(&release);
         let subtracted = match (self.before.take(), &values) {
-            (Some(before), Some(now)) => self.subtract(&before, now, &arrivals),
+            (Some(before), Some(now)) => self.subtract_release(&before, now, &arrivals),
             _ => 0,
         };
         self.before = values;
-        Exposure { subtracted, ..self.exposure() }
+        Exposure { subtracted, ..self.measure_exposure() }
     }
 
     /// People who were not there for the release before.
-    fn arrivals(&self, release: &Sighting<'_>) -> Vec<i128> {
+    fn count_arrivals(&self, release: &Sighting<'_>) -> Vec<i128> {
         let before = self.releases - 1;
         let stays = |person: &i128| self.people.get(person).is_some_and(|known| known.seen == before);
         release.people.iter().map(|(person, _)| *person).filter(|person| !stays(person)).collect()
     }
 
-    fn intersect(&mut self, release: &Sighting<'_>) {
+    fn intersect_values(&mut self, release: &Sighting<'_>) {
         let unions: Vec<u32> = release.crowds.iter().map(|crowd| self.sets.values_of(crowd, release.classes)).collect();
         let mut counted: HashMap<(u32, u32), u64> = HashMap::new();
         for &(person, crowd) in release.people {
@@ -113,11 +113,15 @@ impl Intersection {
             known.seen = self.releases;
             let Some(crowd) = crowd else { continue };
             let here = unions[crowd as usize];
-            let possible = known.possible.map_or(here, |earlier| self.sets.intersection(earlier, here));
+            let possible = known.possible.map_or(here, |earlier| self.sets.intersect_sets(earlier, here));
             let possible = if self.sets.is_empty(possible) { here } else { possible };
             let rows = *counted.entry((crowd, possible)).or_insert_with(|| {
                 let classes = release.crowds[crowd as usize].iter().map(|class| &release.classes[*class as usize]);
-                classes.flatten().filter(|(value, _)| self.sets.holds(possible, *value)).map(|(_, rows)| rows).sum()
+                classes
+                    .flatten()
+                    .filter(|(value, _)| self.sets.set_contains(possible, *value))
+                    .map(|(_, rows)| rows)
+                    .sum()
             });
             known.possible = Some(possible);
             known.candidates = known.candidates.min(rows);
@@ -125,7 +129,7 @@ impl Intersection {
     }
 
     /// Narrows the values of those who came and went between two releases that held everybody; how many people that were.
-    fn subtract(&mut self, before: &BTreeMap<u32, i64>, now: &BTreeMap<u32, i64>, arrivals: &[i128]) -> u64 {
+    fn subtract_release(&mut self, before: &BTreeMap<u32, i64>, now: &BTreeMap<u32, i64>, arrivals: &[i128]) -> u64 {
         let gone = |known: &&Known| known.seen + 1 == self.releases;
         let departures = self.people.iter().filter(|(_, known)| gone(known)).map(|(person, _)| *person);
         let departures: Vec<i128> = departures.collect();
@@ -137,11 +141,11 @@ impl Intersection {
             let signed = change.iter().filter(|(_, change)| change * sign > 0);
             signed.map(|(value, change)| (*value, change.unsigned_abs())).collect()
         };
-        self.narrow(arrivals, &part(1)) + self.narrow(&departures, &part(-1))
+        self.narrow_people(arrivals, &part(1)) + self.narrow_people(&departures, &part(-1))
     }
 
     /// People who together hold exactly these values, unless some of them have cancelled out.
-    fn narrow(&mut self, people: &[i128], held: &ClassValues) -> u64 {
+    fn narrow_people(&mut self, people: &[i128], held: &ClassValues) -> u64 {
         if people.is_empty() || held.iter().map(|(_, rows)| rows).sum::<u64>() != people.len() as u64 {
             return 0;
         }
@@ -149,11 +153,12 @@ impl Intersection {
         let mut narrowed = 0;
         for person in people {
             let Some(known) = self.people.get_mut(person) else { continue };
-            let possible = known.possible.map_or(here, |earlier| self.sets.intersection(earlier, here));
+            let possible = known.possible.map_or(here, |earlier| self.sets.intersect_sets(earlier, here));
             if self.sets.is_empty(possible) {
                 continue;
             }
-            let rows = held.iter().filter(|(value, _)| self.sets.holds(possible, *value)).map(|(_, rows)| rows).sum();
+            let rows =
+                held.iter().filter(|(value, _)| self.sets.set_contains(possible, *value)).map(|(_, rows)| rows).sum();
             known.possible = Some(possible);
             known.candidates = known.candidates.min(rows);
             narrowed += 1;
@@ -161,13 +166,13 @@ impl Intersection {
         narrowed
     }
 
-    fn exposure(&self) -> Exposure {
+    fn measure_exposure(&self) -> Exposure {
         let mut found = Exposure { people: self.people.len() as u64, ..Exposure::default() };
         for known in self.people.values() {
             match known.possible {
                 None => found.never_covered += 1,
                 Some(possible) => {
-                    *found.by_values.entry(self.sets.len(possible)).or_default() += 1;
+                    *found.by_values.entry(self.sets.set_len(possible)).or_default() += 1;
                     *found.by_candidates.entry(known.candidates).or_default() += 1;
                 }
             }
@@ -177,7 +182,7 @@ impl Intersection {
 }
 
 /// How often each value is published, when as many rows are as there were people.
-fn total(release: &Sighting<'_>) -> Option<BTreeMap<u32, i64>> {
+fn count_values(release: &Sighting<'_>) -> Option<BTreeMap<u32, i64>> {
     let mut values = BTreeMap::new();
     let mut rows = 0;
     for &(value, count) in release.classes.iter().flatten() {
@@ -197,7 +202,7 @@ struct ValueSets {
 
 impl ValueSets {
     /// The number of a set, given in ascending order.
-    fn number(&mut self, set: Vec<u32>) -> u32 {
+    fn intern_set(&mut self, set: Vec<u32>) -> u32 {
         let set = set.into_boxed_slice();
         if let Some(&number) = self.numbers.get(&set) {
             return number;
@@ -212,10 +217,10 @@ impl ValueSets {
     fn values_of(&mut self, crowd: &[u32], classes: &[ClassValues]) -> u32 {
         let values = crowd.iter().flat_map(|class| classes[*class as usize].iter().map(|(value, _)| *value));
         let values: BTreeSet<u32> = values.collect();
-        self.number(values.into_iter().collect())
+        self.intern_set(values.into_iter().collect())
     }
 
-    fn intersection(&mut self, a: u32, b: u32) -> u32 {
+    fn intersect_sets(&mut self, a: u32, b: u32) -> u32 {
         if a == b {
             return a;
         }
@@ -223,13 +228,13 @@ impl ValueSets {
         if let Some(&known) = self.intersections.get(&pair) {
             return known;
         }
-        let both = self.sets[a as usize].iter().filter(|value| self.holds(b, **value)).copied().collect();
-        let number = self.number(both);
+        let both = self.sets[a as usize].iter().filter(|value| self.set_contains(b, **value)).copied().collect();
+        let number = self.intern_set(both);
         self.intersections.insert(pair, number);
         number
     }
 
-    fn holds(&self, set: u32, value: u32) -> bool {
+    fn set_contains(&self, set: u32, value: u32) -> bool {
         self.sets[set as usize].binary_search(&value).is_ok()
     }
 
@@ -237,7 +242,7 @@ impl ValueSets {
         self.sets[set as usize].is_empty()
     }
 
-    fn len(&self, set: u32) -> u64 {
+    fn set_len(&self, set: u32) -> u64 {
         self.sets[set as usize].len() as u64
     }
 }
@@ -272,7 +277,7 @@ mod tests {
             });
             people.push((*person, crowd));
         }
-        attack.observe(Sighting { classes: &values, crowds: &crowds, people: &people })
+        attack.observe_release(Sighting { classes: &values, crowds: &crowds, people: &people })
     }
 
     /// One person by the definition, from all releases so far: possible values and the fewest rows.
@@ -345,8 +350,8 @@ mod tests {
         let person = (0..6_u32, 0..4_u32, any::<bool>(), prop::option::weighted(0.3, 0..6_u32));
         let people = prop::collection::vec(prop::option::weighted(0.8, person), 12);
         (people, prop::option::weighted(0.2, prop::collection::vec((0..6_u32, 0..4_u32), 0..5))).prop_map(
-            |(people, strangers)| {
-                let mut plain = Plain { rows: strangers.unwrap_or_default(), people: Vec::new() };
+            |(people, unmatched)| {
+                let mut plain = Plain { rows: unmatched.unwrap_or_default(), people: Vec::new() };
                 for (number, person) in people.into_iter().enumerate() {
                     let Some((class, value, covered, also)) = person else { continue };
                     // Values stay with most people, so that subtraction has something to find.

@@ -47,7 +47,7 @@ impl Traces {
 
 /// The bound of He et al. on the chance of a tuple in an anatomised and permuted group: the product over the attributes
 /// of the share of the group's rows that hold its value.
-pub fn gamma(tuple: &[u32], group: &[Vec<u32>]) -> f64 {
+pub fn gamma_bound(tuple: &[u32], group: &[Vec<u32>]) -> f64 {
     let share = |(column, value): (usize, &u32)| {
         group.iter().filter(|row| row[column] == *value).count() as f64 / group.len().max(1) as f64
     };
@@ -63,7 +63,7 @@ mod tests {
     fn toth_3_1_2_2_gamma_of_sara_is_a_quarter() {
         let (_, private) = fixtures::p2_t2();
         let group: Vec<Vec<u32>> = private[..2].iter().map(|row| row.to_vec()).collect();
-        assert_eq!(gamma(&[5371, 27], &group), 0.25);
+        assert_eq!(gamma_bound(&[5371, 27], &group), 0.25);
     }
 
     #[test]

@@ -4,16 +4,16 @@
 //! worlds are equally likely, so the chance of a person is the share of worlds that holds them. The number of subsets
 //! is exponential: this is for buckets of a dozen rows, and to hold [`count`](super::count) against.
 
-use super::{Bucket, Share};
+use super::{Bucket, Fraction};
 
 /// Number of worlds, and the chance of every public row; `None` if no world fits, so that the release cannot come from
 /// these people.
-pub fn enumerate(bucket: &Bucket) -> Option<(u64, Vec<Share>)> {
+pub fn enumerate_worlds(bucket: &Bucket) -> Option<(u64, Vec<Fraction>)> {
     let rows: Vec<&[u32]> = bucket.class_of.iter().map(|&class| bucket.classes[class as usize].0.as_slice()).collect();
     let mut search = Search { bucket, rows: &rows, chosen: Vec::new(), worlds: 0, holding: vec![0; rows.len()] };
-    search.choose(0);
+    search.choose_rows(0);
     let Search { worlds, holding, .. } = search;
-    (worlds > 0).then(|| (worlds, holding.into_iter().map(|part| Share::from((part, worlds))).collect()))
+    (worlds > 0).then(|| (worlds, holding.into_iter().map(|part| Fraction::from((part, worlds))).collect()))
 }
 
 struct Search<'a> {
@@ -25,9 +25,9 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn choose(&mut self, from: usize) {
+    fn choose_rows(&mut self, from: usize) {
         if self.chosen.len() == self.bucket.size {
-            if self.fits() {
+            if self.fits_counts() {
                 self.worlds += 1;
                 self.chosen.iter().for_each(|&row| self.holding[row] += 1);
             }
@@ -35,12 +35,12 @@ impl Search<'_> {
         }
         for row in from..self.rows.len() {
             self.chosen.push(row);
-            self.choose(row + 1);
+            self.choose_rows(row + 1);
             self.chosen.pop();
         }
     }
 
-    fn fits(&self) -> bool {
+    fn fits_counts(&self) -> bool {
         (0..self.bucket.published.len()).all(|column| {
             let count = |value: u32| self.chosen.iter().filter(|&&row| self.rows[row][column] == value).count() as u64;
             self.bucket.published[column].iter().all(|(&value, &need)| count(value) == need)
@@ -58,10 +58,10 @@ mod tests {
         let (public, private) = fixtures::p2_t2();
         let first = Bucket::new(&public[..3], &private[..2]);
         // Julie, Ada, Sara.
-        assert_eq!(enumerate(&first), Some((1, shares(&[(1, 1), (0, 1), (1, 1)]))));
+        assert_eq!(enumerate_worlds(&first), Some((1, shares(&[(1, 1), (0, 1), (1, 1)]))));
         let second = Bucket::new(&public[3..], &private[2..]);
         // James, Mary, Barbara.
-        assert_eq!(enumerate(&second), Some((1, shares(&[(1, 1), (0, 1), (1, 1)]))));
+        assert_eq!(enumerate_worlds(&second), Some((1, shares(&[(1, 1), (0, 1), (1, 1)]))));
     }
 
     #[test]
@@ -72,10 +72,10 @@ mod tests {
         let two_thirds = [(2, 3); 3];
         // Elizabeth, Clara, Julie, Taylor, Ashley, Amanda.
         let expected = shares(&[&two_thirds[..], &[(1, 1); 3]].concat());
-        assert_eq!(enumerate(&young), Some((3, expected)));
+        assert_eq!(enumerate_worlds(&young), Some((3, expected)));
         let old = Bucket::new(&of_age(&public, 27), &of_age(&private, 27));
         // Ada, Sara, Bob, Jesper.
-        assert_eq!(enumerate(&old), Some((1, shares(&[(1, 1), (1, 1), (1, 1), (0, 1)]))));
+        assert_eq!(enumerate_worlds(&old), Some((1, shares(&[(1, 1), (1, 1), (1, 1), (0, 1)]))));
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
         let (public, private) = fixtures::p1_t1();
         let at = |zip: u32, age: u32| {
             let recode = |rows: &[[u32; 2]]| rows.iter().map(|row| [row[0] / zip, row[1] / age]).collect::<Vec<_>>();
-            enumerate(&Bucket::new(&recode(&public), &recode(&private))).unwrap()
+            enumerate_worlds(&Bucket::new(&recode(&public), &recode(&private))).unwrap()
         };
         // Elizabeth, Clara, Julie, Ada, Sara, Bob, Taylor, Ashley, Amanda, Jesper.
         let (worlds, found) = at(1, 1);
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn toth_bucketisation_keeps_the_quasi_identifiers_together() {
         let (public, private) = fixtures::p1_t1();
-        let (worlds, found) = enumerate(&Bucket::sliced(&public, &private, &[vec![0, 1]])).unwrap();
+        let (worlds, found) = enumerate_worlds(&Bucket::sliced(&public, &private, &[vec![0, 1]])).unwrap();
         assert_eq!(worlds, 3);
         let sure = (1, 1);
         assert_eq!(found, shares(&[(2, 3), (2, 3), (2, 3), sure, sure, sure, sure, sure, sure, (0, 1)]));
@@ -116,12 +116,12 @@ mod tests {
     #[test]
     fn toth_fig_5_5_xor() {
         let public = [[0, 0], [0, 1], [1, 0], [1, 1]];
-        let found = enumerate(&Bucket::new(&public, &[[0, 1], [1, 0]]));
+        let found = enumerate_worlds(&Bucket::new(&public, &[[0, 1], [1, 0]]));
         assert_eq!(found, Some((2, shares(&[(1, 2); 4]))));
     }
 
     #[test]
     fn a_release_of_other_people_fits_no_world() {
-        assert_eq!(enumerate(&Bucket::new(&[[1, 1], [2, 2]], &[[3, 3]])), None);
+        assert_eq!(enumerate_worlds(&Bucket::new(&[[1, 1], [2, 2]], &[[3, 3]])), None);
     }
 }

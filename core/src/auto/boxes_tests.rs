@@ -23,17 +23,19 @@ fn all_boxes(
     free: &[u32],
 ) -> Vec<(Vec<Side>, u32, usize)> {
     let mut chains = Chains::default();
-    chains.build(ruler, pool.at(seed), range, u32::MAX);
+    chains.build_chains(ruler, pool.tuple_positions(seed), range, u32::MAX);
     let mut boxes: Vec<(Vec<Side>, u32)> = vec![(Vec::new(), 0)];
     for lane in 0..chains.lanes() {
         let widened = boxes.iter().flat_map(|(sides, cost)| {
             let wider =
                 move |level: &super::chain::Level| ([&sides[..], &[level.side]].concat(), cost + u32::from(level.cost));
-            chains.of(lane).iter().map(wider)
+            chains.lane_levels(lane).iter().map(wider)
         });
         boxes = widened.collect();
     }
-    let inside = |sides: &[Side], tuple: u32| pool.at(tuple).iter().zip(sides).all(|(&at, side)| side.holds(at));
+    let inside = |sides: &[Side], tuple: u32| {
+        pool.tuple_positions(tuple).iter().zip(sides).all(|(&at, side)| side.contains_position(at))
+    };
     let rows =
         |sides: &[Side]| free.iter().filter(|&&tuple| inside(sides, tuple)).map(|&t| pool.rows_of(t).len()).sum();
     boxes
@@ -51,7 +53,7 @@ fn kinds() -> impl Strategy<Value = Vec<usize>> {
 fn loaded(table: &Table) -> (Ruler, Space, Pool) {
     let (ruler, space) = measured(table);
     let mut pool = Pool::default();
-    pool.load(&ruler, &space, &(0..table.rows() as u32).collect::<Vec<_>>());
+    pool.load_rows(&ruler, &space, &(0..table.rows() as u32).collect::<Vec<_>>());
     (ruler, space, pool)
 }
 
@@ -67,8 +69,8 @@ proptest! {
         // Some tuples are taken already.
         let mut rng = fastrand::Rng::with_seed(seed);
         let taken: Vec<u32> = (0..pool.len() as u32).filter(|_| rng.u8(0..5) == 0).collect();
-        taken.iter().for_each(|&tuple| pool.take(tuple));
-        pool.tidy();
+        taken.iter().for_each(|&tuple| pool.take_tuple(tuple));
+        pool.drop_taken();
         let free: Vec<u32> = (0..pool.len() as u32).filter(|&tuple| pool.is_free(tuple)).collect();
         let mut finder = Finder::default();
         finder.largest = usize::MAX;
@@ -76,16 +78,16 @@ proptest! {
         for &seed in free.iter().take(8) {
             let boxes = all_boxes(&ruler, &pool, &range, seed, &free);
             let cheapest = boxes.iter().filter(|(_, _, rows)| *rows >= need).map(|(_, cost, _)| *cost).min();
-            prop_assert_eq!(finder.best(&ruler, &mut pool, seed, need, beta), cheapest);
+            prop_assert_eq!(finder.find_best_box(&ruler, &mut pool, seed, need, beta), cheapest);
             if let Some(cheapest) = cheapest {
                 let mut sides = Vec::new();
-                finder.sides(&mut sides);
+                finder.box_sides(&mut sides);
                 let found = boxes.iter().find(|known| known.0 == sides).unwrap();
                 prop_assert!(found.1 == cheapest && found.2 >= need, "the box is what it is said to be");
                 // And by branch and bound.
                 let Finder { branch, chains, ops, found, levels, .. } = &mut finder;
-                chains.build(&ruler, pool.at(seed), &range, u32::MAX);
-                let (cost, _) = branch.search(&mut pool, chains, Scratch { ops, found }, need as u16, u32::MAX, levels);
+                chains.build_chains(&ruler, pool.tuple_positions(seed), &range, u32::MAX);
+                let (cost, _) = branch.find_box(&mut pool, chains, Scratch { ops, found }, need as u16, u32::MAX, levels);
                 prop_assert_eq!(cost, Some(cheapest));
             }
         }
@@ -103,7 +105,7 @@ proptest! {
         let mut groups: Vec<Vec<u32>> = Vec::new();
         let mut rng = fastrand::Rng::with_seed(1);
         let left = Coverer::default()
-            .cover(Scene { ruler: &ruler, space: &space, judge: &judge }, &all, ALL_SEEDS, &mut rng, |group| groups.push(group.to_vec()));
+            .cover_rows(Scene { ruler: &ruler, space: &space, judge: &judge }, &all, ALL_SEEDS, &mut rng, |group| groups.push(group.to_vec()));
         let mut seen: Vec<u32> = groups.iter().flatten().chain(&left).copied().collect();
         seen.sort_unstable();
         prop_assert_eq!(seen, all, "every row is in one place");
@@ -119,8 +121,8 @@ proptest! {
                 rows == *group
             });
             if let Some(tuple) = heavy {
-                pool.take(tuple);
-                pool.tidy();
+                pool.take_tuple(tuple);
+                pool.drop_taken();
                 continue;
             }
             let free: Vec<u32> = (0..pool.len() as u32).filter(|&tuple| pool.is_free(tuple)).collect();
@@ -132,7 +134,7 @@ proptest! {
                 .collect();
             let least = boxes.iter().map(|(_, cost, _)| *cost).min().unwrap();
             let tuples_in = |sides: &[Side]| -> Vec<u32> {
-                let holds = |tuple: &&u32| pool.at(**tuple).iter().zip(sides).all(|(&at, side)| side.holds(at));
+                let holds = |tuple: &&u32| pool.tuple_positions(**tuple).iter().zip(sides).all(|(&at, side)| side.contains_position(at));
                 free.iter().filter(holds).copied().collect()
             };
             let chosen = boxes.iter().filter(|(_, cost, _)| *cost == least).map(|(sides, _, _)| tuples_in(sides)).find(|tuples| {
@@ -141,8 +143,8 @@ proptest! {
                 rows == *group
             });
             prop_assert!(chosen.is_some(), "a group of {} rows is not a cheapest box", group.len());
-            chosen.unwrap().into_iter().for_each(|tuple| pool.take(tuple));
-            pool.tidy();
+            chosen.unwrap().into_iter().for_each(|tuple| pool.take_tuple(tuple));
+            pool.drop_taken();
         }
     }
 
@@ -154,7 +156,7 @@ proptest! {
         let table = table(&kinds, rows, 40, seed);
         let (ruler, space) = measured(&table);
         let mut rng = fastrand::Rng::with_seed(seed);
-        let (order, ends) = Halver::default().parts(&ruler, &space, least, Cut { seeds: 2, sample }, &mut rng);
+        let (order, ends) = Halver::default().cut_parts(&ruler, &space, least, Cut { seeds: 2, sample }, &mut rng);
         let mut seen = order.clone();
         seen.sort_unstable();
         prop_assert_eq!(seen, (0..rows as u32).collect::<Vec<_>>());
@@ -174,7 +176,7 @@ fn a_box_split_finds_the_cluster() {
     let table = Table::new(axes, codes.collect());
     let (ruler, space) = measured(&table);
     let mut rng = fastrand::Rng::with_seed(1);
-    let (order, ends) = Halver::default().parts(&ruler, &space, 100, Cut { seeds: 4, sample: 400 }, &mut rng);
+    let (order, ends) = Halver::default().cut_parts(&ruler, &space, 100, Cut { seeds: 4, sample: 400 }, &mut rng);
     assert!(ends.len() >= 2);
     let mut start = 0;
     for end in ends {

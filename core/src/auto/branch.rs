@@ -33,7 +33,7 @@ pub(super) struct Scratch<'a> {
 impl Branch {
     /// Finds a box with `need` rows among the tuples that cost the seed no more than `beta`; its cost, and whether
     /// tuples were passed over. Its levels are put into `out`.
-    pub fn search(
+    pub fn find_box(
         &mut self,
         pool: &mut Pool,
         chains: &Chains,
@@ -46,12 +46,12 @@ impl Branch {
         ops.clear();
         for lane in 0..lanes {
             let from = ops.len();
-            pool.ops(chains, lane, 0, ops);
+            pool.push_ops(chains, lane, 0, ops);
             // Keys are costs here.
             ops[from..].iter_mut().for_each(Op::count_cost);
         }
         let limit = beta.min(u32::from(u16::MAX - 1)) as u16;
-        let (count, skipped) = pool.find(ops, beta, limit + 1, found);
+        let (count, skipped) = pool.find_tuples(ops, beta, limit + 1, found);
         let left_out = skipped || beta < u32::from(u16::MAX);
         let near = &mut found[..count];
         let rows: usize = near.iter().map(|&(_, weight, _)| usize::from(weight)).sum();
@@ -60,23 +60,23 @@ impl Branch {
         }
         near.sort_unstable_by_key(|&(cost, _, place)| (cost, place));
         self.order.clear();
-        self.order.extend((0..lanes).filter(|&lane| chains.of(lane).len() > 1));
+        self.order.extend((0..lanes).filter(|&lane| chains.lane_levels(lane).len() > 1));
         // The dearest first step first: it is the one that is seldom taken.
-        self.order.sort_by_key(|&lane| std::cmp::Reverse(chains.of(lane)[1].cost));
+        self.order.sort_by_key(|&lane| std::cmp::Reverse(chains.lane_levels(lane)[1].cost));
         self.weights.clear();
         self.weights.extend(near.iter().map(|&(_, weight, _)| weight));
         self.levels.clear();
         for &lane in &self.order {
-            let levels = chains.of(lane);
+            let levels = chains.lane_levels(lane);
             self.levels.extend(near.iter().map(|&(_, _, place)| {
-                let position = pool.at(pool.name(place))[lane];
-                levels.iter().position(|level| level.side.holds(position)).unwrap_or(levels.len()) as u8
+                let position = pool.tuple_positions(pool.tuple_at(place))[lane];
+                levels.iter().position(|level| level.side.contains_position(position)).unwrap_or(levels.len()) as u8
             }));
         }
         let costs: Vec<Vec<u32>> = self
             .order
             .iter()
-            .map(|&lane| chains.of(lane).iter().map(|level| u32::from(level.cost)).collect())
+            .map(|&lane| chains.lane_levels(lane).iter().map(|level| u32::from(level.cost)).collect())
             .collect();
         // The box of the nearest tuples, and then what it takes no more of.
         self.take_nearest(count, usize::from(need));
@@ -89,7 +89,7 @@ impl Branch {
         self.lists[0].extend(0..within as u32);
         self.chosen.clear();
         self.choices = 0;
-        self.descend(&costs, count, usize::from(need), 0, &mut limit);
+        self.descend_lanes(&costs, count, usize::from(need), 0, &mut limit);
         out.clear();
         out.resize(lanes, 0);
         for (&lane, &level) in self.order.iter().zip(&self.best) {
@@ -114,7 +114,7 @@ impl Branch {
         }
     }
 
-    fn descend(&mut self, costs: &[Vec<u32>], count: usize, need: usize, spent: u32, limit: &mut u32) {
+    fn descend_lanes(&mut self, costs: &[Vec<u32>], count: usize, need: usize, spent: u32, limit: &mut u32) {
         let depth = self.chosen.len();
         if depth == costs.len() {
             if spent < *limit {
@@ -140,7 +140,7 @@ impl Branch {
             }
             let all = next.len() == before;
             self.chosen.push(level as u8);
-            self.descend(costs, count, need, spent + cost, limit);
+            self.descend_lanes(costs, count, need, spent + cost, limit);
             self.chosen.pop();
             if all {
                 return;

@@ -16,17 +16,17 @@ pub(super) struct Side {
 
 impl Side {
     /// One position.
-    pub fn at(position: u16) -> Self {
+    pub fn at_position(position: u16) -> Self {
         Self { lo: position, hi: position, also: position }
     }
 
     /// Whether a position lies inside.
-    pub fn holds(self, position: u16) -> bool {
+    pub fn contains_position(self, position: u16) -> bool {
         (self.lo..=self.hi).contains(&position) || self.also == position
     }
 
     /// Whether an interval lies inside.
-    fn spans(self, (lo, hi): (u16, u16)) -> bool {
+    fn contains_interval(self, (lo, hi): (u16, u16)) -> bool {
         self.lo <= lo && hi <= self.hi
     }
 }
@@ -56,7 +56,7 @@ const FINEST_WINDOW: u16 = 32;
 impl Chains {
     /// Builds the chains around a seed. `range` is what the free rows cover on every lane; levels dearer than `limit` are
     /// left out, but never the lowest ones.
-    pub fn build(&mut self, ruler: &Ruler, seed: &[u16], range: &[(u16, u16)], limit: u32) {
+    pub fn build_chains(&mut self, ruler: &Ruler, seed: &[u16], range: &[(u16, u16)], limit: u32) {
         self.levels.clear();
         self.ends.clear();
         self.whole.clear();
@@ -65,16 +65,16 @@ impl Chains {
         for ((lane, &position), &range) in ruler.lanes.iter().zip(seed).zip(range) {
             let start = self.levels.len();
             let whole = match &lane.shape {
-                _ if range.0 == range.1 => self.add(Side::at(position), 0, limit, start),
+                _ if range.0 == range.1 => self.add_level(Side::at_position(position), 0, limit, start),
                 LaneShape::Tree(steps) => {
                     let mut cost = 0;
-                    let mut step = steps.step(steps.leaf(position));
+                    let mut step = steps.step(steps.first_step(position));
                     loop {
                         let side = Side { lo: step.lo, hi: step.hi, also: position };
-                        if !self.add(side, cost, limit, start) {
+                        if !self.add_level(side, cost, limit, start) {
                             break false;
                         }
-                        if side.spans(range) {
+                        if side.contains_interval(range) {
                             break true;
                         }
                         cost += u32::from(step.cost);
@@ -87,7 +87,7 @@ impl Chains {
                     let values = (range.0, if Some(range.1) == null { *scale } else { range.1 });
                     let mut whole;
                     if Some(position) == null {
-                        whole = self.add(Side::at(position), 0, limit, start);
+                        whole = self.add_level(Side::at_position(position), 0, limit, start);
                     } else {
                         let finest = lane.unit().max(*scale / FINEST_WINDOW).max(1);
                         let mut radius = if lane.unit() >= finest { 0 } else { finest };
@@ -96,14 +96,14 @@ impl Chains {
                             let hi = position.saturating_add(radius).min(values.1);
                             // Rows inside seldom reach both ends.
                             let cost = u32::from(hi - lo) * 3 / 4;
-                            whole = self.add(Side { lo, hi, also: position }, cost, limit, start);
+                            whole = self.add_level(Side { lo, hi, also: position }, cost, limit, start);
                             if !whole || (lo, hi) == values {
                                 break;
                             }
                             radius = if radius == 0 { finest } else { radius.saturating_mul(2) };
                         }
                     }
-                    whole && (Some(range.1) != null || self.add(top, u32::from(*scale), limit, start))
+                    whole && (Some(range.1) != null || self.add_level(top, u32::from(*scale), limit, start))
                 }
                 LaneShape::Set { step } => self.add_sets(*step, position, range, limit, start),
             };
@@ -118,12 +118,12 @@ impl Chains {
         let mut common = 0;
         loop {
             let side = Side { lo: 0, hi: common, also: position };
-            let side = if common == 0 { Side::at(position) } else { side };
+            let side = if common == 0 { Side::at_position(position) } else { side };
             let others = if common == 0 { 0 } else { u32::from(common + 1) - u32::from(position <= common) };
-            if !self.add(side, others * u32::from(step), limit, start) {
+            if !self.add_level(side, others * u32::from(step), limit, start) {
                 return false;
             }
-            if side.spans(range) {
+            if side.contains_interval(range) {
                 return true;
             }
             common = (2 * common + 1).min(range.1);
@@ -131,7 +131,7 @@ impl Chains {
     }
 
     /// Adds a level if it is cheap enough; a level that costs no more than the one below takes its place.
-    fn add(&mut self, side: Side, cost: u32, limit: u32, start: usize) -> bool {
+    fn add_level(&mut self, side: Side, cost: u32, limit: u32, start: usize) -> bool {
         let first = self.levels.len() == start;
         if !first && cost > limit {
             return false;
@@ -146,12 +146,12 @@ impl Chains {
     }
 
     /// Takes every second window from the line with the most of them, down to `fewest`; false when there is none.
-    pub fn thin(&mut self, ruler: &Ruler, fewest: usize) -> bool {
+    pub fn thin_windows(&mut self, ruler: &Ruler, fewest: usize) -> bool {
         let is_line = |lane: &usize| matches!(ruler.lanes[*lane].shape, LaneShape::Line { .. });
-        let Some(lane) = (0..self.lanes()).filter(is_line).max_by_key(|&lane| self.of(lane).len()) else {
+        let Some(lane) = (0..self.lanes()).filter(is_line).max_by_key(|&lane| self.lane_levels(lane).len()) else {
             return false;
         };
-        let levels = self.of(lane).len();
+        let levels = self.lane_levels(lane).len();
         if levels <= fewest {
             return false;
         }
@@ -176,19 +176,19 @@ impl Chains {
     }
 
     /// Levels of a lane, from the seed's own position upwards.
-    pub fn of(&self, lane: usize) -> &[Level] {
+    pub fn lane_levels(&self, lane: usize) -> &[Level] {
         let start = if lane == 0 { 0 } else { self.ends[lane - 1] as usize };
         let end = self.ends[lane] as usize;
         &self.levels[if self.fixed[lane] { end - 1 } else { start }..end]
     }
 
     /// Leaves only the highest level of a lane.
-    pub fn fix(&mut self, lane: usize) {
+    pub fn fix_lane(&mut self, lane: usize) {
         self.fixed[lane] = true;
     }
 
     /// Whether nothing of a lane was left out.
-    pub fn whole(&self, lane: usize) -> bool {
+    pub fn is_whole_lane(&self, lane: usize) -> bool {
         self.whole[lane]
     }
 

@@ -63,7 +63,7 @@ struct Feed {
 
 impl Coverer {
     /// Covers some rows of a space. Every group is handed to `finish`; rows that are in none are returned.
-    pub fn cover(
+    pub fn cover_rows(
         &mut self,
         scene: Scene<'_>,
         rows: &[u32],
@@ -72,67 +72,67 @@ impl Coverer {
         mut finish: impl FnMut(&[u32]),
     ) -> Vec<u32> {
         let Scene { ruler, space, judge } = scene;
-        self.pool.load(ruler, space, rows);
+        self.pool.load_rows(ruler, space, rows);
         self.finder.largest = seeds.boxes;
         self.queue.clear();
         self.seeds.clear();
         self.boxes.clear();
         self.queued.clear();
         self.queued.resize(self.pool.len(), false);
-        let mut feed = Feed { next: 0, last: ruler.unit() * 3 / 13 };
+        let mut feed = Feed { next: 0, last: ruler.mean_unit() * 3 / 13 };
         if judge.plain {
             self.take_heavy(judge.k, &mut finish);
         }
         let start = seeds.least.max((seeds.share * self.pool.free as f64 / judge.k as f64) as usize);
         for _ in 0..start {
-            if !self.feed(scene, &mut feed, seeds.noise, rng) {
+            if !self.feed_seed(scene, &mut feed, seeds.noise, rng) {
                 break;
             }
         }
         while self.pool.free >= judge.k {
             let Some(Reverse((cost, number))) = self.queue.pop() else {
-                if self.feed(scene, &mut feed, seeds.noise, rng) {
+                if self.feed_seed(scene, &mut feed, seeds.noise, rng) {
                     continue;
                 }
                 break;
             };
             let seed = self.seeds[number as usize];
             if !self.pool.is_free(seed) {
-                self.feed(scene, &mut feed, seeds.noise, rng);
+                self.feed_seed(scene, &mut feed, seeds.noise, rng);
                 continue;
             }
             let width = ruler.lanes.len();
             self.sides.clear();
             self.sides.extend_from_slice(&self.boxes[number as usize * width..][..width]);
-            let inside = self.pool.inside(&self.sides, &mut self.finder.found, &mut self.tuples);
-            self.gather();
-            if inside < judge.k || !self.allowed(space, judge) {
+            let inside = self.pool.tuples_inside(&self.sides, &mut self.finder.found, &mut self.tuples);
+            self.collect_group();
+            if inside < judge.k || !self.is_allowed(space, judge) {
                 // Its box is not what it was.
-                self.enqueue(scene, number, cost.max(feed.last), seeds.noise, rng);
+                self.enqueue_seed(scene, number, cost.max(feed.last), seeds.noise, rng);
                 continue;
             }
             checkpoint();
             feed.last = cost;
             finish(&self.group);
-            self.tuples.iter().for_each(|&tuple| self.pool.take(tuple));
-            self.pool.tidy();
-            self.feed(scene, &mut feed, seeds.noise, rng);
+            self.tuples.iter().for_each(|&tuple| self.pool.take_tuple(tuple));
+            self.pool.drop_taken();
+            self.feed_seed(scene, &mut feed, seeds.noise, rng);
         }
         let free = |tuple: &u32| self.pool.is_free(*tuple);
         (0..self.pool.len() as u32).filter(free).flat_map(|tuple| self.pool.rows_of(tuple)).copied().collect()
     }
 
-    fn gather(&mut self) {
+    fn collect_group(&mut self) {
         self.group.clear();
         for &tuple in &self.tuples {
             self.group.extend_from_slice(self.pool.rows_of(tuple));
         }
     }
 
-    fn allowed(&self, space: &Space, judge: &Judge<'_>) -> bool {
+    fn is_allowed(&self, space: &Space, judge: &Judge<'_>) -> bool {
         judge.plain || {
             let rows: Vec<u32> = self.group.iter().map(|&row| space.rows[row as usize]).collect();
-            judge.allows(&rows)
+            judge.allows_group(&rows)
         }
     }
 
@@ -142,14 +142,14 @@ impl Coverer {
             let rows = self.pool.rows_of(tuple);
             if rows.len() >= k {
                 finish(rows);
-                self.pool.take(tuple);
+                self.pool.take_tuple(tuple);
             }
         }
-        self.pool.tidy();
+        self.pool.drop_taken();
     }
 
     /// Puts one more seed into the queue; false when there is none.
-    fn feed(&mut self, scene: Scene<'_>, feed: &mut Feed, noise: f64, rng: &mut fastrand::Rng) -> bool {
+    fn feed_seed(&mut self, scene: Scene<'_>, feed: &mut Feed, noise: f64, rng: &mut fastrand::Rng) -> bool {
         while let Some(&seed) = self.pool.tuple_of.get(feed.next) {
             feed.next += 1;
             if std::mem::replace(&mut self.queued[seed as usize], true) || !self.pool.is_free(seed) {
@@ -158,25 +158,25 @@ impl Coverer {
             let number = self.seeds.len() as u32;
             self.seeds.push(seed);
             self.boxes.resize(self.seeds.len() * scene.ruler.lanes.len(), Side::default());
-            self.enqueue(scene, number, feed.last, noise, rng);
+            self.enqueue_seed(scene, number, feed.last, noise, rng);
             return true;
         }
         false
     }
 
     /// Finds the box of a seed and puts it into the queue. A seed without one is abandoned.
-    fn enqueue(&mut self, scene: Scene<'_>, number: u32, guess: u32, noise: f64, rng: &mut fastrand::Rng) {
+    fn enqueue_seed(&mut self, scene: Scene<'_>, number: u32, guess: u32, noise: f64, rng: &mut fastrand::Rng) {
         let Scene { ruler, space, judge } = scene;
         let seed = self.seeds[number as usize];
         let (mut need, mut beta) = (judge.expected, guess * 13 / 10 + 1);
         for _ in 0..ASKS {
-            let Some(cost) = self.finder.best(ruler, &mut self.pool, seed, need, beta) else { return };
-            self.finder.sides(&mut self.sides);
+            let Some(cost) = self.finder.find_best_box(ruler, &mut self.pool, seed, need, beta) else { return };
+            self.finder.box_sides(&mut self.sides);
             if !judge.plain {
                 // The rules may want more than rows: then the cheapest box with more of them is asked about.
-                let inside = self.pool.inside(&self.sides, &mut self.finder.found, &mut self.tuples);
-                self.gather();
-                if !self.allowed(space, judge) {
+                let inside = self.pool.tuples_inside(&self.sides, &mut self.finder.found, &mut self.tuples);
+                self.collect_group();
+                if !self.is_allowed(space, judge) {
                     need = (inside + 1).max(inside * 5 / 4);
                     beta = cost * 13 / 10 + 1;
                     if need > judge.growth_limit() {

@@ -6,14 +6,14 @@
 
 use super::refine::Pass;
 use super::{Judge, Worker};
-use crate::grouping::split::{Gain, subspaces};
+use crate::grouping::split::{Gain, cut_subspaces};
 use crate::model::{Grouping, Table};
 
 /// Fewest groups of a neighbourhood.
 const FEWEST: usize = 24;
 
 /// Makes one round over all groups: the passes, in neighbourhoods of about `rows` rows.
-pub(super) fn round(
+pub(super) fn run_round(
     worker: &mut Worker<'_>,
     judge: &Judge<'_>,
     grouping: &Grouping,
@@ -29,12 +29,12 @@ pub(super) fn round(
     }
     let representatives = Table::new(table.axes.clone(), codes);
     let groups = (rows * grouping.len()).div_ceil(table.rows().max(1)).max(FEWEST);
-    let (order, ends) = subspaces(&representatives, &Gain::jittered(seed), groups);
+    let (order, ends) = cut_subspaces(&representatives, &Gain::with_jitter(seed), groups);
     let mut improved = Grouping::with_capacity(table.rows());
     improved.left_over.extend_from_slice(&grouping.left_over);
     let mut start = 0;
     for end in ends {
-        worker.improve(
+        worker.improve_groups(
             judge,
             order[start..end].iter().map(|&group| grouping.group(group as usize)),
             passes,

@@ -4,7 +4,7 @@
 //! occurs more than once). That suffices to compute in one step what it would cost without any one of its rows. Bounds
 //! are kept lane by lane, so that one row can be held against all groups in a few passes over contiguous memory.
 
-use super::space::{LaneShape, Ruler, STRIDE, Space, bit};
+use super::space::{LaneShape, Ruler, STRIDE, Space, position_bit};
 use crate::simd::{Kernel, dispatch};
 
 /// Bounds of one group on one lane.
@@ -27,7 +27,7 @@ impl Bounds {
 
     /// Takes in one more position.
     #[inline]
-    pub fn add(&mut self, position: u16) {
+    pub fn add_position(&mut self, position: u16) {
         self.lo2 = self.lo2.min(self.lo.max(position));
         self.lo = self.lo.min(position);
         self.hi2 = self.hi2.max(self.hi.min(position));
@@ -37,8 +37,8 @@ impl Bounds {
     /// Takes in one more position of a set.
     #[inline]
     pub fn add_bit(&mut self, position: u16) {
-        self.twice |= self.once & bit(position);
-        self.once |= bit(position);
+        self.twice |= self.once & position_bit(position);
+        self.once |= position_bit(position);
     }
 
     /// Cost of what is covered.
@@ -46,16 +46,16 @@ impl Bounds {
     pub fn cost(&self, shape: &LaneShape) -> u32 {
         match shape {
             LaneShape::Set { step } => u32::from(*step) * self.once.count_ones().saturating_sub(1),
-            interval => interval.interval(self.lo, self.hi),
+            interval => interval.interval_cost(self.lo, self.hi),
         }
     }
 
     /// The bounds once a row at this position has left; only `lo`, `hi` and `once` are right.
     #[inline]
-    pub fn without(&self, position: u16) -> Self {
+    pub fn without_position(&self, position: u16) -> Self {
         let lo = if position == self.lo { self.lo2 } else { self.lo };
         let hi = if position == self.hi { self.hi2 } else { self.hi };
-        let once = self.once & !(bit(position) & !self.twice);
+        let once = self.once & !(position_bit(position) & !self.twice);
         Self { lo, hi, once, ..*self }
     }
 
@@ -63,8 +63,8 @@ impl Bounds {
     #[inline]
     pub fn cost_with(&self, shape: &LaneShape, position: u16) -> u32 {
         match shape {
-            LaneShape::Set { step } => u32::from(*step) * ((self.once | bit(position)).count_ones() - 1),
-            interval => interval.interval(self.lo.min(position), self.hi.max(position)),
+            LaneShape::Set { step } => u32::from(*step) * ((self.once | position_bit(position)).count_ones() - 1),
+            interval => interval.interval_cost(self.lo.min(position), self.hi.max(position)),
         }
     }
 }
@@ -81,7 +81,7 @@ impl Kernel for Scan<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run_loop(self) {
         self.crowd.scan_with(self.ruler, self.space, self.row);
     }
 }
@@ -97,7 +97,7 @@ impl Kernel for ScanJoins<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run_loop(self) {
         self.crowd.scan_joins_with(self.ruler, self.group);
     }
 }
@@ -111,11 +111,11 @@ pub(super) struct Crowd {
     pub home: Vec<u32>,
     /// Cost of every group.
     pub cost: Vec<u32>,
-    /// By how much the cost of its group falls when a row leaves; right once [`relieve`](Self::relieve) was called.
+    /// By how much the cost of its group falls when a row leaves; right once [`compute_relief`](Self::compute_relief) was called.
     pub relief: Vec<u32>,
     /// Groups whose reliefs are right.
     relieved: Vec<bool>,
-    /// What the row of the last [`scan`](Self::scan) would add to the cost of every group.
+    /// What the row of the last [`scan_row`](Self::scan_row) would add to the cost of every group.
     pub extra: Vec<u16>,
     /// The smallest of [`extra`](Self::extra) among the groups of equal number modulo [`STRIDE`].
     lowest: [u16; STRIDE],
@@ -173,23 +173,23 @@ impl Crowd {
     }
 
     /// Summed cost of all groups.
-    pub fn total(&self) -> u64 {
-        (0..self.len()).map(|group| self.size(group) * u64::from(self.cost[group])).sum()
+    pub fn total_cost(&self) -> u64 {
+        (0..self.len()).map(|group| self.group_size(group) * u64::from(self.cost[group])).sum()
     }
 
     /// Number of rows in a group.
     #[inline]
-    pub fn size(&self, group: usize) -> u64 {
+    pub fn group_size(&self, group: usize) -> u64 {
         u64::from(self.sizes[group])
     }
 
     /// The number of changes made so far.
-    pub fn now(&self) -> u32 {
+    pub fn change_count(&self) -> u32 {
         self.clock
     }
 
     /// When a group last changed.
-    pub fn changed(&self, group: usize) -> u32 {
+    pub fn last_change(&self, group: usize) -> u32 {
         self.changed[group]
     }
 
@@ -199,7 +199,7 @@ impl Crowd {
     }
 
     /// Adds a group.
-    pub fn push(&mut self, ruler: &Ruler, space: &Space, rows: &[u32]) {
+    pub fn push_group(&mut self, ruler: &Ruler, space: &Space, rows: &[u32]) {
         assert!(self.len() < self.room, "there is room for every group");
         let group = self.len();
         let mut members = self.spare.pop().unwrap_or_default();
@@ -213,11 +213,11 @@ impl Crowd {
         self.relieved.push(false);
         self.sizes.push(0);
         self.changed.push(0);
-        self.refresh(ruler, space, group);
+        self.refresh_group(ruler, space, group);
     }
 
     /// Removes a group whose rows have all gone elsewhere; the last group takes its number.
-    pub fn remove(&mut self, group: usize) {
+    pub fn remove_group(&mut self, group: usize) {
         let last = self.len() - 1;
         self.spare.push(self.members.swap_remove(group));
         self.cost.swap_remove(group);
@@ -254,7 +254,7 @@ impl Crowd {
     }
 
     /// Works out bounds and cost of a group anew, after rows left it.
-    fn refresh(&mut self, ruler: &Ruler, space: &Space, group: usize) {
+    fn refresh_group(&mut self, ruler: &Ruler, space: &Space, group: usize) {
         self.sizes[group] = self.members[group].len() as u32;
         let width = self.width;
         // All lanes at once, row by row.
@@ -264,7 +264,7 @@ impl Crowd {
         let (lows, highs) = self.scratch.split_at_mut(2 * width);
         let ((lo, lo2), (hi, hi2)) = (lows.split_at_mut(width), highs.split_at_mut(width));
         for &row in &self.members[group] {
-            let positions = space.at(row);
+            let positions = space.row_positions(row);
             for ((lo, lo2), &position) in lo.iter_mut().zip(lo2.iter_mut()).zip(positions) {
                 *lo2 = (*lo2).min((*lo).max(position));
                 *lo = (*lo).min(position);
@@ -278,55 +278,55 @@ impl Crowd {
             let at = |bound: usize| self.scratch[bound * width + l];
             let mut bounds = Bounds { lo: at(0), lo2: at(1), hi: at(2), hi2: at(3), once: 0, twice: 0 };
             if matches!(lane.shape, LaneShape::Set { .. }) {
-                self.members[group].iter().for_each(|&row| bounds.add_bit(space.at(row)[l]));
+                self.members[group].iter().for_each(|&row| bounds.add_bit(space.row_positions(row)[l]));
             }
             self.set_bounds(group, l, bounds);
         }
-        self.price(ruler, group);
+        self.price_group(ruler, group);
     }
 
     /// Puts a row into a group that it is not in.
-    pub fn join(&mut self, ruler: &Ruler, space: &Space, group: usize, row: u32) {
+    pub fn add_row(&mut self, ruler: &Ruler, space: &Space, group: usize, row: u32) {
         self.members[group].push(row);
         self.sizes[group] += 1;
         self.home[row as usize] = group as u32;
-        for (l, (lane, &position)) in ruler.lanes.iter().zip(space.at(row)).enumerate() {
+        for (l, (lane, &position)) in ruler.lanes.iter().zip(space.row_positions(row)).enumerate() {
             let mut bounds = self.bounds(group, l);
             if matches!(lane.shape, LaneShape::Set { .. }) {
                 bounds.add_bit(position);
             } else {
-                bounds.add(position);
+                bounds.add_position(position);
             }
             self.set_bounds(group, l, bounds);
         }
-        self.price(ruler, group);
+        self.price_group(ruler, group);
     }
 
     /// Takes a row out of a group.
-    pub fn leave(&mut self, ruler: &Ruler, space: &Space, group: usize, row: u32) {
+    pub fn remove_row(&mut self, ruler: &Ruler, space: &Space, group: usize, row: u32) {
         self.members[group].retain(|&member| member != row);
-        self.refresh(ruler, space, group);
+        self.refresh_group(ruler, space, group);
     }
 
     /// Puts a row into a group in the place of another.
-    pub fn replace(&mut self, ruler: &Ruler, space: &Space, group: usize, out: u32, into: u32) {
+    pub fn replace_row(&mut self, ruler: &Ruler, space: &Space, group: usize, out: u32, into: u32) {
         self.home[into as usize] = group as u32;
         for member in self.members[group].iter_mut().filter(|member| **member == out) {
             *member = into;
         }
-        self.refresh(ruler, space, group);
+        self.refresh_group(ruler, space, group);
     }
 
     /// Gives a group other rows.
-    pub fn keep(&mut self, ruler: &Ruler, space: &Space, group: usize, rows: Vec<u32>) {
+    pub fn replace_rows(&mut self, ruler: &Ruler, space: &Space, group: usize, rows: Vec<u32>) {
         for &row in &rows {
             self.home[row as usize] = group as u32;
         }
         self.members[group] = rows;
-        self.refresh(ruler, space, group);
+        self.refresh_group(ruler, space, group);
     }
 
-    fn price(&mut self, ruler: &Ruler, group: usize) {
+    fn price_group(&mut self, ruler: &Ruler, group: usize) {
         let (mut cost, mut tree_cost) = (0, 0);
         for (l, lane) in ruler.lanes.iter().enumerate() {
             let more = self.bounds(group, l).cost(&lane.shape);
@@ -343,7 +343,7 @@ impl Crowd {
     }
 
     /// Works out, for every row of a group, by how much the cost would fall without it, into [`relief`](Self::relief).
-    pub fn relieve(&mut self, ruler: &Ruler, space: &Space, group: usize) {
+    pub fn compute_relief(&mut self, ruler: &Ruler, space: &Space, group: usize) {
         if std::mem::replace(&mut self.relieved[group], true) {
             return;
         }
@@ -359,16 +359,16 @@ impl Crowd {
             }
             if let LaneShape::Set { step } = &lane.shape {
                 for &row in members {
-                    let single = bit(space.at(row)[l]) & !bounds.twice != 0;
+                    let single = position_bit(space.row_positions(row)[l]) & !bounds.twice != 0;
                     self.relief[row as usize] += if single { u32::from(*step) } else { 0 };
                 }
                 continue;
             }
-            let low = cost - lane.shape.interval(bounds.lo2, bounds.hi);
-            let high = cost - lane.shape.interval(bounds.lo, bounds.hi2);
+            let low = cost - lane.shape.interval_cost(bounds.lo2, bounds.hi);
+            let high = cost - lane.shape.interval_cost(bounds.lo, bounds.hi2);
             if low > 0 || high > 0 {
                 for &row in members {
-                    let position = space.at(row)[l];
+                    let position = space.row_positions(row)[l];
                     self.relief[row as usize] += if position == bounds.lo { low } else { 0 };
                     self.relief[row as usize] += if position == bounds.hi { high } else { 0 };
                 }
@@ -377,7 +377,7 @@ impl Crowd {
     }
 
     /// Works out what a row would add to the cost of every group, into [`extra`](Self::extra).
-    pub fn scan(&mut self, ruler: &Ruler, space: &Space, row: u32) {
+    pub fn scan_row(&mut self, ruler: &Ruler, space: &Space, row: u32) {
         dispatch(Scan { crowd: self, ruler, space, row });
     }
 
@@ -386,7 +386,7 @@ impl Crowd {
         let groups = self.len().next_multiple_of(STRIDE);
         let extra = &mut self.extra[..groups];
         extra.fill(0);
-        for (l, (lane, &position)) in ruler.lanes.iter().zip(space.at(row)).enumerate() {
+        for (l, (lane, &position)) in ruler.lanes.iter().zip(space.row_positions(row)).enumerate() {
             let (low, high) = space.range[l];
             if low == high {
                 continue;
@@ -401,7 +401,7 @@ impl Crowd {
                     }
                 }
                 LaneShape::Tree(steps) => {
-                    let mut step = steps.step(steps.leaf(position));
+                    let mut step = steps.step(steps.first_step(position));
                     while low < step.lo || step.hi < high {
                         if step.cost > 0 {
                             for ((extra, &lo), &hi) in extra.iter_mut().zip(los).zip(his) {
@@ -415,7 +415,7 @@ impl Crowd {
                 LaneShape::Set { step } => {
                     let onces = &self.once[from..][..groups];
                     for (extra, &once) in extra.iter_mut().zip(onces) {
-                        *extra = extra.wrapping_add(if once & bit(position) == 0 { *step } else { 0 });
+                        *extra = extra.wrapping_add(if once & position_bit(position) == 0 { *step } else { 0 });
                     }
                 }
             }
@@ -452,11 +452,11 @@ impl Crowd {
                     }
                 }
                 LaneShape::Tree(steps) => {
-                    let mut step = steps.step(steps.leaf(own.lo));
+                    let mut step = steps.step(steps.first_step(own.lo));
                     while step.hi < own.hi {
                         step = steps.step(step.up);
                     }
-                    let cost = lane.shape.interval(own.lo, own.hi) as u16;
+                    let cost = lane.shape.interval_cost(own.lo, own.hi) as u16;
                     extra.iter_mut().for_each(|extra| *extra = extra.wrapping_add(cost));
                     loop {
                         if step.cost > 0 {
@@ -483,9 +483,9 @@ impl Crowd {
         }
     }
 
-    /// Classes of groups after the last [`scan`](Self::scan), by number modulo [`STRIDE`], and the smallest addition in
+    /// Classes of groups after the last [`scan_row`](Self::scan_row), by number modulo [`STRIDE`], and the smallest addition in
     /// each: the most promising one first, then the others in order.
-    fn classes(&self) -> impl Iterator<Item = (usize, u64)> {
+    fn stride_classes(&self) -> impl Iterator<Item = (usize, u64)> {
         let first = (0..STRIDE).min_by_key(|&class| self.lowest[class]);
         let others = (0..STRIDE).filter(move |&class| Some(class) != first);
         first.into_iter().chain(others).map(|class| (class, u64::from(self.lowest[class])))
@@ -493,14 +493,14 @@ impl Crowd {
 
     /// The group, other than the row's own, whose summed cost rises least if the scanned row joins, and that rise; none
     /// when no rise stays below `limit`. No group has fewer than `least` rows.
-    pub fn cheapest(&self, own: usize, least: usize, limit: u64) -> Option<(usize, u64)> {
+    pub fn cheapest_group(&self, own: usize, least: usize, limit: u64) -> Option<(usize, u64)> {
         let (mut best, mut limit) = (None, limit);
-        for (class, lowest) in self.classes() {
+        for (class, lowest) in self.stride_classes() {
             if lowest * (least as u64 + 1) >= limit {
                 continue;
             }
             for group in (class..self.len()).step_by(STRIDE) {
-                let rise = u64::from(self.extra[group]) * (self.size(group) + 1) + u64::from(self.cost[group]);
+                let rise = u64::from(self.extra[group]) * (self.group_size(group) + 1) + u64::from(self.cost[group]);
                 if rise < limit && group != own {
                     (best, limit) = (Some((group, rise)), rise);
                 }
@@ -510,15 +510,15 @@ impl Crowd {
     }
 
     /// The `near` groups, other than the row's own, that the scanned row would make dearer by the least sums.
-    pub fn nearest(&self, own: usize, least: usize, near: usize, found: &mut Vec<(u64, usize)>) {
+    pub fn nearest_groups(&self, own: usize, least: usize, near: usize, found: &mut Vec<(u64, usize)>) {
         found.clear();
         let mut limit = u64::MAX;
-        for (class, lowest) in self.classes() {
+        for (class, lowest) in self.stride_classes() {
             if lowest * least as u64 >= limit {
                 continue;
             }
             for group in (class..self.len()).step_by(STRIDE) {
-                let rise = u64::from(self.extra[group]) * self.size(group);
+                let rise = u64::from(self.extra[group]) * self.group_size(group);
                 if rise < limit && group != own {
                     let place = found.partition_point(|other| other.0 <= rise);
                     found.insert(place, (rise, group));

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 
 use super::Judge;
-use super::space::{LaneShape, Ruler, STRIDE, Space, bit};
+use super::space::{LaneShape, Ruler, STRIDE, Space, position_bit};
 use crate::grouping::cancel::checkpoint;
 use crate::simd::{Kernel, dispatch};
 
@@ -50,7 +50,7 @@ pub(super) struct Grower {
 impl Grower {
     /// Grows groups from some rows of a space. Every finished group is handed to `finish`; the indices of rows that no
     /// group took are returned. Where some rows are crowded, groups grow around these only.
-    pub fn grow(
+    pub fn grow_groups(
         &mut self,
         ruler: &Ruler,
         space: &Space,
@@ -72,7 +72,7 @@ impl Grower {
         crowded: &[bool],
         mut finish: impl FnMut(&[u32]),
     ) -> Vec<u32> {
-        self.load(space, some);
+        self.load_rows(space, some);
         let mut left_over = Vec::new();
         let mut rows = Vec::new();
         let mut in_vain = 0;
@@ -80,13 +80,13 @@ impl Grower {
             checkpoint();
             let is_seed = |index: &u32| crowded.is_empty() || crowded[*index as usize];
             let Some(seed) = self.free.iter().position(is_seed) else { break };
-            self.start(ruler, space, seed);
+            self.start_group(ruler, space, seed);
             let first_choice = if judge.plain { judge.k } else { judge.k.saturating_sub(1).max(1) };
             while self.group.len() < first_choice && !self.free.is_empty() {
-                let at = cheapest(&self.costs[..self.free.len()]);
-                self.take(ruler, space, at);
+                let at = cheapest_place(&self.costs[..self.free.len()]);
+                self.take_row(ruler, space, at);
             }
-            let complete = judge.plain || self.complete(ruler, space, judge, &mut rows);
+            let complete = judge.plain || self.complete_group(ruler, space, judge, &mut rows);
             if complete {
                 finish(&self.group);
                 in_vain = 0;
@@ -113,7 +113,7 @@ impl Grower {
 
     /// Adds rows until the group meets the rules; false when it does not get there. `rows` is scratch.
     #[inline(always)]
-    fn complete(&mut self, ruler: &Ruler, space: &Space, judge: &Judge<'_>, rows: &mut Vec<u32>) -> bool {
+    fn complete_group(&mut self, ruler: &Ruler, space: &Space, judge: &Judge<'_>, rows: &mut Vec<u32>) -> bool {
         rows.clear();
         rows.extend(self.group.iter().map(|&index| space.rows[index as usize]));
         let mut excess = judge.excess(rows);
@@ -124,14 +124,14 @@ impl Grower {
             let Some((at, after)) = self.most_helpful(space, judge, rows, excess) else { return false };
             excess = after;
             rows.push(space.rows[self.free[at] as usize]);
-            self.take(ruler, space, at);
+            self.take_row(ruler, space, at);
         }
         true
     }
 
     /// The place of the free row that helps a group to meet the rules, and how far the group is from them with it.
     fn most_helpful(&self, space: &Space, judge: &Judge<'_>, rows: &mut Vec<u32>, excess: f64) -> Option<(usize, f64)> {
-        let nearest = cheapest(&self.costs[..self.free.len()]);
+        let nearest = cheapest_place(&self.costs[..self.free.len()]);
         // Most rules count values: what was found for one row is true of all with the same.
         let mut known: HashMap<u64, f64> = HashMap::new();
         let mut with = |at: usize| {
@@ -169,11 +169,12 @@ impl Grower {
             (asked, window) = (end, 4 * window);
         }
         // How far a group is from some rules cannot be measured: the nearest rows may help in the end.
-        let onwards = || (!judge.is_measured(rows)).then(|| (excess, cheapest(&self.costs[..self.free.len()]) as u32));
+        let onwards =
+            || (!judge.is_measured(rows)).then(|| (excess, cheapest_place(&self.costs[..self.free.len()]) as u32));
         best.or_else(onwards).map(|(after, at)| (at as usize, after))
     }
 
-    fn load(&mut self, space: &Space, some: &[u32]) {
+    fn load_rows(&mut self, space: &Space, some: &[u32]) {
         let rows = some.len();
         self.room = rows.next_multiple_of(STRIDE);
         self.free.clear();
@@ -183,7 +184,7 @@ impl Grower {
         self.lanes.clear();
         self.lanes.resize(self.room * space.width, 0);
         for (place, &index) in some.iter().enumerate() {
-            for (lane, &position) in self.lanes.chunks_exact_mut(self.room).zip(space.at(index)) {
+            for (lane, &position) in self.lanes.chunks_exact_mut(self.room).zip(space.row_positions(index)) {
                 lane[place] = position;
             }
         }
@@ -191,17 +192,17 @@ impl Grower {
 
     /// Starts a group with a free row, by its place.
     #[inline(always)]
-    fn start(&mut self, ruler: &Ruler, space: &Space, at: usize) {
+    fn start_group(&mut self, ruler: &Ruler, space: &Space, at: usize) {
         self.group.clear();
-        let seed = self.remove(at);
+        let seed = self.remove_free_row(at);
         self.group.push(seed);
         self.reach.clear();
         let free = self.free.len().next_multiple_of(STRIDE);
         let costs = &mut self.costs[..free];
         costs.fill(0);
-        for (l, (lane, &position)) in ruler.lanes.iter().zip(space.at(seed)).enumerate() {
+        for (l, (lane, &position)) in ruler.lanes.iter().zip(space.row_positions(seed)).enumerate() {
             let xs = &self.lanes[l * self.room..][..free];
-            let mut reach = Reach { lo: position, hi: position, step: 0, seen: bit(position) };
+            let mut reach = Reach { lo: position, hi: position, step: 0, seen: position_bit(position) };
             let (low, high) = space.range[l];
             match &lane.shape {
                 _ if low == high => {}
@@ -211,7 +212,7 @@ impl Grower {
                     }
                 }
                 LaneShape::Tree(steps) => {
-                    reach.step = steps.leaf(position);
+                    reach.step = steps.first_step(position);
                     let mut step = steps.step(reach.step);
                     while low < step.lo || step.hi < high {
                         add_outside(costs, xs, step.lo, step.hi - step.lo, step.cost);
@@ -226,12 +227,12 @@ impl Grower {
 
     /// Moves a free row into the group, by its place.
     #[inline(always)]
-    fn take(&mut self, ruler: &Ruler, space: &Space, at: usize) {
-        let index = self.remove(at);
+    fn take_row(&mut self, ruler: &Ruler, space: &Space, at: usize) {
+        let index = self.remove_free_row(at);
         self.group.push(index);
         let free = self.free.len().next_multiple_of(STRIDE);
         let costs = &mut self.costs[..free];
-        for (l, (lane, &position)) in ruler.lanes.iter().zip(space.at(index)).enumerate() {
+        for (l, (lane, &position)) in ruler.lanes.iter().zip(space.row_positions(index)).enumerate() {
             let xs = &self.lanes[l * self.room..][..free];
             let reach = &mut self.reach[l];
             match &lane.shape {
@@ -257,8 +258,8 @@ impl Grower {
                     }
                 }
                 LaneShape::Set { step } => {
-                    if reach.seen & bit(position) == 0 {
-                        reach.seen |= bit(position);
+                    if reach.seen & position_bit(position) == 0 {
+                        reach.seen |= position_bit(position);
                         for (cost, &x) in costs.iter_mut().zip(xs) {
                             *cost = cost.wrapping_sub(if x == position { *step } else { 0 });
                         }
@@ -269,7 +270,7 @@ impl Grower {
     }
 
     /// Takes a row out of the free ones, by its place.
-    fn remove(&mut self, at: usize) -> u32 {
+    fn remove_free_row(&mut self, at: usize) -> u32 {
         let last = self.free.len() - 1;
         self.costs[at] = self.costs[last];
         for lane in self.lanes.chunks_exact_mut(self.room) {
@@ -281,7 +282,7 @@ impl Grower {
     fn put_back(&mut self, space: &Space, index: u32) {
         let at = self.free.len();
         self.free.push(index);
-        for (lane, &position) in space.at(index).iter().enumerate() {
+        for (lane, &position) in space.row_positions(index).iter().enumerate() {
             self.lanes[lane * self.room + at] = position;
         }
     }
@@ -302,7 +303,7 @@ impl<F: FnMut(&[u32])> Kernel for Grow<'_, F> {
     type Output = Vec<u32>;
 
     #[inline(always)]
-    fn run(self) -> Vec<u32> {
+    fn run_loop(self) -> Vec<u32> {
         let Self { grower, ruler, space, judge, rows, crowded, finish } = self;
         grower.grow_with(ruler, space, judge, rows, crowded, finish)
     }
@@ -321,7 +322,7 @@ fn add_outside(costs: &mut [u16], xs: &[u16], lo: u16, width: u16, more: u16) {
 
 /// Place of the first smallest cost.
 #[inline(always)]
-fn cheapest(costs: &[u16]) -> usize {
+fn cheapest_place(costs: &[u16]) -> usize {
     let (mut best, mut chunk_of_best) = (u16::MAX, 0);
     for (c, chunk) in costs.chunks(256).enumerate() {
         let least = chunk.iter().fold(u16::MAX, |least, &cost| least.min(cost));

@@ -39,7 +39,7 @@ pub(super) struct Halver {
 impl Halver {
     /// Cuts all rows of a space into parts of at least `least` rows. Returns the rows, part after part, and where each
     /// part ends.
-    pub fn parts(
+    pub fn cut_parts(
         &mut self,
         ruler: &Ruler,
         space: &Space,
@@ -52,10 +52,10 @@ impl Halver {
         let mut open = vec![(0, rows.len())];
         while let Some((start, end)) = open.pop() {
             checkpoint();
-            match self.cut(ruler, space, &mut rows[start..end], least.max(1), how, rng) {
+            match self.cut_rows(ruler, space, &mut rows[start..end], least.max(1), how, rng) {
                 Some(left) => open.extend([(start + left, end), (start, start + left)]),
                 None => {
-                    chop(space, &mut rows[start..end], least, start, &mut ends);
+                    chop_part(space, &mut rows[start..end], least, start, &mut ends);
                     ends.push(end);
                 }
             }
@@ -64,7 +64,7 @@ impl Halver {
     }
 
     /// Puts the rows inside of a box first and returns their number; `None` if no box is worth it.
-    fn cut(
+    fn cut_rows(
         &mut self,
         ruler: &Ruler,
         space: &Space,
@@ -78,7 +78,7 @@ impl Halver {
         }
         self.sample.clear();
         self.sample.extend(rows.iter().step_by(rows.len().div_ceil(how.sample)));
-        self.pool.load(ruler, space, &self.sample);
+        self.pool.load_rows(ruler, space, &self.sample);
         let seen = self.sample.len();
         // A little more than the share of the least, because the sample is not the whole.
         let fewest =
@@ -88,15 +88,15 @@ impl Halver {
         self.proposals.clear();
         for _ in 0..how.seeds {
             let seed = self.pool.tuple_of[rng.usize(..seen)];
-            self.finder.halves(ruler, &mut self.pool, seed, bounds, rng, &mut self.proposals);
+            self.finder.propose_halves(ruler, &mut self.pool, seed, bounds, rng, &mut self.proposals);
         }
         self.proposals.sort_by_key(|proposal| std::cmp::Reverse(proposal.0));
-        let whole = self.cost(ruler, space, |_| true).0;
+        let whole = self.sample_cost(ruler, space, |_| true).0;
         let mut rated: Vec<(u64, usize)> = Vec::new();
         for (at, (_, sides)) in self.proposals.iter().enumerate() {
             let (inside, outside) = (
-                self.cost(ruler, space, |row| self.pool.holds(space, sides, row)),
-                self.cost(ruler, space, |row| !self.pool.holds(space, sides, row)),
+                self.sample_cost(ruler, space, |row| self.pool.box_holds_row(space, sides, row)),
+                self.sample_cost(ruler, space, |row| !self.pool.box_holds_row(space, sides, row)),
             );
             let spent = inside.0 * inside.1 + outside.0 * outside.1;
             if let Some(saved) = (whole * seen as u64).checked_sub(spent).filter(|&saved| saved > 0) {
@@ -106,12 +106,12 @@ impl Halver {
         rated.sort_by(|x, y| y.0.cmp(&x.0).then(x.1.cmp(&y.1)));
         rated.iter().find_map(|&(_, at)| {
             let sides = &self.proposals[at].1;
-            let inside = rows.iter().filter(|&&row| self.pool.holds(space, sides, row)).count();
+            let inside = rows.iter().filter(|&&row| self.pool.box_holds_row(space, sides, row)).count();
             if inside < least || rows.len() - inside < least {
                 return None;
             }
             let (within, without): (Vec<u32>, Vec<u32>) =
-                rows.iter().partition(|&&row| self.pool.holds(space, sides, row));
+                rows.iter().partition(|&&row| self.pool.box_holds_row(space, sides, row));
             rows[..inside].copy_from_slice(&within);
             rows[inside..].copy_from_slice(&without);
             Some(inside)
@@ -119,12 +119,12 @@ impl Halver {
     }
 
     /// What some rows of the sample cost together, and how many they are.
-    fn cost(&self, ruler: &Ruler, space: &Space, belongs: impl Fn(u32) -> bool) -> (u64, u64) {
+    fn sample_cost(&self, ruler: &Ruler, space: &Space, belongs: impl Fn(u32) -> bool) -> (u64, u64) {
         let mut covers = vec![Bounds::EMPTY; ruler.lanes.len()];
         let mut count = 0;
         for &row in self.sample.iter().filter(|&&row| belongs(row)) {
             count += 1;
-            for ((bounds, lane), &position) in covers.iter_mut().zip(&ruler.lanes).zip(space.at(row)) {
+            for ((bounds, lane), &position) in covers.iter_mut().zip(&ruler.lanes).zip(space.row_positions(row)) {
                 if matches!(lane.shape, LaneShape::Set { .. }) {
                     bounds.add_bit(position);
                 } else {
@@ -142,9 +142,9 @@ impl Halver {
 }
 
 /// Puts the rows of a part that is too large in order, and chops it into even pieces.
-fn chop(space: &Space, rows: &mut [u32], least: usize, start: usize, ends: &mut Vec<usize>) {
+fn chop_part(space: &Space, rows: &mut [u32], least: usize, start: usize, ends: &mut Vec<usize>) {
     if rows.len() > OVERSIZE * least {
-        rows.sort_by(|&x, &y| space.at(x).cmp(space.at(y)));
+        rows.sort_by(|&x, &y| space.row_positions(x).cmp(space.row_positions(y)));
         let pieces = rows.len() / least;
         ends.extend((1..pieces).map(|piece| start + piece * rows.len() / pieces));
     }

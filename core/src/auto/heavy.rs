@@ -15,12 +15,12 @@ const DOMINANT: f64 = 0.6;
 const SAMPLE: usize = 8192;
 
 /// Takes heavy tuples out, as groups, when they dominate. Returns the other rows.
-pub(super) fn take(table: &Table, ruler: &Ruler, judge: &Judge<'_>, groups: &mut Grouping) -> Vec<u32> {
+pub(super) fn take_heavy_tuples(table: &Table, ruler: &Ruler, judge: &Judge<'_>, groups: &mut Grouping) -> Vec<u32> {
     let rows = table.rows();
     if heavy_share(table, judge.k) < DOMINANT {
         return (0..rows as u32).collect();
     }
-    let mut tuples = tuples(table, judge);
+    let mut tuples = heavy_tuples(table, judge);
     if (tuples.rows().len() as f64) < DOMINANT * rows as f64 {
         return (0..rows as u32).collect();
     }
@@ -29,7 +29,7 @@ pub(super) fn take(table: &Table, ruler: &Ruler, judge: &Judge<'_>, groups: &mut
     let mut company = vec![false; tuples.len()];
     if rest.len() < judge.k {
         for &row in &rest {
-            if let Some(nearest) = nearest(table, ruler, &tuples, row) {
+            if let Some(nearest) = nearest_tuple(table, ruler, &tuples, row) {
                 company[nearest] = true;
             }
         }
@@ -45,7 +45,7 @@ pub(super) fn take(table: &Table, ruler: &Ruler, judge: &Judge<'_>, groups: &mut
     rest
 }
 
-fn hash(codes: &[Code]) -> u64 {
+fn hash_codes(codes: &[Code]) -> u64 {
     codes.chunks(4).fold(0, |hash: u64, codes| {
         let word = codes.iter().fold(0, |word, &code| (word << 16) | u64::from(code));
         let mixed = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -56,7 +56,7 @@ fn hash(codes: &[Code]) -> u64 {
 /// Share of the rows that are in tuples with k copies or more, estimated on a sample, and never much too low.
 fn heavy_share(table: &Table, k: usize) -> f64 {
     let slots = (2 * table.rows()).next_power_of_two();
-    let slot = |row: usize| (hash(table.row(row as u32)) >> 3) as usize & (slots - 1);
+    let slot = |row: usize| (hash_codes(table.row(row as u32)) >> 3) as usize & (slots - 1);
     let mut counts = vec![0u8; slots];
     for row in 0..table.rows() {
         let count = &mut counts[slot(row)];
@@ -68,8 +68,8 @@ fn heavy_share(table: &Table, k: usize) -> f64 {
 }
 
 /// All heavy tuples that the rules allow as groups; the rows in none of them are left over.
-fn tuples(table: &Table, judge: &Judge<'_>) -> Grouping {
-    let mut keyed: Vec<(u64, u32)> = (0..table.rows() as u32).map(|row| (hash(table.row(row)), row)).collect();
+fn heavy_tuples(table: &Table, judge: &Judge<'_>) -> Grouping {
+    let mut keyed: Vec<(u64, u32)> = (0..table.rows() as u32).map(|row| (hash_codes(table.row(row)), row)).collect();
     keyed.sort_unstable();
     let mut tuples = Grouping::default();
     let mut same = Vec::new();
@@ -81,7 +81,7 @@ fn tuples(table: &Table, judge: &Judge<'_>) -> Grouping {
             let to = if table.row(row) == first { &mut same } else { &mut tuples.left_over };
             to.push(row);
         }
-        if same.len() >= judge.k && judge.allows(&same) {
+        if same.len() >= judge.k && judge.allows_group(&same) {
             tuples.push(&same);
         } else {
             tuples.left_over.extend_from_slice(&same);
@@ -91,11 +91,11 @@ fn tuples(table: &Table, judge: &Judge<'_>) -> Grouping {
 }
 
 /// The tuple that a row would widen least, the smallest among equals.
-fn nearest(table: &Table, ruler: &Ruler, tuples: &Grouping, row: u32) -> Option<usize> {
+fn nearest_tuple(table: &Table, ruler: &Ruler, tuples: &Grouping, row: u32) -> Option<usize> {
     let mut space = Space::default();
     (0..tuples.len()).min_by_key(|&tuple| {
         let members = tuples.group(tuple);
-        space.load(ruler, table, &[members[0], row], |row| row);
+        space.load_rows(ruler, table, &[members[0], row], |row| row);
         (space.distance(ruler, 0, 1), members.len())
     })
 }

@@ -12,7 +12,7 @@ use super::space::Ruler;
 use crate::simd::{Kernel, dispatch};
 
 /// Most boxes that are looked at one by one.
-const LARGEST: usize = 16_384;
+const MAX_BOXES: usize = 16_384;
 
 /// The same where a cut is looked for.
 const MAX_CUT: usize = 4096;
@@ -51,21 +51,28 @@ pub(super) struct Finder {
 
 impl Finder {
     /// Finds the cheapest box around a seed with `need` free rows; returns its cost. `beta` is a first guess of it.
-    pub fn best(&mut self, ruler: &Ruler, pool: &mut Pool, seed: u32, need: usize, mut beta: u32) -> Option<u32> {
+    pub fn find_best_box(
+        &mut self,
+        ruler: &Ruler,
+        pool: &mut Pool,
+        seed: u32,
+        need: usize,
+        mut beta: u32,
+    ) -> Option<u32> {
         let need = need.clamp(1, usize::from(u16::MAX)) as u16;
         loop {
-            self.chains.build(ruler, pool.at(seed), &pool.range, beta);
+            self.chains.build_chains(ruler, pool.tuple_positions(seed), &pool.range, beta);
             self.survey_lanes();
-            let mut boxes = self.layout();
-            while boxes > self.largest && self.chains.thin(ruler, MIN_WINDOWS) {
+            let mut boxes = self.lay_out_lanes();
+            while boxes > self.largest && self.chains.thin_windows(ruler, MIN_WINDOWS) {
                 self.survey_lanes();
-                boxes = self.layout();
+                boxes = self.lay_out_lanes();
             }
-            let (found, skipped) = if boxes <= LARGEST {
+            let (found, skipped) = if boxes <= MAX_BOXES {
                 self.all_boxes(pool, boxes, need, beta)
             } else {
                 let Self { branch, chains, ops, found, levels, .. } = self;
-                branch.search(pool, chains, Scratch { ops, found }, need, beta, levels)
+                branch.find_box(pool, chains, Scratch { ops, found }, need, beta, levels)
             };
             let complete = !skipped && self.chains.all_whole();
             match found {
@@ -77,35 +84,37 @@ impl Finder {
     }
 
     /// Sides of the box found last.
-    pub fn sides(&self, sides: &mut Vec<Side>) {
+    pub fn box_sides(&self, sides: &mut Vec<Side>) {
         sides.clear();
-        sides.extend(self.levels.iter().enumerate().map(|(lane, &level)| self.chains.of(lane)[level as usize].side));
+        sides.extend(
+            self.levels.iter().enumerate().map(|(lane, &level)| self.chains.lane_levels(lane)[level as usize].side),
+        );
     }
 
     /// Looks at all boxes. Returns the cost of the cheapest one with enough rows, and whether tuples were passed over.
     fn all_boxes(&mut self, pool: &mut Pool, boxes: usize, need: u16, beta: u32) -> (Option<u32>, bool) {
         self.ops.clear();
-        for lane in (0..self.chains.lanes()).filter(|&lane| self.chains.of(lane).len() == 1) {
-            pool.ops(&self.chains, lane, 0, &mut self.ops);
+        for lane in (0..self.chains.lanes()).filter(|&lane| self.chains.lane_levels(lane).len() == 1) {
+            pool.push_ops(&self.chains, lane, 0, &mut self.ops);
         }
         for &(lane, _, stride) in &self.lanes {
-            pool.ops(&self.chains, lane as usize, stride, &mut self.ops);
+            pool.push_ops(&self.chains, lane as usize, stride, &mut self.ops);
         }
-        let (count, skipped) = pool.find(&self.ops, beta, boxes as u16, &mut self.found);
+        let (count, skipped) = pool.find_tuples(&self.ops, beta, boxes as u16, &mut self.found);
         let rows: usize = self.found[..count].iter().map(|&(_, weight, _)| usize::from(weight)).sum();
         if rows < usize::from(need) {
             return (None, skipped);
         }
-        self.count(boxes, count);
+        self.count_boxes(boxes, count);
         let Some(best) = dispatch(Cheapest { hist: &self.hist, costs: &self.costs, need }) else {
             return (None, skipped);
         };
-        let cost = self.descend(best);
+        let cost = self.decode_place(best);
         (Some(cost), skipped)
     }
 
     /// Works out rows and costs of all boxes, from the tuples found.
-    fn count(&mut self, boxes: usize, count: usize) {
+    fn count_boxes(&mut self, boxes: usize, count: usize) {
         self.spread_inner();
         let Self { chains, found, hist, costs, lanes, inner, masks, .. } = self;
         hist.clear();
@@ -115,7 +124,7 @@ impl Finder {
     }
 
     /// Turns the place of a box into its levels; returns its cost.
-    fn descend(&mut self, best: usize) -> u32 {
+    fn decode_place(&mut self, best: usize) -> u32 {
         self.levels.clear();
         self.levels.resize(self.chains.lanes(), 0);
         let mut cost = 0;
@@ -123,14 +132,14 @@ impl Finder {
             let place = if at < self.inner { best % INNER } else { best };
             let level = place as u16 / stride % levels;
             self.levels[lane as usize] = level;
-            cost += u32::from(self.chains.of(lane as usize)[usize::from(level)].cost);
+            cost += u32::from(self.chains.lane_levels(lane as usize)[usize::from(level)].cost);
         }
         cost
     }
 
     /// Proposes boxes around a seed to cut a pool in two: those with at least `least` and at most `most` rows that save
     /// most, each with what it seems to save. Lanes are left as they are, at random, where there are too many boxes.
-    pub fn halves(
+    pub fn propose_halves(
         &mut self,
         ruler: &Ruler,
         pool: &mut Pool,
@@ -139,23 +148,24 @@ impl Finder {
         rng: &mut fastrand::Rng,
         found: &mut Vec<(u64, Vec<Side>)>,
     ) {
-        self.chains.build(ruler, pool.at(seed), &pool.range, u32::MAX);
+        self.chains.build_chains(ruler, pool.tuple_positions(seed), &pool.range, u32::MAX);
         let boxes = loop {
             self.survey_lanes();
-            let boxes = self.layout();
+            let boxes = self.lay_out_lanes();
             if boxes <= MAX_CUT {
                 break boxes;
             }
             let lane = self.lanes[rng.usize(..self.lanes.len())].0;
-            self.chains.fix(lane as usize);
+            self.chains.fix_lane(lane as usize);
         };
         self.ops.clear();
         for &(lane, _, stride) in &self.lanes {
-            pool.ops(&self.chains, lane as usize, stride, &mut self.ops);
+            pool.push_ops(&self.chains, lane as usize, stride, &mut self.ops);
         }
-        let (count, _) = pool.find(&self.ops, u32::MAX, boxes as u16, &mut self.found);
-        self.count(boxes, count);
-        let highest = |lane: u32| self.chains.of(lane as usize).last().map_or(0, |level| u64::from(level.cost));
+        let (count, _) = pool.find_tuples(&self.ops, u32::MAX, boxes as u16, &mut self.found);
+        self.count_boxes(boxes, count);
+        let highest =
+            |lane: u32| self.chains.lane_levels(lane as usize).last().map_or(0, |level| u64::from(level.cost));
         let whole: u64 = self.lanes.iter().map(|&(lane, _, _)| highest(lane)).sum();
         let mut best: Vec<(u64, usize)> = Vec::new();
         let mut limit = 0;
@@ -171,9 +181,9 @@ impl Finder {
             }
         }
         for (saved, place) in best {
-            self.descend(place);
+            self.decode_place(place);
             let mut sides = Vec::new();
-            self.sides(&mut sides);
+            self.box_sides(&mut sides);
             found.push((saved, sides));
         }
     }
@@ -182,7 +192,7 @@ impl Finder {
     fn survey_lanes(&mut self) {
         self.lanes.clear();
         for lane in 0..self.chains.lanes() {
-            let levels = self.chains.of(lane).len();
+            let levels = self.chains.lane_levels(lane).len();
             if levels > 1 {
                 self.lanes.push((lane as u32, levels as u16, 1));
             }
@@ -191,7 +201,7 @@ impl Finder {
 
     /// Gives every lane its stride: some lanes fill the innermost [`INNER`] boxes as far as they go, the others follow.
     /// Returns the number of boxes, those that only fill up included.
-    fn layout(&mut self) -> usize {
+    fn lay_out_lanes(&mut self) -> usize {
         self.lanes.sort_unstable_by(|x, y| y.1.cmp(&x.1).then(x.0.cmp(&y.0)));
         let mut product = 1;
         let mut inner = 0;
@@ -220,7 +230,7 @@ impl Finder {
         // Lane by lane: what holds on the lanes before holds for every pair of levels that rise.
         for &(lane, levels, stride) in &self.lanes[..self.inner] {
             let (levels, stride) = (usize::from(levels), usize::from(stride));
-            let chain = self.chains.of(lane as usize);
+            let chain = self.chains.lane_levels(lane as usize);
             for level in 1..levels {
                 for at in 0..stride {
                     costs[level * stride + at] = costs[at].saturating_add(chain[level].cost);
@@ -245,7 +255,7 @@ impl Finder {
 
 /// Sums that stop at the largest number.
 #[inline(always)]
-fn add(x: [u16; INNER], y: [u16; INNER]) -> [u16; INNER] {
+fn add_saturating(x: [u16; INNER], y: [u16; INNER]) -> [u16; INNER] {
     let mut sums = [0; INNER];
     for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
         let whole = x.wrapping_add(y);
@@ -269,26 +279,26 @@ impl Kernel for Count<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run_loop(self) {
         let Self { found, masks, chains, hist, costs, lanes } = self;
         for &(key, weight, _) in found {
             let cells = &mut hist[usize::from(key) / INNER];
             let mask = masks[usize::from(key) % INNER];
-            *cells = add(*cells, mask.map(|mask| mask & weight));
+            *cells = add_saturating(*cells, mask.map(|mask| mask & weight));
         }
         for &(lane, levels, stride) in lanes {
             let (stride, levels) = (usize::from(stride) / INNER, usize::from(levels));
             for run in hist.chunks_exact_mut(stride * levels) {
                 for at in stride..stride * levels {
-                    run[at] = add(run[at], run[at - stride]);
+                    run[at] = add_saturating(run[at], run[at - stride]);
                 }
             }
             let inner = costs.len();
-            for level in chains.of(lane as usize).iter().skip(1) {
+            for level in chains.lane_levels(lane as usize).iter().skip(1) {
                 costs.extend_from_within(..inner);
                 let from = costs.len() - inner;
                 for costs in &mut costs[from..] {
-                    *costs = add(*costs, [level.cost; INNER]);
+                    *costs = add_saturating(*costs, [level.cost; INNER]);
                 }
             }
         }
@@ -306,7 +316,7 @@ impl Kernel for Cheapest<'_> {
     type Output = Option<usize>;
 
     #[inline(always)]
-    fn run(self) -> Option<usize> {
+    fn run_loop(self) -> Option<usize> {
         let Self { hist, costs, need } = self;
         let mut least = [u16::MAX; INNER];
         for (rows, costs) in hist.iter().zip(costs.iter()) {

@@ -14,7 +14,7 @@
 //! groups, the more that is worth. How much of all this is done is the [`Effort`]. Nothing grows faster than linearly in
 //! the rows of a cell, but for the logarithm in the splits. With rules beyond the group size, cuts leave subspaces that meet
 //! them as a whole, boxes and groups widen until they hold, and every change asks them first; rows for which no group was
-//! found are left over.
+//! found look for a seat in the whole cell (`seats.rs`), and are left over when there is none.
 
 #[cfg(test)]
 mod boxes_tests;
@@ -30,6 +30,7 @@ mod lattice;
 mod pool;
 mod rebox;
 mod refine;
+mod seats;
 mod space;
 mod spread;
 #[cfg(test)]
@@ -40,9 +41,9 @@ use std::sync::Arc;
 use crate::grouping::Method;
 use crate::grouping::entry::Entry;
 use crate::grouping::options::{Key, Kind};
-use crate::grouping::split::{Gain, Split, subspaces, subspaces_of};
+use crate::grouping::split::{Gain, Split, cut_subspaces, subspaces_of};
 use crate::model::{Grouping, Table};
-use crate::privacy::{GroupView, Rules, commonest};
+use crate::privacy::{GroupView, Rules, commonest_code};
 use cover::{Coverer, Scene, Seeds};
 use crowd::Crowd;
 use grow::Grower;
@@ -163,7 +164,7 @@ const BALANCED: Plan = Plan {
     free_subspace: 1536,
     groups: 80,
     cut: Cut { seeds: 4, sample: 2048 },
-    seeds: Seeds { share: 1.0, least: 32, boxes: 1024, noise: 0.0 },
+    seeds: Seeds { share: 1.0, least: 160, boxes: 1024, noise: 0.0 },
     passes: &[Pass::Move, Pass::Dissolve, Pass::Move],
     free_passes: &[Pass::Exchange { near: 2 }, Pass::Dissolve, Pass::Exchange { near: 2 }],
     growth_favour: 4,
@@ -174,11 +175,11 @@ const BALANCED: Plan = Plan {
 };
 
 const THOROUGH: Plan = Plan {
-    subspace: 4096,
+    subspace: 16_384,
     free_subspace: 2048,
     groups: 120,
     cut: Cut { seeds: 8, sample: 4096 },
-    seeds: Seeds { share: 1.0, least: 64, boxes: 4096, noise: 0.0 },
+    seeds: Seeds { share: 2.0, least: 320, boxes: 4096, noise: 0.0 },
     passes: &[],
     free_passes: &[Pass::Exchange { near: 4 }, Pass::Dissolve, Pass::Exchange { near: 4 }],
     growth_favour: 0,
@@ -253,7 +254,7 @@ impl Method for Auto {
         let all: Vec<u32> = (0..cell.rows() as u32).collect();
         let mut groups = Grouping::with_capacity(all.len());
         if all.len() < 2 * judge.k {
-            if judge.allows(&all) {
+            if judge.allows_group(&all) {
                 groups.push(&all);
             } else {
                 groups.left_over = all;
@@ -263,7 +264,7 @@ impl Method for Auto {
         drop(all);
         let plan = self.effort.plan();
         let ruler = Ruler::new(&cell.axes);
-        let rest = heavy::take(cell, &ruler, &judge, &mut groups);
+        let rest = heavy::take_heavy_tuples(cell, &ruler, &judge, &mut groups);
         let mut worker = Worker::new(&ruler, plan, seed);
         let mut grown = Grouping::with_capacity(rest.len());
         let subspace = if ruler.is_lattice() { plan.subspace } else { plan.free_subspace };
@@ -279,10 +280,10 @@ impl Method for Auto {
         let passes = if ruler.is_lattice() { plan.round_passes } else { plan.free_round_passes };
         for round in 0..plan.rounds {
             let seed = seed.wrapping_add((round + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-            grown = cross::round(&mut worker, &judge, &grown, plan.neighbours, passes, seed);
+            grown = cross::run_round(&mut worker, &judge, &grown, plan.neighbours, passes, seed);
         }
         groups.append(&grown);
-        groups
+        seats::find_seats(&judge, groups)
     }
 }
 
@@ -295,17 +296,17 @@ struct GuardedGain<'a> {
 }
 
 impl Split for GuardedGain<'_> {
-    fn cut(&self, table: &Table, rows: &mut [u32], least: usize) -> Option<usize> {
-        if self.judge.plain || rows.len() < 2 * least || !self.judge.may_hold_together(&self.named(rows)) {
-            return Gain::new().cut(table, rows, least);
+    fn cut_rows(&self, table: &Table, rows: &mut [u32], least: usize) -> Option<usize> {
+        if self.judge.plain || rows.len() < 2 * least || !self.judge.may_hold_together(&self.original_rows(rows)) {
+            return Gain::new().cut_rows(table, rows, least);
         }
-        let has_room = |rows: &[u32]| self.judge.has_room(&self.named(rows));
-        let hold = |rows: &[u32]| self.judge.may_hold_together(&self.named(rows));
+        let has_room = |rows: &[u32]| self.judge.has_room(&self.original_rows(rows));
+        let hold = |rows: &[u32]| self.judge.may_hold_together(&self.original_rows(rows));
         let roomy = if has_room(rows) { Gain::new().cut_where(table, rows, least, has_room) } else { None };
         roomy
             .or_else(|| {
-                let stratum = |row: u32| self.judge.sensitive_code(self.named(&[row])[0]);
-                spread::cut(table, rows, least, stratum, hold)
+                let stratum = |row: u32| self.judge.sensitive_code(self.original_rows(&[row])[0]);
+                spread::cut_strata(table, rows, least, stratum, hold)
             })
             .or_else(|| Gain::new().cut_where(table, rows, least, hold))
     }
@@ -313,7 +314,7 @@ impl Split for GuardedGain<'_> {
 
 impl GuardedGain<'_> {
     /// Rows as the judge's table calls them.
-    fn named(&self, rows: &[u32]) -> Vec<u32> {
+    fn original_rows(&self, rows: &[u32]) -> Vec<u32> {
         match self.names {
             None => rows.to_vec(),
             Some(names) => rows.iter().map(|&row| names[row as usize]).collect(),
@@ -322,8 +323,8 @@ impl GuardedGain<'_> {
 }
 
 /// Cuts all rows of a table into subspaces; those that are not divided are put in order and chopped.
-fn parts(table: &Table, split: &dyn Split, least: usize) -> (Vec<u32>, Vec<usize>) {
-    let (mut rows, uneven) = subspaces(table, split, least);
+fn cut_parts(table: &Table, split: &dyn Split, least: usize) -> (Vec<u32>, Vec<usize>) {
+    let (mut rows, uneven) = cut_subspaces(table, split, least);
     let mut ends = Vec::with_capacity(uneven.len());
     let mut start = 0;
     for end in uneven {
@@ -368,8 +369,8 @@ impl<'a> Judge<'a> {
     }
 
     /// Whether the rows may form a group.
-    fn allows(&self, rows: &[u32]) -> bool {
-        rows.len() >= self.k && (self.plain || self.rules.hold(&GroupView::new(self.table, rows)))
+    fn allows_group(&self, rows: &[u32]) -> bool {
+        rows.len() >= self.k && (self.plain || self.rules.are_met_by(&GroupView::new(self.table, rows)))
     }
 
     /// How far rows are from being allowed as a group: 0 when they are.
@@ -381,7 +382,7 @@ impl<'a> Judge<'a> {
     /// Whether every rule that the rows fail measures how far they are from it.
     fn is_measured(&self, rows: &[u32]) -> bool {
         let view = GroupView::new(self.table, rows);
-        self.rules.others.iter().all(|rule| rule.excess(&view).is_some() || rule.holds(&view))
+        self.rules.others.iter().all(|rule| rule.excess(&view).is_some() || rule.is_met_by(&view))
     }
 
     /// Whether the rows meet the rules together, but for those that fewer rows may yet meet: if not, some of them are in
@@ -403,13 +404,13 @@ impl<'a> Judge<'a> {
 
     /// The rows with values that are so common that the rules would fail if they were twice as common: others must be kept
     /// for them. Empty when there are none.
-    fn crowded(&self, rows: &[u32]) -> Vec<bool> {
+    fn crowded_rows(&self, rows: &[u32]) -> Vec<bool> {
         let view = GroupView::new(self.table, rows);
         if self.plain || self.rules.hold_with_room(&view, 1) {
             return Vec::new();
         }
         let columns = self.table.sensitive.iter();
-        let commonest: Vec<Option<u32>> = columns.map(|column| commonest(&view.histogram(column))).collect();
+        let commonest: Vec<Option<u32>> = columns.map(|column| commonest_code(&view.histogram(column))).collect();
         let is_common = |row: &u32| {
             let columns = self.table.sensitive.iter().zip(&commonest);
             columns.into_iter().any(|(column, commonest)| Some(column.codes[*row as usize]) == *commonest)
@@ -471,27 +472,27 @@ impl<'a> Worker<'a> {
         // Cuts along boxes do not ask the rules.
         let (order, ends) = if self.ruler.is_lattice() && judge.plain {
             let all: Vec<u32> = (0..rows.len() as u32).collect();
-            self.space.load(self.ruler, &region, &all, |row| row);
-            self.halver.parts(self.ruler, &self.space, least, self.plan.cut, &mut self.rng)
+            self.space.load_rows(self.ruler, &region, &all, |row| row);
+            self.halver.cut_parts(self.ruler, &self.space, least, self.plan.cut, &mut self.rng)
         } else {
-            parts(&region, &GuardedGain { judge, names: Some(rows) }, least)
+            cut_parts(&region, &GuardedGain { judge, names: Some(rows) }, least)
         };
         let mut start = 0;
         for end in ends {
-            self.space.load(self.ruler, &region, &order[start..end], |row| rows[row as usize]);
-            self.cluster(judge, out);
+            self.space.load_rows(self.ruler, &region, &order[start..end], |row| rows[row as usize]);
+            self.cluster_rows(judge, out);
             start = end;
         }
     }
 
     /// Groups the rows of a subspace. Where all axes have hierarchies, a cover is best; elsewhere it may be growth.
-    fn cluster(&mut self, judge: &Judge<'_>, out: &mut Grouping) {
+    fn cluster_rows(&mut self, judge: &Judge<'_>, out: &mut Grouping) {
         if self.ruler.is_lattice() {
-            self.start(judge, Start::Cover, out);
-            self.search(judge, self.plan.passes);
+            self.start_groups(judge, Start::Cover, out);
+            self.improve_space(judge, self.plan.passes);
         } else if judge.expected > MAX_GROWN {
-            self.start(judge, Start::Cover, out);
-            self.search(judge, self.plan.free_passes);
+            self.start_groups(judge, Start::Cover, out);
+            self.improve_space(judge, self.plan.free_passes);
         } else {
             self.cluster_freely(judge, out);
         }
@@ -506,19 +507,19 @@ impl<'a> Worker<'a> {
         let near = self.spent.1 * 100 <= self.spent.0 * (100 + self.plan.growth_favour);
         let first = if !tried && near { Start::Growth } else { Start::Cover };
         let before = out.left_over.len();
-        self.start(judge, first, out);
-        self.search(judge, passes);
+        self.start_groups(judge, first, out);
+        self.improve_space(judge, passes);
         if !tried {
             return;
         }
-        let covered = (self.crowd.total(), out.left_over.len() - before, std::mem::take(&mut self.crowd));
+        let covered = (self.crowd.total_cost(), out.left_over.len() - before, std::mem::take(&mut self.crowd));
         let left_over = out.left_over.split_off(before);
-        self.start(judge, Start::Growth, out);
-        self.search(judge, passes);
-        let grown = (self.crowd.total(), out.left_over.len() - before);
+        self.start_groups(judge, Start::Growth, out);
+        self.improve_space(judge, passes);
+        let grown = (self.crowd.total_cost(), out.left_over.len() - before);
         self.trials += 1;
         // A row that no group takes has lost everything.
-        let all = u64::from(self.ruler.unit()) * self.ruler.lanes.len() as u64;
+        let all = u64::from(self.ruler.mean_unit()) * self.ruler.lanes.len() as u64;
         self.spent.0 += covered.0 + all * covered.1 as u64;
         self.spent.1 += grown.0 + all * grown.1 as u64;
         if (covered.1, covered.0) <= (grown.1, grown.0) {
@@ -529,41 +530,41 @@ impl<'a> Worker<'a> {
     }
 
     /// Makes groups of the rows of a subspace.
-    fn start(&mut self, judge: &Judge<'_>, start: Start, out: &mut Grouping) {
+    fn start_groups(&mut self, judge: &Judge<'_>, start: Start, out: &mut Grouping) {
         let Self { ruler, plan, space, grower, coverer, crowd, rng, .. } = self;
         crowd.clear(space, space.rows.len() / judge.k + 1);
         let mut hosts = Vec::new();
-        let mut finish = |group: &[u32]| crowd.push(ruler, space, group);
+        let mut finish = |group: &[u32]| crowd.push_group(ruler, space, group);
         // Whoever is common is seated first, as long as there are others beside them.
-        let crowded = if judge.expected > MAX_GROWN { Vec::new() } else { judge.crowded(&space.rows) };
+        let crowded = if judge.expected > MAX_GROWN { Vec::new() } else { judge.crowded_rows(&space.rows) };
         let mut rest: Vec<u32> = (0..space.rows.len() as u32).collect();
         if !crowded.is_empty() {
-            rest = grower.grow(ruler, space, judge, &rest, &crowded, &mut finish);
+            rest = grower.grow_groups(ruler, space, judge, &rest, &crowded, &mut finish);
         }
         let left = match start {
-            Start::Cover => coverer.cover(Scene { ruler, space, judge }, &rest, plan.seeds, rng, finish),
-            Start::Growth => grower.grow(ruler, space, judge, &rest, &[], finish),
+            Start::Cover => coverer.cover_rows(Scene { ruler, space, judge }, &rest, plan.seeds, rng, finish),
+            Start::Growth => grower.grow_groups(ruler, space, judge, &rest, &[], finish),
         };
         for row in left {
-            crowd.scan(ruler, space, row);
+            crowd.scan_row(ruler, space, row);
             let joins = if judge.plain {
-                crowd.cheapest(usize::MAX, judge.k, u64::MAX).map(|(target, _)| target)
+                crowd.cheapest_group(usize::MAX, judge.k, u64::MAX).map(|(target, _)| target)
             } else {
-                crowd.nearest(usize::MAX, judge.k, HOSTS, &mut hosts);
+                crowd.nearest_groups(usize::MAX, judge.k, HOSTS, &mut hosts);
                 hosts.iter().map(|&(_, target)| target).find(|&target| {
                     let wider = crowd.members[target].iter().chain([&row]).map(|&row| space.rows[row as usize]);
-                    judge.allows(&wider.collect::<Vec<_>>())
+                    judge.allows_group(&wider.collect::<Vec<_>>())
                 })
             };
             match joins {
-                Some(target) => crowd.join(ruler, space, target, row),
+                Some(target) => crowd.add_row(ruler, space, target, row),
                 None => out.left_over.push(space.rows[row as usize]),
             }
         }
     }
 
     /// Improves groups that were made before.
-    fn improve<'g>(
+    fn improve_groups<'g>(
         &mut self,
         judge: &Judge<'_>,
         groups: impl Iterator<Item = &'g [u32]>,
@@ -576,26 +577,26 @@ impl<'a> Worker<'a> {
             ends.push(rows.len() as u32);
         }
         let Self { ruler, space, crowd, .. } = self;
-        space.load(ruler, judge.table, &rows, |row| row);
+        space.load_rows(ruler, judge.table, &rows, |row| row);
         crowd.clear(space, rows.len() / judge.k + 1);
         let mut start = 0;
         for end in ends {
             rows.clear();
             rows.extend(start..end);
-            crowd.push(ruler, space, &rows);
+            crowd.push_group(ruler, space, &rows);
             start = end;
         }
-        self.search(judge, passes);
+        self.improve_space(judge, passes);
         self.hand_out(out);
     }
 
     /// Improves the groups of the space.
-    fn search(&mut self, judge: &Judge<'_>, passes: &[Pass]) {
+    fn improve_space(&mut self, judge: &Judge<'_>, passes: &[Pass]) {
         let Self { ruler, space, crowd, coverer, rng, .. } = self;
         let settled = vec![0; space.rows.len()];
         let mut search =
             Search { ruler, space, judge, crowd, coverer, rng, nearest: Vec::new(), covers: Vec::new(), settled };
-        passes.iter().for_each(|&pass| search.pass(pass));
+        passes.iter().for_each(|&pass| search.run_pass(pass));
     }
 
     /// Adds the groups of the space to a grouping.

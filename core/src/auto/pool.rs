@@ -39,12 +39,12 @@ impl Op {
 
     /// All bits for positions outside, none for the others.
     #[inline(always)]
-    fn beyond(&self, lane: &[u16; HALF]) -> [u16; HALF] {
+    fn mask_outside(&self, lane: &[u16; HALF]) -> [u16; HALF] {
         let mut beyond = [0; HALF];
         for (beyond, &x) in beyond.iter_mut().zip(lane) {
             *beyond = 0_u16.wrapping_sub(u16::from(x.wrapping_sub(self.lo) > self.width));
         }
-        if self.apart() {
+        if self.is_outside() {
             for (beyond, &x) in beyond.iter_mut().zip(lane) {
                 *beyond &= 0_u16.wrapping_sub(u16::from(x != self.also));
             }
@@ -54,7 +54,7 @@ impl Op {
 
     /// Whether the single position lies outside of the interval.
     #[inline(always)]
-    fn apart(&self) -> bool {
+    fn is_outside(&self) -> bool {
         self.also.wrapping_sub(self.lo) > self.width
     }
 
@@ -100,12 +100,12 @@ pub(super) struct Pool {
 
 impl Pool {
     /// Fills the pool with rows of a space.
-    pub fn load(&mut self, ruler: &Ruler, space: &Space, rows: &[u32]) {
+    pub fn load_rows(&mut self, ruler: &Ruler, space: &Space, rows: &[u32]) {
         self.width = ruler.lanes.len();
         self.rank_sets(ruler, space, rows);
         let order = &ruler.dearest;
         let position = |row: u32, lane: usize| {
-            let position = space.at(row)[lane];
+            let position = space.row_positions(row)[lane];
             if self.ranks[lane].is_empty() { position } else { self.ranks[lane][position as usize] }
         };
         let mut keyed = std::mem::take(&mut self.keyed);
@@ -146,7 +146,7 @@ impl Pool {
         self.places.clear();
         self.places.resize(tuples, 0);
         self.free = rows.len();
-        self.arrange();
+        self.arrange_blocks();
     }
 
     /// Ranks the positions of every set by how often they occur.
@@ -157,9 +157,9 @@ impl Pool {
             if !matches!(lane.shape, LaneShape::Set { .. }) {
                 continue;
             }
-            let top = rows.iter().map(|&row| space.at(row)[l]).max().unwrap_or(0);
+            let top = rows.iter().map(|&row| space.row_positions(row)[l]).max().unwrap_or(0);
             let mut counts: Vec<(u32, u16)> = (0..=top).map(|position| (0, position)).collect();
-            rows.iter().for_each(|&row| counts[space.at(row)[l] as usize].0 += 1);
+            rows.iter().for_each(|&row| counts[space.row_positions(row)[l] as usize].0 += 1);
             counts.sort_unstable_by(|x, y| y.0.cmp(&x.0).then(x.1.cmp(&y.1)));
             self.ranks[l].resize(counts.len(), 0);
             for (rank, (_, position)) in counts.into_iter().enumerate() {
@@ -169,7 +169,7 @@ impl Pool {
     }
 
     /// Puts the living tuples into blocks.
-    fn arrange(&mut self) {
+    fn arrange_blocks(&mut self) {
         let living = self.names.len();
         let blocks = living.div_ceil(BLOCK);
         self.dead = 0;
@@ -206,7 +206,7 @@ impl Pool {
     }
 
     /// Drops taken tuples, when they have become many.
-    pub fn tidy(&mut self) {
+    pub fn drop_taken(&mut self) {
         if 8 * self.dead <= self.names.len() {
             return;
         }
@@ -220,7 +220,7 @@ impl Pool {
         }
         self.names.truncate(at);
         self.weights.truncate(at);
-        self.arrange();
+        self.arrange_blocks();
     }
 
     /// Number of tuples, taken ones included.
@@ -235,7 +235,7 @@ impl Pool {
     }
 
     /// Takes a tuple.
-    pub fn take(&mut self, tuple: u32) {
+    pub fn take_tuple(&mut self, tuple: u32) {
         let place = self.places[tuple as usize] as usize;
         self.weights[place] = 0;
         self.dead += 1;
@@ -249,17 +249,17 @@ impl Pool {
     }
 
     /// Positions of a tuple.
-    pub fn at(&self, tuple: u32) -> &[u16] {
+    pub fn tuple_positions(&self, tuple: u32) -> &[u16] {
         &self.own[tuple as usize * self.width..][..self.width]
     }
 
     /// Adds what to do for one lane of some chains: `strides` for every level that is crossed.
-    pub fn ops(&self, chains: &Chains, lane: usize, stride: u16, ops: &mut Vec<Op>) {
-        let levels = chains.of(lane);
+    pub fn push_ops(&self, chains: &Chains, lane: usize, stride: u16, ops: &mut Vec<Op>) {
+        let levels = chains.lane_levels(lane);
         for (i, level) in levels.iter().enumerate() {
             let Side { lo, hi, also } = level.side;
             let last = i + 1 == levels.len();
-            if last && chains.whole(lane) {
+            if last && chains.is_whole_lane(lane) {
                 break;
             }
             let (stride, cost) = if last { (OUTSIDE, OUTSIDE) } else { (stride, levels[i + 1].cost - level.cost) };
@@ -269,7 +269,13 @@ impl Pool {
 
     /// Finds the free tuples whose key is below `limit`, in blocks that are not dearer than `beta`: their keys and
     /// places, first in `found`. Returns how many there are and whether a block was passed over.
-    pub fn find(&mut self, ops: &[Op], beta: u32, limit: u16, found: &mut Vec<(u16, u16, u32)>) -> (usize, bool) {
+    pub fn find_tuples(
+        &mut self,
+        ops: &[Op],
+        beta: u32,
+        limit: u16,
+        found: &mut Vec<(u16, u16, u32)>,
+    ) -> (usize, bool) {
         dispatch(Find { pool: self, ops, beta, limit, found })
     }
 
@@ -306,15 +312,15 @@ impl Pool {
             let mut outs = [[0_u16; HALF]; 2];
             for op in ops {
                 for half in 0..2 {
-                    let beyond = op.beyond(&lanes[2 * op.lane as usize + half]);
+                    let beyond = op.mask_outside(&lanes[2 * op.lane as usize + half]);
                     if op.leaves_out() {
-                        outs[half] = or(outs[half], beyond);
+                        outs[half] = or_lanes(outs[half], beyond);
                     } else {
-                        keys[half] = add(keys[half], beyond, op.stride);
+                        keys[half] = add_masked(keys[half], beyond, op.stride);
                     }
                 }
             }
-            let keys = [or(keys[0], outs[0]), or(keys[1], outs[1])];
+            let keys = [or_lanes(keys[0], outs[0]), or_lanes(keys[1], outs[1])];
             let keys = keys.as_flattened();
             let weights = &self.weights[block * BLOCK..][..BLOCK];
             for (at, (&key, &weight)) in keys.iter().zip(weights).enumerate() {
@@ -326,7 +332,7 @@ impl Pool {
     }
 
     /// The free tuples inside of a box, and how many rows they have.
-    pub fn inside(&mut self, sides: &[Side], found: &mut Vec<(u16, u16, u32)>, tuples: &mut Vec<u32>) -> usize {
+    pub fn tuples_inside(&mut self, sides: &[Side], found: &mut Vec<(u16, u16, u32)>, tuples: &mut Vec<u32>) -> usize {
         let ops: Vec<Op> = sides
             .iter()
             .enumerate()
@@ -340,16 +346,16 @@ impl Pool {
                 cost: OUTSIDE,
             })
             .collect();
-        let (count, _) = self.find(&ops, 0, 1, found);
+        let (count, _) = self.find_tuples(&ops, 0, 1, found);
         tuples.clear();
         tuples.extend(found[..count].iter().map(|&(_, _, place)| self.names[place as usize]));
         tuples.iter().map(|&tuple| self.rows_of(tuple).len()).sum()
     }
 
     /// Whether a row of a space lies inside of a box.
-    pub fn holds(&self, space: &Space, sides: &[Side], row: u32) -> bool {
-        space.at(row).iter().zip(sides).zip(&self.ranks).all(|((&position, side), ranks)| {
-            side.holds(if ranks.is_empty() {
+    pub fn box_holds_row(&self, space: &Space, sides: &[Side], row: u32) -> bool {
+        space.row_positions(row).iter().zip(sides).zip(&self.ranks).all(|((&position, side), ranks)| {
+            side.contains_position(if ranks.is_empty() {
                 position
             } else {
                 ranks.get(position as usize).copied().unwrap_or(u16::MAX)
@@ -358,13 +364,13 @@ impl Pool {
     }
 
     /// The tuple in a place.
-    pub fn name(&self, place: u32) -> u32 {
+    pub fn tuple_at(&self, place: u32) -> u32 {
         self.names[place as usize]
     }
 }
 
 #[inline(always)]
-fn or(x: [u16; HALF], y: [u16; HALF]) -> [u16; HALF] {
+fn or_lanes(x: [u16; HALF], y: [u16; HALF]) -> [u16; HALF] {
     let mut both = x;
     both.iter_mut().zip(y).for_each(|(both, y)| *both |= y);
     both
@@ -372,7 +378,7 @@ fn or(x: [u16; HALF], y: [u16; HALF]) -> [u16; HALF] {
 
 /// Adds a number where the mask allows it.
 #[inline(always)]
-fn add(x: [u16; HALF], mask: [u16; HALF], more: u16) -> [u16; HALF] {
+fn add_masked(x: [u16; HALF], mask: [u16; HALF], more: u16) -> [u16; HALF] {
     let mut sums = x;
     sums.iter_mut().zip(mask).for_each(|(sum, mask)| *sum = sum.wrapping_add(mask & more));
     sums
@@ -391,7 +397,7 @@ impl Kernel for Find<'_> {
     type Output = (usize, bool);
 
     #[inline(always)]
-    fn run(self) -> (usize, bool) {
+    fn run_loop(self) -> (usize, bool) {
         self.pool.find_with(self.ops, self.beta, self.limit, self.found)
     }
 }

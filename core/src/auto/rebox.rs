@@ -23,21 +23,21 @@ struct Draft {
 impl Search<'_> {
     /// Covers neighbourhoods of `near` + 1 groups again, `share` times as many as there are groups.
     pub(super) fn rebox_all(&mut self, near: usize, seeds: usize, share: f64) {
-        let tries = (share * self.crowd.len() as f64).ceil() as usize;
-        for _ in 0..tries {
+        let attempts = (share * self.crowd.len() as f64).ceil() as usize;
+        for _ in 0..attempts {
             if self.crowd.len() < 2 {
                 return;
             }
             checkpoint();
             let group = self.rng.usize(..self.crowd.len());
             if self.crowd.cost[group] > 0 {
-                self.rebox(group, near, seeds);
+                self.rebox_group(group, near, seeds);
             }
         }
     }
 
     /// Covers a group and those nearest to it again, if that lowers their summed cost.
-    fn rebox(&mut self, group: usize, near: usize, seeds: usize) {
+    fn rebox_group(&mut self, group: usize, near: usize, seeds: usize) {
         self.crowd.scan_joins(self.ruler, group);
         self.nearest.clear();
         for other in (0..self.crowd.len()).filter(|&other| other != group) {
@@ -53,33 +53,33 @@ impl Search<'_> {
         groups.sort_unstable();
         let mut rows: Vec<u32> = groups.iter().flat_map(|&group| &self.crowd.members[group]).copied().collect();
         self.rng.shuffle(&mut rows);
-        let before: u64 = groups.iter().map(|&group| self.total(group)).sum();
-        let Some(drafts) = self.draft(&rows, seeds, before) else { return };
+        let before: u64 = groups.iter().map(|&group| self.group_cost(group)).sum();
+        let Some(drafts) = self.draft_cover(&rows, seeds, before) else { return };
         let mut drafts = drafts.into_iter();
         // Highest numbers first: removing a group renames the last one.
         for &group in groups.iter().rev() {
             match drafts.next() {
-                Some(draft) => self.crowd.keep(self.ruler, self.space, group, draft.rows),
-                None => self.crowd.remove(group),
+                Some(draft) => self.crowd.replace_rows(self.ruler, self.space, group, draft.rows),
+                None => self.crowd.remove_group(group),
             }
         }
-        drafts.for_each(|draft| self.crowd.push(self.ruler, self.space, &draft.rows));
+        drafts.for_each(|draft| self.crowd.push_group(self.ruler, self.space, &draft.rows));
     }
 
     /// A cover of the rows that costs less than `before`, if one is found.
-    fn draft(&mut self, rows: &[u32], seeds: usize, before: u64) -> Option<Vec<Draft>> {
+    fn draft_cover(&mut self, rows: &[u32], seeds: usize, before: u64) -> Option<Vec<Draft>> {
         let mut made: Vec<Vec<u32>> = Vec::new();
         let how = Seeds { share: 0.0, least: seeds, boxes: BOXES, noise: NOISE };
         let Self { ruler, space, judge, coverer, rng, .. } = self;
-        let left = coverer.cover(Scene { ruler, space, judge }, rows, how, rng, |group| made.push(group.to_vec()));
+        let left = coverer.cover_rows(Scene { ruler, space, judge }, rows, how, rng, |group| made.push(group.to_vec()));
         let mut drafts: Vec<Draft> = Vec::with_capacity(made.len());
         let mut sum = 0;
         for rows in made {
             let mut draft = Draft { rows, covers: vec![Bounds::EMPTY; self.ruler.lanes.len()], cost: 0 };
             for &row in &draft.rows {
-                self.widen(&mut draft.covers, row);
+                self.widen_covers(&mut draft.covers, row);
             }
-            draft.cost = self.cost(&draft.covers);
+            draft.cost = self.covers_cost(&draft.covers);
             sum += u64::from(draft.cost) * draft.rows.len() as u64;
             drafts.push(draft);
         }
@@ -88,7 +88,7 @@ impl Search<'_> {
         }
         for row in left {
             let rise = |draft: &Draft| {
-                let lanes = self.ruler.lanes.iter().zip(&draft.covers).zip(self.space.at(row));
+                let lanes = self.ruler.lanes.iter().zip(&draft.covers).zip(self.space.row_positions(row));
                 let cost: u32 = lanes.map(|((lane, bounds), &position)| bounds.cost_with(&lane.shape, position)).sum();
                 let size = draft.rows.len() as u64;
                 (size + 1) * u64::from(cost) - size * u64::from(draft.cost)
@@ -99,26 +99,26 @@ impl Search<'_> {
                 return None;
             }
             let mut draft = std::mem::take(&mut drafts[home]);
-            self.widen(&mut draft.covers, row);
+            self.widen_covers(&mut draft.covers, row);
             draft.rows.push(row);
-            draft.cost = self.cost(&draft.covers);
+            draft.cost = self.covers_cost(&draft.covers);
             drafts[home] = draft;
         }
-        let fine = self.judge.plain || drafts.iter().all(|draft| self.allows(draft.rows.iter().copied()));
+        let fine = self.judge.plain || drafts.iter().all(|draft| self.allows_group(draft.rows.iter().copied()));
         fine.then_some(drafts)
     }
 
-    fn widen(&self, covers: &mut [Bounds], row: u32) {
-        for ((bounds, lane), &position) in covers.iter_mut().zip(&self.ruler.lanes).zip(self.space.at(row)) {
+    fn widen_covers(&self, covers: &mut [Bounds], row: u32) {
+        for ((bounds, lane), &position) in covers.iter_mut().zip(&self.ruler.lanes).zip(self.space.row_positions(row)) {
             if matches!(lane.shape, LaneShape::Set { .. }) {
                 bounds.add_bit(position);
             } else {
-                bounds.add(position);
+                bounds.add_position(position);
             }
         }
     }
 
-    fn cost(&self, covers: &[Bounds]) -> u32 {
+    fn covers_cost(&self, covers: &[Bounds]) -> u32 {
         covers.iter().zip(&self.ruler.lanes).map(|(bounds, lane)| bounds.cost(&lane.shape)).sum()
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct Search<'a> {
 
 impl Search<'_> {
     /// Makes one pass over everything.
-    pub fn pass(&mut self, pass: Pass) {
+    pub fn run_pass(&mut self, pass: Pass) {
         match pass {
             Pass::Exchange { .. } | Pass::Move | Pass::Dissolve if self.judge.expected > MAX_MOVED => {}
             Pass::Exchange { near } => self.exchange_all(near),
@@ -65,14 +65,14 @@ impl Search<'_> {
     }
 
     /// Summed cost of a group.
-    pub(super) fn total(&self, group: usize) -> u64 {
-        u64::from(self.crowd.cost[group]) * self.crowd.size(group)
+    pub(super) fn group_cost(&self, group: usize) -> u64 {
+        u64::from(self.crowd.cost[group]) * self.crowd.group_size(group)
     }
 
     /// Whether rows of the space may form a group.
-    pub(super) fn allows(&self, rows: impl Iterator<Item = u32>) -> bool {
+    pub(super) fn allows_group(&self, rows: impl Iterator<Item = u32>) -> bool {
         let rows: Vec<u32> = rows.map(|row| self.space.rows[row as usize]).collect();
-        self.judge.allows(&rows)
+        self.judge.allows_group(&rows)
     }
 
     fn exchange_all(&mut self, near: usize) {
@@ -81,57 +81,57 @@ impl Search<'_> {
             // The row that came back in a swap is looked at next: it may have better places to go to.
             for _ in 0..CHAIN {
                 let Some(row) = next else { break };
-                next = self.exchange(row, near);
+                next = self.exchange_row(row, near);
             }
         }
     }
 
     /// Moves or swaps a row, if that helps. Returns the row that it was swapped with.
-    fn exchange(&mut self, row: u32, near: usize) -> Option<u32> {
+    fn exchange_row(&mut self, row: u32, near: usize) -> Option<u32> {
         let home = self.crowd.home[row as usize] as usize;
-        if home >= self.crowd.len() || self.settled[row as usize] > self.crowd.changed(home) {
+        if home >= self.crowd.len() || self.settled[row as usize] > self.crowd.last_change(home) {
             return None;
         }
         let cost = self.crowd.cost[home];
         if cost == 0 {
             return None;
         }
-        self.crowd.relieve(self.ruler, self.space, home);
+        self.crowd.compute_relief(self.ruler, self.space, home);
         let relief = self.crowd.relief[row as usize];
         let spared = self.crowd.members[home].len() > self.judge.k;
         let swaps = relief > 0 && near > 0;
         if !spared && !swaps {
             return None;
         }
-        self.crowd.scan(self.ruler, self.space, row);
-        let saved = self.crowd.size(home) * u64::from(relief);
+        self.crowd.scan_row(self.ruler, self.space, row);
+        let saved = self.crowd.group_size(home) * u64::from(relief);
         if spared
-            && let Some((target, _)) = self.crowd.cheapest(home, self.judge.k, saved + u64::from(cost - relief))
+            && let Some((target, _)) = self.crowd.cheapest_group(home, self.judge.k, saved + u64::from(cost - relief))
             && self.may_move(row, home, target)
         {
-            self.crowd.leave(self.ruler, self.space, home, row);
-            self.crowd.join(self.ruler, self.space, target, row);
+            self.crowd.remove_row(self.ruler, self.space, home, row);
+            self.crowd.add_row(self.ruler, self.space, target, row);
             return None;
         }
         if !swaps {
             return None;
         }
         let mut nearest = std::mem::take(&mut self.nearest);
-        self.crowd.nearest(home, self.judge.k, near, &mut nearest);
+        self.crowd.nearest_groups(home, self.judge.k, near, &mut nearest);
         let mut swapped = None;
         for &(rise, other) in &nearest {
             if let Some(back) = self.best_swap(row, home, saved, other, rise)
                 && self.may_swap(row, home, back, other)
             {
-                self.crowd.replace(self.ruler, self.space, home, row, back);
-                self.crowd.replace(self.ruler, self.space, other, back, row);
+                self.crowd.replace_row(self.ruler, self.space, home, row, back);
+                self.crowd.replace_row(self.ruler, self.space, other, back, row);
                 swapped = Some(back);
                 break;
             }
         }
         self.nearest = nearest;
         if swapped.is_none() {
-            self.settled[row as usize] = self.crowd.now() + 1;
+            self.settled[row as usize] = self.crowd.change_count() + 1;
         }
         swapped
     }
@@ -139,13 +139,13 @@ impl Search<'_> {
     fn may_move(&self, row: u32, home: usize, target: usize) -> bool {
         let crowd = &self.crowd;
         self.judge.plain
-            || (self.allows(crowd.members[home].iter().copied().filter(|&member| member != row))
-                && self.allows(crowd.members[target].iter().copied().chain([row])))
+            || (self.allows_group(crowd.members[home].iter().copied().filter(|&member| member != row))
+                && self.allows_group(crowd.members[target].iter().copied().chain([row])))
     }
 
     fn may_swap(&self, row: u32, home: usize, back: u32, other: usize) -> bool {
         let swapped = |group: usize, out: u32, into: u32| {
-            self.allows(self.crowd.members[group].iter().map(|&member| if member == out { into } else { member }))
+            self.allows_group(self.crowd.members[group].iter().map(|&member| if member == out { into } else { member }))
         };
         self.judge.plain || (swapped(home, row, back) && swapped(other, back, row))
     }
@@ -157,8 +157,8 @@ impl Search<'_> {
     /// with one change each, which are known, and few pairs are worth the exact sum.
     fn best_swap(&mut self, row: u32, home: usize, saved: u64, other: usize, rise: u64) -> Option<u32> {
         let Self { ruler, space, crowd, covers, .. } = self;
-        crowd.relieve(ruler, space, other);
-        let (here, there) = (crowd.size(home), crowd.size(other));
+        crowd.compute_relief(ruler, space, other);
+        let (here, there) = (crowd.group_size(home), crowd.group_size(other));
         let sum_here = here * u64::from(crowd.cost[home]);
         let sum_there = there * u64::from(crowd.cost[other]);
         let mut limit = sum_here + sum_there;
@@ -170,14 +170,14 @@ impl Search<'_> {
                 continue;
             }
             if covers.is_empty() {
-                covers.extend(space.at(row).iter().enumerate().map(|(l, &position)| {
+                covers.extend(space.row_positions(row).iter().enumerate().map(|(l, &position)| {
                     let mut with = crowd.bounds(other, l);
-                    with.add(position);
+                    with.add_position(position);
                     with.add_bit(position);
-                    (crowd.bounds(home, l).without(position), with)
+                    (crowd.bounds(home, l).without_position(position), with)
                 }));
             }
-            let lanes = || ruler.lanes.iter().zip(space.at(back)).zip(covers.iter());
+            let lanes = || ruler.lanes.iter().zip(space.row_positions(back)).zip(covers.iter());
             let cost_here: u32 =
                 lanes().map(|((lane, &position), (without, _))| without.cost_with(&lane.shape, position)).sum();
             let sum = here * u64::from(cost_here);
@@ -185,7 +185,7 @@ impl Search<'_> {
                 continue;
             }
             let cost_there: u32 =
-                lanes().map(|((lane, &position), (_, with))| with.without(position).cost(&lane.shape)).sum();
+                lanes().map(|((lane, &position), (_, with))| with.without_position(position).cost(&lane.shape)).sum();
             let sum = sum + there * u64::from(cost_there);
             if sum < limit {
                 (best, limit) = (Some(back), sum);
@@ -201,39 +201,39 @@ impl Search<'_> {
         while group > 0 {
             group -= 1;
             if self.crowd.len() > 1 {
-                self.dissolve(group, floor);
+                self.dissolve_group(group, floor);
             }
         }
     }
 
     /// Gives all rows of a group to others if that lowers the summed cost.
-    fn dissolve(&mut self, group: usize, floor: u64) {
-        let size = self.crowd.size(group);
-        let Some(mut budget) = self.total(group).checked_sub(floor * size) else { return };
+    fn dissolve_group(&mut self, group: usize, floor: u64) {
+        let size = self.crowd.group_size(group);
+        let Some(mut budget) = self.group_cost(group).checked_sub(floor * size) else { return };
         if budget == 0 {
             return;
         }
         // The rows that widen the group most are hardest to place: if the group cannot be dissolved, they show it first.
-        self.crowd.relieve(self.ruler, self.space, group);
+        self.crowd.compute_relief(self.ruler, self.space, group);
         let mut rows = self.crowd.members[group].clone();
         rows.sort_by_key(|&row| Reverse(self.crowd.relief[row as usize]));
         let mut placed: Vec<(u32, usize, u32)> = Vec::with_capacity(rows.len());
         for &row in &rows {
-            self.crowd.scan(self.ruler, self.space, row);
-            let Some((target, rise)) = self.crowd.cheapest(group, self.judge.k, budget + floor) else { break };
-            placed.push((row, target, self.crowd.changed(target)));
-            self.crowd.join(self.ruler, self.space, target, row);
+            self.crowd.scan_row(self.ruler, self.space, row);
+            let Some((target, rise)) = self.crowd.cheapest_group(group, self.judge.k, budget + floor) else { break };
+            placed.push((row, target, self.crowd.last_change(target)));
+            self.crowd.add_row(self.ruler, self.space, target, row);
             budget -= rise - floor;
         }
         let kept = placed.len() == rows.len()
             && (self.judge.plain
-                || placed.iter().all(|&(_, target, _)| self.allows(self.crowd.members[target].iter().copied())));
+                || placed.iter().all(|&(_, target, _)| self.allows_group(self.crowd.members[target].iter().copied())));
         if kept {
-            self.crowd.remove(group);
+            self.crowd.remove_group(group);
             return;
         }
         for &(row, target, changed) in placed.iter().rev() {
-            self.crowd.leave(self.ruler, self.space, target, row);
+            self.crowd.remove_row(self.ruler, self.space, target, row);
             self.crowd.set_back(target, changed);
             self.crowd.home[row as usize] = group as u32;
         }
@@ -243,45 +243,46 @@ impl Search<'_> {
         let mut group = 0;
         while group < self.crowd.len() {
             // A part that is still large enough is split again.
-            if self.crowd.members[group].len() < 2 * self.judge.k || !self.split(group) {
+            if self.crowd.members[group].len() < 2 * self.judge.k || !self.split_group(group) {
                 group += 1;
             }
         }
     }
 
     /// Splits off k rows around the row that is furthest from the group's first one.
-    fn split(&mut self, group: usize) -> bool {
+    fn split_group(&mut self, group: usize) -> bool {
         let mut rest = self.crowd.members[group].clone();
-        let first = self.space.at(rest[0]);
+        let first = self.space.row_positions(rest[0]);
         let lanes = &self.ruler.lanes;
         let mut covers: Vec<Bounds> = vec![Bounds::EMPTY; lanes.len()];
         let extend = |covers: &mut [Bounds], row: &[u16]| {
             for (bounds, &position) in covers.iter_mut().zip(row) {
-                bounds.add(position);
+                bounds.add_position(position);
                 bounds.add_bit(position);
             }
         };
         let cost_with = |covers: &[Bounds], row: u32| -> u32 {
-            let terms = lanes.iter().zip(covers).zip(self.space.at(row));
+            let terms = lanes.iter().zip(covers).zip(self.space.row_positions(row));
             terms.map(|((lane, bounds), &position)| bounds.cost_with(&lane.shape, position)).sum()
         };
         extend(&mut covers, first);
         let furthest = (0..rest.len()).max_by_key(|&at| cost_with(&covers, rest[at])).unwrap_or(0);
         let mut part = vec![rest.swap_remove(furthest)];
         covers.fill(Bounds::EMPTY);
-        extend(&mut covers, self.space.at(part[0]));
+        extend(&mut covers, self.space.row_positions(part[0]));
         while part.len() < self.judge.k {
             let next = (0..rest.len()).min_by_key(|&at| cost_with(&covers, rest[at])).unwrap_or(0);
             let row = rest.swap_remove(next);
-            extend(&mut covers, self.space.at(row));
+            extend(&mut covers, self.space.row_positions(row));
             part.push(row);
         }
-        let fine = self.judge.plain || (self.allows(part.iter().copied()) && self.allows(rest.iter().copied()));
+        let fine =
+            self.judge.plain || (self.allows_group(part.iter().copied()) && self.allows_group(rest.iter().copied()));
         if !fine {
             return false;
         }
-        self.crowd.keep(self.ruler, self.space, group, rest);
-        self.crowd.push(self.ruler, self.space, &part);
+        self.crowd.replace_rows(self.ruler, self.space, group, rest);
+        self.crowd.push_group(self.ruler, self.space, &part);
         true
     }
 }

@@ -82,10 +82,11 @@ impl Steps {
             .collect();
         let codes = tree.codes();
         steps.extend((0..codes).map(|code| {
-            let up = tree.above(code as Code);
+            let up = tree.node_above(code as Code);
             Step { lo: code as u16, hi: code as u16, cost: cost[up as usize], up }
         }));
-        let pair = |code: usize| tree.ancestor(code as Code, code as Code + 1).map_or(0, |node| cost[node as usize]);
+        let pair =
+            |code: usize| tree.common_ancestor(code as Code, code as Code + 1).map_or(0, |node| cost[node as usize]);
         let mut highest: Vec<Vec<u16>> = vec![(0..codes - 1).map(pair).collect()];
         let mut reach = 1;
         while 2 * reach < codes {
@@ -103,7 +104,7 @@ impl Steps {
     }
 
     /// Index of the first step of a leaf.
-    pub fn leaf(&self, position: u16) -> u32 {
+    pub fn first_step(&self, position: u16) -> u32 {
         self.inner + u32::from(position)
     }
 
@@ -127,7 +128,7 @@ impl Steps {
 impl LaneShape {
     /// Cost of an interval; none for a set.
     #[inline]
-    pub fn interval(&self, lo: u16, hi: u16) -> u32 {
+    pub fn interval_cost(&self, lo: u16, hi: u16) -> u32 {
         match self {
             Self::Line { .. } => u32::from(hi.saturating_sub(lo)),
             Self::Tree(steps) => steps.cost(lo, hi),
@@ -138,7 +139,7 @@ impl LaneShape {
 
 /// The bit of a position in the set of positions of a group.
 #[inline]
-pub(super) fn bit(position: u16) -> u64 {
+pub(super) fn position_bit(position: u16) -> u64 {
     1 << (position % SET_POSITIONS)
 }
 
@@ -189,7 +190,7 @@ impl Ruler {
     }
 
     /// What everything costs on a lane of mean weight.
-    pub fn unit(&self) -> u32 {
+    pub fn mean_unit(&self) -> u32 {
         UNITS as u32 / self.lanes.len().max(1) as u32
     }
 }
@@ -245,7 +246,7 @@ pub(super) struct Space {
 impl Space {
     /// Replaces the content by rows of a table, which may be a copy of some rows of another one: `names` says what each
     /// of its rows is called there.
-    pub fn load(&mut self, ruler: &Ruler, table: &Table, rows: &[u32], names: impl Fn(u32) -> u32) {
+    pub fn load_rows(&mut self, ruler: &Ruler, table: &Table, rows: &[u32], names: impl Fn(u32) -> u32) {
         self.rows.clear();
         self.rows.extend(rows.iter().map(|&row| names(row)));
         self.codes.clear();
@@ -271,17 +272,17 @@ impl Space {
 
     /// Positions of one row, by its index in the space.
     #[inline]
-    pub fn at(&self, index: u32) -> &[u16] {
+    pub fn row_positions(&self, index: u32) -> &[u16] {
         &self.positions[index as usize * self.width..][..self.width]
     }
 
     /// Cost of two rows as a group.
     pub fn distance(&self, ruler: &Ruler, one: u32, other: u32) -> u32 {
-        let terms = ruler.lanes.iter().zip(self.at(one)).zip(self.at(other));
+        let terms = ruler.lanes.iter().zip(self.row_positions(one)).zip(self.row_positions(other));
         terms
             .map(|((lane, &x), &y)| match &lane.shape {
                 LaneShape::Set { step } => u32::from(*step) * u32::from(x != y),
-                interval => interval.interval(x.min(y), x.max(y)),
+                interval => interval.interval_cost(x.min(y), x.max(y)),
             })
             .sum()
     }
@@ -299,7 +300,7 @@ mod tests {
             for hi in lo..21 {
                 assert_eq!(f64::from(steps.cost(lo, hi)), tree.loss(lo, hi) * 8000.0, "{lo}..={hi}");
                 // Climbing from the leaf until the other end is inside costs the same.
-                let (mut step, mut sum) = (steps.step(steps.leaf(lo)), 0);
+                let (mut step, mut sum) = (steps.step(steps.first_step(lo)), 0);
                 while step.hi < hi {
                     sum += u32::from(step.cost);
                     step = steps.step(step.up);
@@ -320,10 +321,10 @@ mod tests {
         let table =
             Table::new(axes, [0; 64].into_iter().chain([65_000, 65_535].into_iter().chain([65_000; 62])).collect());
         let mut space = Space::default();
-        space.load(&ruler, &table, &[0, 1], |row| row);
-        assert!(space.at(0).iter().all(|&position| position == 0));
-        assert_eq!(space.at(1)[0] / space.at(1)[2], 9);
-        assert_eq!(space.at(1)[1], 2 * space.at(1)[2]);
-        assert!(space.at(1).iter().map(|&position| u32::from(position)).sum::<u32>() <= 65_535);
+        space.load_rows(&ruler, &table, &[0, 1], |row| row);
+        assert!(space.row_positions(0).iter().all(|&position| position == 0));
+        assert_eq!(space.row_positions(1)[0] / space.row_positions(1)[2], 9);
+        assert_eq!(space.row_positions(1)[1], 2 * space.row_positions(1)[2]);
+        assert!(space.row_positions(1).iter().map(|&position| u32::from(position)).sum::<u32>() <= 65_535);
     }
 }

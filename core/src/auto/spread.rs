@@ -15,7 +15,7 @@ const SAMPLE: usize = 4096;
 
 /// Cuts rows in two on the axis that brings most, each stratum at its median; `None` if no axis improves anything or a side
 /// would not be allowed.
-pub(super) fn cut(
+pub(super) fn cut_strata(
     table: &Table,
     rows: &mut [u32],
     least: usize,
@@ -27,7 +27,7 @@ pub(super) fn cut(
     }
     let some: Vec<u32> = rows.iter().copied().step_by(rows.len().div_ceil(SAMPLE)).collect();
     let gain = |axis: usize| {
-        let goes_left = halves(table, &some, axis, &stratum);
+        let goes_left = lower_halves(table, &some, axis, &stratum);
         let code = |at: usize| table.row(some[at])[axis];
         let side =
             |left: bool| -> Vec<Code> { (0..some.len()).filter(|&at| goes_left[at] == left).map(code).collect() };
@@ -37,7 +37,7 @@ pub(super) fn cut(
     };
     let best = (0..table.axes.len()).map(|axis| (gain(axis), axis)).max_by(|x, y| x.0.total_cmp(&y.0));
     let (_, axis) = best.filter(|(gain, _)| *gain > 0.0)?;
-    let goes_left = halves(table, rows, axis, &stratum);
+    let goes_left = lower_halves(table, rows, axis, &stratum);
     let side = |left: bool| -> Vec<u32> {
         rows.iter().zip(&goes_left).filter(|(_, goes_left)| **goes_left == left).map(|(row, _)| *row).collect()
     };
@@ -52,7 +52,7 @@ pub(super) fn cut(
 }
 
 /// Which rows lie in the lower half of their stratum on an axis. Strata of odd size take turns in who has one more.
-fn halves(table: &Table, rows: &[u32], axis: usize, stratum: &impl Fn(u32) -> u64) -> Vec<bool> {
+fn lower_halves(table: &Table, rows: &[u32], axis: usize, stratum: &impl Fn(u32) -> u64) -> Vec<bool> {
     let mut strata: BTreeMap<u64, Vec<(Code, u32)>> = BTreeMap::new();
     for (at, &row) in rows.iter().enumerate() {
         strata.entry(stratum(row)).or_default().push((table.row(row)[axis], at as u32));
@@ -83,12 +83,12 @@ mod tests {
         let table = Table::new([axis("age"), axis("same")], codes);
         let kind = |row: u32| u64::from(row < 40);
         let mut rows: Vec<u32> = (0..100).collect();
-        let left = cut(&table, &mut rows, 10, kind, |_| true).unwrap();
+        let left = cut_strata(&table, &mut rows, 10, kind, |_| true).unwrap();
         assert_eq!(left, 50);
         let count = |rows: &[u32]| rows.iter().filter(|&&row| kind(row) == 1).count();
         assert_eq!((count(&rows[..left]), count(&rows[left..])), (20, 20));
         assert!(rows[..left].iter().all(|&row| row < 20 || (40..70).contains(&row)));
-        assert_eq!(cut(&table, &mut rows, 51, kind, |_| true), None);
-        assert_eq!(cut(&table, &mut rows, 10, kind, |side| side.len() > 50), None);
+        assert_eq!(cut_strata(&table, &mut rows, 51, kind, |_| true), None);
+        assert_eq!(cut_strata(&table, &mut rows, 10, kind, |side| side.len() > 50), None);
     }
 }

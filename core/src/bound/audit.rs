@@ -15,13 +15,14 @@ pub(super) fn are_fair(table: &Table, k: usize, prices: &[f64], cuts: &Cuts) -> 
     // Ranges have the most extents, so they are tried when few rows are left.
     let mut axes: Vec<usize> = (0..table.axes.len()).collect();
     axes.sort_by_key(|&axis| matches!(table.axes[axis].shape, Shape::Line { .. }));
-    let blocks = axes.iter().map(|&axis| blocks(table, axis, &cuts[axis])).collect();
+    let blocks = axes.iter().map(|&axis| range_blocks(table, axis, &cuts[axis])).collect();
     let audit = Audit { table, k, prices, axes, blocks };
-    prices.iter().all(|price| (0.0..=1.0).contains(price)) && audit.holds((0..table.rows() as u32).collect(), 0, 0.0)
+    prices.iter().all(|price| (0.0..=1.0).contains(price))
+        && audit.is_covered((0..table.rows() as u32).collect(), 0, 0.0)
 }
 
 /// The smallest and the largest value of every block of a range.
-fn blocks(table: &Table, axis: usize, cuts: &[Code]) -> Vec<(Code, Code)> {
+fn range_blocks(table: &Table, axis: usize, cuts: &[Code]) -> Vec<(Code, Code)> {
     let values =
         (0..table.rows() as u32).map(|row| table.row(row)[axis]).filter(|code| table.axes[axis].null != Some(*code));
     let values: Vec<Code> = values.collect();
@@ -44,7 +45,7 @@ struct Audit<'a> {
 }
 
 impl Audit<'_> {
-    fn holds(&self, mut rows: Vec<u32>, depth: usize, loss: f64) -> bool {
+    fn is_covered(&self, mut rows: Vec<u32>, depth: usize, loss: f64) -> bool {
         if rows.len() < self.k {
             return true;
         }
@@ -60,15 +61,15 @@ impl Audit<'_> {
         }
         rows.sort_by_key(|&row| self.table.row(row)[axis]);
         let codes: Vec<Code> = rows.iter().map(|&row| self.table.row(row)[axis]).collect();
-        narrowest(&self.table.axes[axis], &self.blocks[depth], &codes).into_iter().all(|(from, to, more)| {
+        narrowest_extents(&self.table.axes[axis], &self.blocks[depth], &codes).into_iter().all(|(from, to, more)| {
             let (start, end) = (codes.partition_point(|code| *code < from), codes.partition_point(|code| *code <= to));
-            self.holds(rows[start..end].to_vec(), depth + 1, loss + more)
+            self.is_covered(rows[start..end].to_vec(), depth + 1, loss + more)
         })
     }
 }
 
 /// Every narrowest extent around some of the codes: from, to, loss.
-fn narrowest(axis: &Axis, blocks: &[(Code, Code)], codes: &[Code]) -> Vec<(Code, Code, f64)> {
+fn narrowest_extents(axis: &Axis, blocks: &[(Code, Code)], codes: &[Code]) -> Vec<(Code, Code, f64)> {
     let mut values = codes.to_vec();
     values.dedup();
     let mut found = Vec::new();
@@ -119,7 +120,7 @@ fn two_values(domain: u32) -> f64 {
 }
 
 fn ancestors(tree: &Tree, value: Code) -> Vec<u32> {
-    let mut found = vec![tree.above(value)];
+    let mut found = vec![tree.node_above(value)];
     while let Some(&node) = found.last()
         && tree.nodes()[node as usize].parent != node
     {

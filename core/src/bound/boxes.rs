@@ -84,11 +84,11 @@ impl<'a> Boxes<'a> {
 
     /// Shows every box whose k dearest rows cost more than `share` of what they may. False when there are too many: then
     /// ranges are cut into fewer blocks from now on, and the walk must be taken again.
-    pub(super) fn walk(&mut self, prices: &[f64], share: f64, visit: &mut dyn FnMut(&Found<'_>)) -> bool {
+    pub(super) fn walk_boxes(&mut self, prices: &[f64], share: f64, visit: &mut dyn FnMut(&Found<'_>)) -> bool {
         let mut all: Vec<u32> = (0..self.points.len() as u32).collect();
         let budget = if self.most_blocks > 1 { BUDGET } else { u64::MAX };
         let mut walk = Walk { prices, share, budget, visit };
-        self.narrow(&mut walk, &mut all, 0, 0.0);
+        self.narrow_axis(&mut walk, &mut all, 0, 0.0);
         let done = walk.budget > 0;
         if !done {
             self.cut_at_fewer();
@@ -96,16 +96,18 @@ impl<'a> Boxes<'a> {
         done
     }
 
-    fn narrow(&self, walk: &mut Walk<'_>, inside: &mut [u32], depth: usize, loss: f64) {
+    fn narrow_axis(&self, walk: &mut Walk<'_>, inside: &mut [u32], depth: usize, loss: f64) {
         walk.budget = walk.budget.saturating_sub(inside.len() as u64);
         let mut dearest = Dearest::new(self.k);
-        inside.iter().for_each(|&point| dearest.add(walk.prices[point as usize], self.points.counts[point as usize]));
+        inside
+            .iter()
+            .for_each(|&point| dearest.add_price(walk.prices[point as usize], self.points.counts[point as usize]));
         let allowed = walk.share * self.k as f64;
         if walk.budget == 0 || !dearest.is_full() || dearest.sum <= allowed * loss {
             return;
         }
         let Some(&axis) = self.order.get(depth) else {
-            (walk.visit)(&Found { points: inside, loss, dearest: dearest.sum, least: dearest.least() });
+            (walk.visit)(&Found { points: inside, loss, dearest: dearest.sum, least: dearest.least_price() });
             return;
         };
         inside.sort_unstable_by_key(|&point| self.points.code(point, axis));
@@ -113,12 +115,12 @@ impl<'a> Boxes<'a> {
         let most = (dearest.sum / allowed - loss) / weight;
         let codes: Vec<Code> = inside.iter().map(|&point| self.points.code(point, axis)).collect();
         let is_last = depth + 1 == self.order.len();
-        for chain in extents(&self.table.axes[axis], &self.blocks[axis], &codes, most) {
+        for chain in chain_extents(&self.table.axes[axis], &self.blocks[axis], &codes, most) {
             if is_last {
                 self.visit_chain(walk, inside, chain.iter().map(|(range, more)| (range.clone(), loss + weight * more)));
             } else {
                 for (range, more) in chain {
-                    self.narrow(walk, &mut inside[range].to_vec(), depth + 1, loss + weight * more);
+                    self.narrow_axis(walk, &mut inside[range].to_vec(), depth + 1, loss + weight * more);
                 }
             }
         }
@@ -134,9 +136,14 @@ impl<'a> Boxes<'a> {
             walk.budget = walk.budget.saturating_sub(fresh.len() as u64);
             fresh
                 .iter()
-                .for_each(|&point| dearest.add(walk.prices[point as usize], self.points.counts[point as usize]));
+                .for_each(|&point| dearest.add_price(walk.prices[point as usize], self.points.counts[point as usize]));
             if dearest.is_full() && dearest.sum > walk.share * self.k as f64 * loss {
-                (walk.visit)(&Found { points: &inside[range], loss, dearest: dearest.sum, least: dearest.least() });
+                (walk.visit)(&Found {
+                    points: &inside[range],
+                    loss,
+                    dearest: dearest.sum,
+                    least: dearest.least_price(),
+                });
             }
         }
     }
@@ -160,12 +167,12 @@ impl Dearest {
         self.rows >= self.k
     }
 
-    fn least(&self) -> f64 {
+    fn least_price(&self) -> f64 {
         self.prices.last().map_or(0.0, |last| last.0)
     }
 
-    fn add(&mut self, price: f64, count: u32) {
-        if self.is_full() && price <= self.least() {
+    fn add_price(&mut self, price: f64, count: u32) {
+        if self.is_full() && price <= self.least_price() {
             return;
         }
         let count = count.min(self.k);
@@ -202,7 +209,7 @@ impl Blocks {
     }
 
     /// The blocks that hold some runs of sorted codes, and the places in each.
-    fn of(&self, codes: &[Code], runs: &[Range<usize>]) -> Vec<(usize, Range<usize>)> {
+    fn blocks_of_runs(&self, codes: &[Code], runs: &[Range<usize>]) -> Vec<(usize, Range<usize>)> {
         let mut present: Vec<(usize, Range<usize>)> = Vec::new();
         for run in runs {
             let block = self.ends.partition_point(|ends| ends.1 < codes[run.start]);
@@ -229,7 +236,7 @@ type Extent = (Range<usize>, f64);
 
 /// The extents of an axis around sorted codes that lose less than `most`, in chains: of those with one beginning, each holds
 /// the one before it.
-fn extents(axis: &Axis, blocks: &Blocks, codes: &[Code], most: f64) -> Vec<Vec<Extent>> {
+fn chain_extents(axis: &Axis, blocks: &Blocks, codes: &[Code], most: f64) -> Vec<Vec<Extent>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for at in 0..codes.len() {
         match runs.last_mut() {
@@ -257,7 +264,7 @@ fn extents(axis: &Axis, blocks: &Blocks, codes: &[Code], most: f64) -> Vec<Vec<E
         Shape::Line { span } => {
             found.extend((has_nulls && !values.is_empty()).then_some((0..codes.len(), 1.0)));
             let mut chains: Vec<Vec<Extent>> = found.into_iter().map(|extent| vec![extent]).collect();
-            let present: Vec<(usize, Range<usize>)> = blocks.of(codes, values);
+            let present: Vec<(usize, Range<usize>)> = blocks.blocks_of_runs(codes, values);
             for (number, (first, from)) in present.iter().enumerate() {
                 let losses = present[number + 1..].iter().map(|(last, to)| {
                     let apart = f64::from(blocks.ends[*last].0 - blocks.ends[*first].1) / f64::from((*span).max(1));
@@ -283,7 +290,7 @@ fn nodes_above(tree: &Tree, leaves: impl Iterator<Item = (Code, Range<usize>)>) 
         }
         open.iter_mut().for_each(|(_, range)| range.end = run.end);
         let mut fresh = Vec::new();
-        let mut node = tree.above(code);
+        let mut node = tree.node_above(code);
         while open.last().is_none_or(|(known, _)| *known != node) {
             fresh.push(node);
             let parent = tree.nodes()[node as usize].parent;

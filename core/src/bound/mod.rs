@@ -48,7 +48,7 @@ struct Points {
 }
 
 impl Points {
-    fn of(table: &Table) -> Self {
+    fn from_table(table: &Table) -> Self {
         let mut order: Vec<u32> = (0..table.rows() as u32).collect();
         order.sort_unstable_by(|&x, &y| table.row(x).cmp(table.row(y)));
         let mut points =
@@ -78,8 +78,8 @@ pub fn lower_bound(table: &Table, k: usize, grouping: &Grouping, rounds: usize) 
     if table.axes.is_empty() || table.rows() < k {
         return Some(Bound { loss: 0.0, prices: vec![0.0; table.rows()] });
     }
-    let points = Points::of(table);
-    let (found, cuts) = Search::new(table, &points, k).run(first_prices(table, &points, grouping), rounds);
+    let points = Points::from_table(table);
+    let (found, cuts) = Search::new(table, &points, k).run_rounds(first_prices(table, &points, grouping), rounds);
     let prices: Vec<f64> = points.of_row.iter().map(|&point| found[point as usize]).collect();
     let loss = prices.iter().sum::<f64>() / prices.len() as f64;
     audit::are_fair(table, k, &prices, &cuts).then_some(Bound { loss, prices })

@@ -34,7 +34,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the best fair prices of all rounds, and where ranges are cut.
-    pub(super) fn run(mut self, first: Vec<f64>, rounds: usize) -> (Vec<f64>, Cuts) {
+    pub(super) fn run_rounds(mut self, first: Vec<f64>, rounds: usize) -> (Vec<f64>, Cuts) {
         let mut prices = first;
         let mut weights = self.make_fair(&mut prices, SHARPNESS.0);
         let mut best = prices.clone();
@@ -42,9 +42,9 @@ impl<'a> Search<'a> {
             checkpoint();
             let progress = round as f64 / rounds.max(2) as f64;
             let step = STEP.0 * (STEP.1 / STEP.0).powf(progress);
-            self.step(&mut prices, &weights, step);
+            self.step_prices(&mut prices, &weights, step);
             weights = self.make_fair(&mut prices, SHARPNESS.0 + (SHARPNESS.1 - SHARPNESS.0) * progress);
-            if self.total(&prices) > self.total(&best) {
+            if self.total_price(&prices) > self.total_price(&best) {
                 best.clone_from(&prices);
             }
         }
@@ -54,15 +54,15 @@ impl<'a> Search<'a> {
         (best, self.boxes.cuts())
     }
 
-    fn total(&self, prices: &[f64]) -> f64 {
+    fn total_price(&self, prices: &[f64]) -> f64 {
         prices.iter().zip(&self.points.counts).map(|(price, &count)| price * f64::from(count)).sum()
     }
 
     /// Moves prices from rows on which much weighs to those on which little does.
-    fn step(&self, prices: &mut [f64], weights: &[f64], step: f64) {
+    fn step_prices(&self, prices: &mut [f64], weights: &[f64], step: f64) {
         let weighed = prices.iter().zip(weights).zip(&self.points.counts);
         let mean = weighed.map(|((price, weight), &count)| price * weight * f64::from(count)).sum::<f64>()
-            / self.total(prices).max(f64::MIN_POSITIVE);
+            / self.total_price(prices).max(f64::MIN_POSITIVE);
         for (price, weight) in prices.iter_mut().zip(weights) {
             let burden = weight / mean.max(f64::MIN_POSITIVE);
             *price = (*price * (step * (1.0 - burden).max(-1.0)).exp() * (1.0 + step / 4.0)).min(1.0);
@@ -74,7 +74,7 @@ impl<'a> Search<'a> {
     fn make_fair(&mut self, prices: &mut [f64], sharpness: f64) -> Vec<f64> {
         loop {
             let (mut scales, mut weights) = (vec![1.0_f64; prices.len()], vec![0.0; prices.len()]);
-            if self.weigh(prices, sharpness, &mut scales, &mut weights) {
+            if self.weigh_rows(prices, sharpness, &mut scales, &mut weights) {
                 prices.iter_mut().zip(&scales).for_each(|(price, scale)| *price *= scale);
                 return weights;
             }
@@ -82,9 +82,9 @@ impl<'a> Search<'a> {
     }
 
     /// How far every price must come down, and what weighs on it. False when this took too long.
-    fn weigh(&mut self, prices: &[f64], sharpness: f64, scales: &mut [f64], weights: &mut [f64]) -> bool {
+    fn weigh_rows(&mut self, prices: &[f64], sharpness: f64, scales: &mut [f64], weights: &mut [f64]) -> bool {
         let k = self.k as f64;
-        self.boxes.walk(prices, NEAR, &mut |found| {
+        self.boxes.walk_boxes(prices, NEAR, &mut |found| {
             let allowed = k * found.loss;
             let scale = (allowed / found.dearest).min(1.0);
             let near = found.dearest / allowed.max(f64::MIN_POSITIVE);

@@ -71,7 +71,7 @@ impl Instances {
 
 impl Kind {
     fn new(dependency: &Dependency, table: &Table, first: usize) -> Self {
-        let (axes, plain) = (dependency.quasi(), dependency.plain());
+        let (axes, plain) = (dependency.quasi_axes(), dependency.plain_columns());
         let mut known: HashMap<(Vec<Code>, Vec<u64>), u32> = HashMap::new();
         let (mut of_row, mut codes, mut facts) = (Vec::with_capacity(table.rows()), Vec::new(), Vec::new());
         for row in 0..table.rows() as u32 {
@@ -99,7 +99,7 @@ impl Kind {
     }
 
     /// Plain values of an instance.
-    pub fn facts(&self, instance: usize) -> &[u64] {
+    pub fn plain_values(&self, instance: usize) -> &[u64] {
         &self.facts[instance * self.plain.len()..][..self.plain.len()]
     }
 
@@ -120,31 +120,31 @@ impl Kind {
     pub fn distance(&self, instance: usize, values: &[Value], facts: &[u64]) -> f64 {
         let codes = self.codes(instance).iter().zip(&self.axes);
         let apart: f64 = codes.map(|(&code, &a)| values[a].distance(code)).sum();
-        (apart + self.mismatches(instance, facts) as f64) / self.width() as f64
+        (apart + self.count_mismatches(instance, facts) as f64) / self.width() as f64
     }
 
     /// Whether a group covers the instance on every column (definition 7).
-    pub fn comparable(&self, instance: usize, values: &[Value], facts: &[u64]) -> bool {
+    pub fn is_comparable(&self, instance: usize, values: &[Value], facts: &[u64]) -> bool {
         self.codes(instance).iter().zip(&self.axes).all(|(&code, &a)| values[a].covers(code))
-            && self.mismatches(instance, facts) == 0
+            && self.count_mismatches(instance, facts) == 0
     }
 
     /// Plain columns on which even the best row differs.
-    fn mismatches(&self, instance: usize, facts: &[u64]) -> usize {
+    fn count_mismatches(&self, instance: usize, facts: &[u64]) -> usize {
         let width = self.plain.len();
         if width == 0 {
             return 0;
         }
-        let wanted = self.facts(instance);
+        let wanted = self.plain_values(instance);
         let differing = |row: &[u64]| row.iter().zip(wanted).filter(|(a, b)| a != b).count();
         facts.chunks_exact(width).map(differing).min().unwrap_or(width)
     }
 
     /// Columns on which an original row agrees with an instance.
-    pub fn matches(&self, instance: usize, table: &Table, row: u32) -> usize {
+    pub fn count_matches(&self, instance: usize, table: &Table, row: u32) -> usize {
         let of_row = table.row(row);
         let codes = self.codes(instance).iter().zip(&self.axes).filter(|(code, a)| **code == of_row[**a]).count();
-        let facts = self.facts(instance).iter().zip(&self.plain);
+        let facts = self.plain_values(instance).iter().zip(&self.plain);
         codes + facts.filter(|(fact, column)| **fact == table.plain[**column][row as usize]).count()
     }
 }

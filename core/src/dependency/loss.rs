@@ -16,7 +16,7 @@ pub enum Guard {
 impl Guard {
     fn distance(self, kind: &Kind, instance: usize, values: &[Value], facts: &[u64]) -> f64 {
         match self {
-            Self::Comparable if !kind.comparable(instance, values, facts) => 1.0,
+            Self::Comparable if !kind.is_comparable(instance, values, facts) => 1.0,
             _ => kind.distance(instance, values, facts),
         }
     }
@@ -24,8 +24,8 @@ impl Guard {
 
 /// What every instance has lost, added up: its distance to the closest published row. An instance that no row is left
 /// for loses 1. `groups` are the published groups; rows in none of them are suppressed.
-pub fn loss(dependencies: &Dependencies, table: &Table, groups: &[&[u32]], guard: Guard) -> f64 {
-    best(dependencies, table, groups, |kind, instance, _, values, facts| {
+pub fn instance_loss(dependencies: &Dependencies, table: &Table, groups: &[&[u32]], guard: Guard) -> f64 {
+    best_scores(dependencies, table, groups, |kind, instance, _, values, facts| {
         1.0 - guard.distance(kind, instance, values, facts)
     })
     .iter()
@@ -34,9 +34,9 @@ pub fn loss(dependencies: &Dependencies, table: &Table, groups: &[&[u32]], guard
 }
 
 /// How well a clustering preserves the instances, added up (formula 4.1). `clusters` hold every row.
-pub fn utility(dependencies: &Dependencies, table: &Table, clusters: &[&[u32]], k: usize) -> f64 {
-    best(dependencies, table, clusters, |kind, instance, rows, values, facts| {
-        preserve(kind.distance(instance, values, facts), rows, k)
+pub fn instance_utility(dependencies: &Dependencies, table: &Table, clusters: &[&[u32]], k: usize) -> f64 {
+    best_scores(dependencies, table, clusters, |kind, instance, rows, values, facts| {
+        preserved_share(kind.distance(instance, values, facts), rows, k)
     })
     .iter()
     .sum()
@@ -44,12 +44,12 @@ pub fn utility(dependencies: &Dependencies, table: &Table, clusters: &[&[u32]], 
 
 /// How well a cluster of so many rows preserves an instance at a distance (formula 4.2).
 #[inline]
-pub fn preserve(distance: f64, rows: usize, k: usize) -> f64 {
+pub fn preserved_share(distance: f64, rows: usize, k: usize) -> f64 {
     (1.0 - distance) * (rows as f64 / k as f64).min(1.0)
 }
 
 /// The best score of every instance over all groups; 0 without groups.
-fn best(
+fn best_scores(
     dependencies: &Dependencies,
     table: &Table,
     groups: &[&[u32]],
@@ -58,7 +58,7 @@ fn best(
     let instances = Instances::new(&dependencies.list, table);
     let mut best = vec![0.0_f64; instances.len()];
     for rows in groups.iter().filter(|rows| !rows.is_empty()) {
-        let values = dependencies.values(table, &table.cover(rows));
+        let values = dependencies.published_values(table, &table.cover(rows));
         for kind in &instances.kinds {
             let facts = kind.facts_of(table, rows);
             for (instance, best) in best[kind.first..][..kind.count].iter_mut().enumerate() {

@@ -23,7 +23,7 @@ mod preserved;
 mod tests;
 
 pub use instances::{Instances, Kind};
-pub use loss::{Guard, loss, preserve, utility};
+pub use loss::{Guard, instance_loss, instance_utility, preserved_share};
 pub use penalty::{Penalty, Value};
 pub use preserved::Preserved;
 
@@ -49,21 +49,21 @@ impl Dependencies {
         let mut frequencies: Vec<Vec<u64>> = vec![Vec::new(); table.axes.len()];
         for row in 0..table.rows() as u32 {
             for (counts, &code) in frequencies.iter_mut().zip(table.row(row)) {
-                count(counts, code, 1);
+                count_code(counts, code, 1);
             }
         }
         Self::new(list, &frequencies)
     }
 
     /// What a cover publishes on every axis.
-    pub fn values(&self, table: &Table, cover: &Cover) -> Vec<Value> {
+    pub fn published_values(&self, table: &Table, cover: &Cover) -> Vec<Value> {
         let axes = table.axes.iter().zip(&self.penalties).enumerate();
-        axes.map(|(a, (axis, penalty))| penalty.value(axis, cover, a)).collect()
+        axes.map(|(a, (axis, penalty))| penalty.published_value(axis, cover, a)).collect()
     }
 }
 
 /// Adds rows to the count of a code.
-pub fn count(counts: &mut Vec<u64>, code: crate::model::Code, rows: u64) {
+pub fn count_code(counts: &mut Vec<u64>, code: crate::model::Code, rows: u64) {
     let at = usize::from(code);
     if counts.len() <= at {
         counts.resize(at + 1, 0);

@@ -36,7 +36,7 @@ impl Penalty {
         for &count in counts {
             let p = if total > 0.0 { count as f64 / total } else { 0.0 };
             share += p;
-            term += plogp(p);
+            term += p_log_p(p);
             shares.push(share);
             terms.push(term);
         }
@@ -56,7 +56,7 @@ impl Penalty {
             return 0.0;
         }
         let share = self.shares[until] - self.shares[from];
-        (plogp(share) - (self.terms[until] - self.terms[from])).max(0.0)
+        (p_log_p(share) - (self.terms[until] - self.terms[from])).max(0.0)
     }
 
     /// E of a set of codes, in nats.
@@ -66,11 +66,11 @@ impl Penalty {
             return 0.0;
         }
         let sum = |of: &[f64]| codes.iter().map(|&code| of[at(code) + 1] - of[at(code)]).sum::<f64>();
-        (plogp(sum(&self.shares)) - sum(&self.terms)).max(0.0)
+        (p_log_p(sum(&self.shares)) - sum(&self.terms)).max(0.0)
     }
 
     /// What a cover publishes on an axis.
-    pub fn value(&self, axis: &Axis, cover: &Cover, a: usize) -> Value {
+    pub fn published_value(&self, axis: &Axis, cover: &Cover, a: usize) -> Value {
         let (lo, hi) = (cover.lo[a], cover.hi[a]);
         let top = (0, Code::MAX);
         let ((lo, hi), set): (_, Option<Box<[Code]>>) = match &axis.shape {
@@ -79,14 +79,14 @@ impl Penalty {
             _ if lo >= hi => ((lo, hi), None),
             _ if axis.null == Some(hi) => (top, None),
             Shape::Line { .. } => ((lo, hi), None),
-            Shape::Tree(tree) => match tree.ancestor(lo, hi) {
+            Shape::Tree(tree) => match tree.common_ancestor(lo, hi) {
                 Some(0) | None => (top, None),
                 Some(node) => {
                     let node = &tree.nodes()[node as usize];
                     ((node.lo, node.hi), None)
                 }
             },
-            Shape::Set { .. } if cover.distinct(a) > MAX_SET_VALUES => (top, None),
+            Shape::Set { .. } if cover.count_distinct(a) > MAX_SET_VALUES => (top, None),
             Shape::Set { .. } => ((lo, hi), Some(cover.codes(a).into())),
         };
         let penalty = match &set {
@@ -98,13 +98,13 @@ impl Penalty {
     }
 }
 
-fn plogp(p: f64) -> f64 {
+fn p_log_p(p: f64) -> f64 {
     if p > 0.0 { p * p.ln() } else { 0.0 }
 }
 
 impl Value {
     /// An original value.
-    pub fn ground(code: Code) -> Self {
+    pub fn from_code(code: Code) -> Self {
         Self { lo: code, hi: code, set: None, cost: 0.0 }
     }
 
@@ -121,10 +121,10 @@ impl Value {
 
     /// The distance of two values: the difference of their penalties when one lies within the other, else 1.
     pub fn distance_to(&self, other: &Self) -> f64 {
-        if self.within(other) || other.within(self) { (self.cost - other.cost).abs() } else { 1.0 }
+        if self.is_within(other) || other.is_within(self) { (self.cost - other.cost).abs() } else { 1.0 }
     }
 
-    fn within(&self, other: &Self) -> bool {
+    fn is_within(&self, other: &Self) -> bool {
         match (&self.set, &other.set) {
             (_, None) => other.lo <= self.lo && self.hi <= other.hi,
             (Some(codes), Some(_)) => codes.iter().all(|&code| other.covers(code)),

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Dependencies, Instances};
-use crate::model::{Grouping, Table, wire};
+use crate::model::{Grouping, Table, keep_smallest, wire};
 
 /// Most instances kept of a dependency.
 pub const KEPT: usize = 1 << 15;
@@ -31,11 +31,16 @@ pub struct Preserved {
 impl Preserved {
     /// What the groups of a table preserve of every dependency. `withheld` axes are published as their top, whatever
     /// the groups cover.
-    pub fn of(dependencies: &Dependencies, table: &Table, grouping: &Grouping, withheld: &[bool]) -> Vec<Self> {
+    pub fn of_grouping(
+        dependencies: &Dependencies,
+        table: &Table,
+        grouping: &Grouping,
+        withheld: &[bool],
+    ) -> Vec<Self> {
         let instances = Instances::new(&dependencies.list, table);
         let mut least: Vec<f64> = vec![1.0; instances.len()];
         for rows in grouping.iter() {
-            let values = dependencies.values(table, &table.cover(rows));
+            let values = dependencies.published_values(table, &table.cover(rows));
             let cost = |a: usize| if withheld.get(a) == Some(&true) { 1.0 } else { values[a].cost };
             for kind in &instances.kinds {
                 let distance = kind.axes.iter().map(|&a| cost(a)).sum::<f64>() / kind.width() as f64;
@@ -49,31 +54,28 @@ impl Preserved {
             let mut preserved = Self::default();
             for instance in 0..kind.count {
                 let codes = kind.codes(instance).iter().map(|&code| u64::from(code));
-                let values = codes.chain(kind.facts(instance).iter().copied());
-                preserved.add(values.fold(0x5EED, mix), least[kind.first + instance]);
+                let values = codes.chain(kind.plain_values(instance).iter().copied());
+                preserved.add_instance(values.fold(0x5EED, mix_hash), least[kind.first + instance]);
             }
-            preserved.shrink();
+            preserved.shrink_sample();
             preserved
         };
         instances.kinds.iter().map(of_kind).collect()
     }
 
-    pub(crate) fn add(&mut self, instance: u64, distance: f64) {
+    pub(crate) fn add_instance(&mut self, instance: u64, distance: f64) {
         self.least.entry(instance).and_modify(|least| *least = least.min(distance)).or_insert(distance);
     }
 
-    fn shrink(&mut self) {
-        while self.least.len() > KEPT {
-            self.least.pop_last();
-            self.sampled = true;
-        }
+    fn shrink_sample(&mut self) {
+        self.sampled |= keep_smallest(&mut self.least, KEPT).is_some();
     }
 
     /// Adds what another part of the table has preserved.
     pub fn merge(&mut self, other: &Self) {
-        other.least.iter().for_each(|(&instance, &distance)| self.add(instance, distance));
+        other.least.iter().for_each(|(&instance, &distance)| self.add_instance(instance, distance));
         self.sampled |= other.sampled;
-        self.shrink();
+        self.shrink_sample();
     }
 
     /// Mean loss of an instance, in `[0, 1]`: the dependency loss over the number of instances; `None` without any.
@@ -83,7 +85,7 @@ impl Preserved {
     }
 
     /// Share of instances that some row publishes without loss; `None` without any.
-    pub fn complete(&self) -> Option<f64> {
+    pub fn complete_share(&self) -> Option<f64> {
         let complete = self.least.values().filter(|least| **least <= 0.0).count();
         (!self.least.is_empty()).then(|| complete as f64 / self.least.len() as f64)
     }
@@ -100,7 +102,7 @@ impl Preserved {
 }
 
 /// A hash of a sequence of numbers, one by one.
-fn mix(hash: u64, value: u64) -> u64 {
+fn mix_hash(hash: u64, value: u64) -> u64 {
     let mut mixed = (hash ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed ^= mixed >> 32;
     mixed = mixed.wrapping_mul(0xD6E8_FEB8_6659_FD93);

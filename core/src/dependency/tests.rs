@@ -20,9 +20,9 @@ fn apart(axis: usize, a: &[Code], b: &[Code]) -> f64 {
     let value = |codes: &[Code]| {
         let mut cover = Cover::empty(3);
         codes.iter().for_each(|&code| {
-            cover.add(&table.axes, &[code, code, code].map(|c| c.min(if axis == 0 { 3 } else { 7 })))
+            cover.add_row(&table.axes, &[code, code, code].map(|c| c.min(if axis == 0 { 3 } else { 7 })))
         });
-        dependencies.penalties[axis].value(&table.axes[axis], &cover, axis)
+        dependencies.penalties[axis].published_value(&table.axes[axis], &cover, axis)
     };
     let (a, b) = (value(a), value(b));
     assert_eq!(a.distance_to(&b), b.distance_to(&a));
@@ -78,7 +78,7 @@ fn gorla_example_4_1_utility() {
     let with = |pair: &[u32]| {
         let singles: Vec<[u32; 1]> = (0..8).filter(|row| !pair.contains(row)).map(|row| [row]).collect();
         let clusters: Vec<&[u32]> = singles.iter().map(<[u32; 1]>::as_slice).chain([pair]).collect();
-        utility(&dependencies, &table, &clusters, 2)
+        instance_utility(&dependencies, &table, &clusters, 2)
     };
     assert!(close(with(&[]), 3.0));
     assert!(close(with(&[0, 1]), 4.0) && close(with(&[6, 7]), 4.0));
@@ -91,8 +91,8 @@ fn gorla_example_4_1_utility() {
 #[test]
 fn gorla_example_4_1_utility_of_r1_and_r2() {
     let (table, dependencies) = fixtures::gorla();
-    assert!(close(utility(&dependencies, &table, &R1, 2), 5.5));
-    assert!(close(utility(&dependencies, &table, &R2, 2), 6.0));
+    assert!(close(instance_utility(&dependencies, &table, &R1, 2), 5.5));
+    assert!(close(instance_utility(&dependencies, &table, &R2, 2), 6.0));
 }
 
 proptest! {
@@ -106,8 +106,8 @@ proptest! {
         let clusters: Vec<&[u32]> = rows.chunks_exact(k).collect();
         prop_assume!(!clusters.is_empty());
         let instances = Instances::new(&dependencies.list, &table).len() as f64;
-        let lost = loss(&dependencies, &table, &clusters, Guard::ColumnByColumn);
-        prop_assert!((utility(&dependencies, &table, &clusters, k) - (instances - lost)).abs() < 1e-9);
+        let lost = instance_loss(&dependencies, &table, &clusters, Guard::ColumnByColumn);
+        prop_assert!((instance_utility(&dependencies, &table, &clusters, k) - (instances - lost)).abs() < 1e-9);
     }
 }
 
@@ -119,7 +119,7 @@ fn gorla_utility_is_not_monotone() {
     let of = |cluster: &[u32]| {
         let singles: Vec<[u32; 1]> = (0..8).filter(|row| !cluster.contains(row)).map(|row| [row]).collect();
         let clusters: Vec<&[u32]> = singles.iter().map(<[u32; 1]>::as_slice).chain([cluster]).collect();
-        utility(&dependencies, &table, &clusters, 3)
+        instance_utility(&dependencies, &table, &clusters, 3)
     };
     assert!(of(&[2, 3]) > of(&[]) && of(&[2, 3, 6]) < of(&[2, 3]), "{} {}", of(&[2, 3]), of(&[2, 3, 6]));
 }
@@ -128,9 +128,9 @@ fn gorla_utility_is_not_monotone() {
 fn gorla_example_3_7_dependency_loss() {
     let (table, dependencies) = fixtures::gorla();
     for guard in [Guard::Comparable, Guard::ColumnByColumn] {
-        assert!(close(loss(&dependencies, &table, &R1, guard), 0.5));
-        assert!(close(loss(&dependencies, &table, &R2, guard), 0.0));
-        assert!(close(loss(&dependencies, &table, &[], guard), 6.0), "nothing is published");
+        assert!(close(instance_loss(&dependencies, &table, &R1, guard), 0.5));
+        assert!(close(instance_loss(&dependencies, &table, &R2, guard), 0.0));
+        assert!(close(instance_loss(&dependencies, &table, &[], guard), 6.0), "nothing is published");
     }
 }
 
@@ -144,7 +144,7 @@ fn gorla_constant_columns_are_at_no_distance() {
     let value = |codes: Vec<Code>| {
         let other = Table { codes, ..table.clone() };
         let rows: Vec<u32> = (0..other.rows() as u32).collect();
-        dependencies.values(&other, &other.cover(&rows)).remove(0)
+        dependencies.published_values(&other, &other.cover(&rows)).remove(0)
     };
     assert_eq!(value(vec![1]).distance_to(&value(vec![1, 2])), 0.0);
     assert_eq!(value(vec![1]).distance_to(&value(vec![2])), 1.0);
@@ -156,8 +156,8 @@ fn gorla_definition_7_and_formula_4_3_differ() {
     let table = Table::new([axis("zip", 2), axis("borough", 1)], vec![0, 0, 1, 0]);
     let zip_to_borough = Dependency { from: vec![Attribute::Quasi(0)], to: vec![Attribute::Quasi(1)] };
     let dependencies = Dependencies::of_table(vec![zip_to_borough], &table);
-    assert_eq!(loss(&dependencies, &table, &[&[1]], Guard::Comparable), 1.0);
-    assert_eq!(loss(&dependencies, &table, &[&[1]], Guard::ColumnByColumn), 0.5);
+    assert_eq!(instance_loss(&dependencies, &table, &[&[1]], Guard::Comparable), 1.0);
+    assert_eq!(instance_loss(&dependencies, &table, &[&[1]], Guard::ColumnByColumn), 0.5);
 }
 
 fn grouping(groups: &[&[u32]], left_over: &[u32]) -> Grouping {
@@ -170,12 +170,12 @@ fn grouping(groups: &[&[u32]], left_over: &[u32]) -> Grouping {
 #[test]
 fn loss_of_a_release_of_the_example() {
     let (table, dependencies) = fixtures::gorla();
-    let of = |groups: &[&[u32]]| Preserved::of(&dependencies, &table, &grouping(groups, &[]), &[]);
+    let of = |groups: &[&[u32]]| Preserved::of_grouping(&dependencies, &table, &grouping(groups, &[]), &[]);
     let r1 = of(&R1);
     assert!(close(r1[0].loss().unwrap(), 0.5 / 4.0) && close(r1[1].loss().unwrap(), 0.0));
-    assert_eq!((r1[0].complete(), r1[1].complete()), (Some(0.5), Some(1.0)));
+    assert_eq!((r1[0].complete_share(), r1[1].complete_share()), (Some(0.5), Some(1.0)));
     assert!(of(&R2).iter().all(|kind| kind.loss() == Some(0.0)));
-    let withheld = Preserved::of(&dependencies, &table, &grouping(&R2, &[]), &[false, false, true]);
+    let withheld = Preserved::of_grouping(&dependencies, &table, &grouping(&R2, &[]), &[false, false, true]);
     assert_eq!((withheld[0].loss(), withheld[1].loss()), (Some(0.0), Some(0.5)));
 }
 
@@ -186,11 +186,13 @@ fn many_instances_are_sampled_evenly() {
     for part in 0..3 {
         let mut other = Preserved::default();
         (part * rows / 3..(part + 1) * rows / 3)
-            .for_each(|row| other.add(row.wrapping_mul(0x9E37_79B9_7F4A_7C15), (row % 4) as f64 / 3.0));
+            .for_each(|row| other.add_instance(row.wrapping_mul(0x9E37_79B9_7F4A_7C15), (row % 4) as f64 / 3.0));
         preserved.merge(&other);
     }
     assert!(preserved.is_sampled() && preserved.instances() == preserved::KEPT);
-    assert!((preserved.loss().unwrap() - 0.5).abs() < 0.01 && (preserved.complete().unwrap() - 0.25).abs() < 0.01);
+    assert!(
+        (preserved.loss().unwrap() - 0.5).abs() < 0.01 && (preserved.complete_share().unwrap() - 0.25).abs() < 0.01
+    );
 }
 
 /// Groups of random sizes over all rows but the last few.
@@ -228,9 +230,9 @@ proptest! {
         let dependencies = Dependencies::of_table(list, &table);
         let (groups, left) = random_groups(table.rows(), seed);
         let groups: Vec<&[u32]> = groups.iter().map(Vec::as_slice).collect();
-        let by_column = loss(&dependencies, &table, &groups, Guard::ColumnByColumn);
-        let guarded = loss(&dependencies, &table, &groups, Guard::Comparable);
-        let own: f64 = Preserved::of(&dependencies, &table, &grouping(&groups, &left), &[])
+        let by_column = instance_loss(&dependencies, &table, &groups, Guard::ColumnByColumn);
+        let guarded = instance_loss(&dependencies, &table, &groups, Guard::Comparable);
+        let own: f64 = Preserved::of_grouping(&dependencies, &table, &grouping(&groups, &left), &[])
             .iter()
             .map(|kind| kind.loss().unwrap_or(0.0) * kind.instances() as f64)
             .sum();
@@ -244,7 +246,7 @@ proptest! {
         let (groups, _) = random_groups(table.rows(), seed);
         let groups: Vec<&[u32]> = groups.iter().map(Vec::as_slice).collect();
         let instances = Instances::new(&dependencies.list, &table).len() as f64;
-        let sum = utility(&dependencies, &table, &groups, 1) + loss(&dependencies, &table, &groups, Guard::ColumnByColumn);
+        let sum = instance_utility(&dependencies, &table, &groups, 1) + instance_loss(&dependencies, &table, &groups, Guard::ColumnByColumn);
         prop_assert!((sum - instances).abs() < 1e-9);
     }
 
@@ -254,7 +256,7 @@ proptest! {
         let dependencies = Dependencies::of_table(list, &table);
         let (groups, left) = random_groups(table.rows(), seed);
         let groups: Vec<&[u32]> = groups.iter().map(Vec::as_slice).collect();
-        let whole = Preserved::of(&dependencies, &table, &grouping(&groups, &left), &[]);
+        let whole = Preserved::of_grouping(&dependencies, &table, &grouping(&groups, &left), &[]);
         let (some, others) = groups.split_at(groups.len() / 2);
         let part = |groups: &[&[u32]], left: &[u32]| {
             let rows: Vec<u32> = groups.concat().into_iter().chain(left.iter().copied()).collect();
@@ -267,7 +269,7 @@ proptest! {
                 next += group.len() as u32;
             }
             renumbered.left_over = (next..rows.len() as u32).collect();
-            Preserved::of(&dependencies, &cell, &renumbered, &[])
+            Preserved::of_grouping(&dependencies, &cell, &renumbered, &[])
         };
         let mut merged = part(others, &[]);
         merged.iter_mut().zip(&part(some, &left)).for_each(|(a, b)| a.merge(b));

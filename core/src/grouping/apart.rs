@@ -21,8 +21,9 @@ pub fn settle_apart(cell: &Table, grouping: Grouping, rules: &Rules) -> Grouping
     let rows = grouping.iter().chain(singles).filter(|rows| !rows.is_empty());
     let mut groups: Vec<Group> = rows.map(|rows| Group::new(cell, rows.to_vec())).collect();
     loop {
-        groups = merged(cell, groups);
-        let Some(failing) = groups.iter().position(|group| !rules.hold(&GroupView::new(cell, &group.rows))) else {
+        groups = merge_meeting_groups(cell, groups);
+        let Some(failing) = groups.iter().position(|group| !rules.are_met_by(&GroupView::new(cell, &group.rows)))
+        else {
             break;
         };
         if groups.len() == 1 {
@@ -36,14 +37,14 @@ pub fn settle_apart(cell: &Table, grouping: Grouping, rules: &Rules) -> Grouping
         };
         let nearest = groups.iter().map(growth).enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
         if let Some((nearest, _)) = nearest {
-            groups[nearest].absorb(cell, group);
+            groups[nearest].absorb_group(cell, group);
         }
     }
     let bounds = rules.others.iter().find_map(|rule| rule.presence_bounds());
     let cuts = bounds.map(|bounds| Mpalm { bounds: bounds.clone(), reading: Reading::Binary });
     let mut settled = Grouping::with_capacity(cell.rows());
     for group in groups {
-        if !rules.hold(&GroupView::new(cell, &group.rows)) {
+        if !rules.are_met_by(&GroupView::new(cell, &group.rows)) {
             settled.left_over.extend(group.rows);
             continue;
         }
@@ -67,15 +68,15 @@ struct Group {
 impl Group {
     fn new(cell: &Table, rows: Vec<u32>) -> Self {
         let cover = cell.cover(&rows);
-        let region = Region::of(&cell.axes, &cover);
+        let region = Region::from_cover(&cell.axes, &cover);
         Self { rows, cover, region, merged: false }
     }
 
-    fn absorb(&mut self, cell: &Table, other: Self) {
+    fn absorb_group(&mut self, cell: &Table, other: Self) {
         self.merged = true;
         self.rows.extend(other.rows);
         self.cover.merge(&other.cover);
-        self.region = Region::of(&cell.axes, &self.cover);
+        self.region = Region::from_cover(&cell.axes, &self.cover);
     }
 
     fn burden(&self, cell: &Table) -> f64 {
@@ -84,12 +85,12 @@ impl Group {
 }
 
 /// Step 1. Groups keep their order; a merged one stands where its first part stood.
-fn merged(cell: &Table, mut groups: Vec<Group>) -> Vec<Group> {
+fn merge_meeting_groups(cell: &Table, mut groups: Vec<Group>) -> Vec<Group> {
     loop {
         let mut root: Vec<usize> = (0..groups.len()).collect();
         let mut met = false;
-        for (a, b) in meetings(cell, &groups) {
-            let (a, b) = (find(&mut root, a), find(&mut root, b));
+        for (a, b) in meeting_pairs(cell, &groups) {
+            let (a, b) = (find_root(&mut root, a), find_root(&mut root, b));
             met |= a != b;
             root[a.max(b)] = a.min(b);
         }
@@ -98,10 +99,10 @@ fn merged(cell: &Table, mut groups: Vec<Group>) -> Vec<Group> {
         }
         let mut merged: Vec<Option<Group>> = Vec::with_capacity(groups.len());
         for (at, group) in groups.into_iter().enumerate() {
-            let home = find(&mut root, at);
+            let home = find_root(&mut root, at);
             merged.push(None);
             match &mut merged[home] {
-                Some(host) => host.absorb(cell, group),
+                Some(host) => host.absorb_group(cell, group),
                 none => *none = Some(group),
             }
         }
@@ -111,24 +112,24 @@ fn merged(cell: &Table, mut groups: Vec<Group>) -> Vec<Group> {
 
 /// Pairs of groups that meet, found by a sweep along the axis on which the regions are narrowest. Each group is named
 /// with the first that it meets in the sweep and that is enough to merge them all in the end.
-fn meetings(cell: &Table, groups: &[Group]) -> Vec<(usize, usize)> {
+fn meeting_pairs(cell: &Table, groups: &[Group]) -> Vec<(usize, usize)> {
     let width = |axis: usize| {
         let of = |group: &Group| {
-            let (lo, hi) = group.region.ends(axis);
+            let (lo, hi) = group.region.axis_ends(axis);
             u64::from(hi.saturating_sub(lo))
         };
-        let largest = groups.iter().map(|group| u64::from(group.region.ends(axis).1)).max().unwrap_or(0);
+        let largest = groups.iter().map(|group| u64::from(group.region.axis_ends(axis).1)).max().unwrap_or(0);
         groups.iter().map(of).sum::<u64>() as f64 / (largest + 1) as f64
     };
     let narrowest = (0..cell.axes.len()).map(|axis| (width(axis), axis)).min_by(|a, b| a.0.total_cmp(&b.0));
     let Some((_, axis)) = narrowest else { return (1..groups.len()).map(|at| (0, at)).collect() };
     let mut order: Vec<usize> = (0..groups.len()).collect();
-    order.sort_by_key(|&at| (groups[at].region.ends(axis).0, at));
+    order.sort_by_key(|&at| (groups[at].region.axis_ends(axis).0, at));
     let mut open: Vec<usize> = Vec::new();
     let mut met = Vec::new();
     for at in order {
-        let start = groups[at].region.ends(axis).0;
-        open.retain(|&other| groups[other].region.ends(axis).1 >= start);
+        let start = groups[at].region.axis_ends(axis).0;
+        open.retain(|&other| groups[other].region.axis_ends(axis).1 >= start);
         met.extend(
             open.iter().filter(|&&other| groups[other].region.meets(&groups[at].region)).map(|&other| (other, at)),
         );
@@ -137,7 +138,7 @@ fn meetings(cell: &Table, groups: &[Group]) -> Vec<(usize, usize)> {
     met
 }
 
-fn find(root: &mut [usize], mut at: usize) -> usize {
+fn find_root(root: &mut [usize], mut at: usize) -> usize {
     while root[at] != at {
         root[at] = root[root[at]];
         at = root[at];
@@ -180,12 +181,12 @@ mod tests {
             let mut all = [settled.rows(), &settled.left_over].concat();
             all.sort_unstable();
             prop_assert_eq!(all, (0..table.rows() as u32).collect::<Vec<_>>());
-            let regions: Vec<Region> = settled.iter().map(|group| Region::of(&table.axes, &table.cover(group))).collect();
+            let regions: Vec<Region> = settled.iter().map(|group| Region::from_cover(&table.axes, &table.cover(group))).collect();
             for (at, group) in settled.iter().enumerate() {
-                prop_assert!(rules.hold(&GroupView::new(&table, group)));
+                prop_assert!(rules.are_met_by(&GroupView::new(&table, group)));
                 prop_assert!(regions[..at].iter().all(|other| !other.meets(&regions[at])));
             }
-            if method.name() == "mpalm" && grouping.iter().all(|group| rules.hold(&GroupView::new(&table, group))) {
+            if method.name() == "mpalm" && grouping.iter().all(|group| rules.are_met_by(&GroupView::new(&table, group))) {
                 prop_assert_eq!(settled, grouping, "what lies apart already passes unchanged");
             }
         }

@@ -79,7 +79,7 @@ const TRIED: usize = 32;
 
 /// Fills buckets of `width` rows with different values from `rows`, in their order. Returns the buckets and the rows
 /// left over, those of longer queues first.
-pub(crate) fn fill(
+pub(crate) fn fill_buckets(
     cell: &Table,
     codes: &[u32],
     rows: &[u32],
@@ -91,12 +91,12 @@ pub(crate) fn fill(
     let mut buckets = Vec::with_capacity(rows.len() / width.max(1));
     while width > 0 && queues.lengths.len() >= width {
         let chosen = match ties {
-            Ties::Place => queues.longest(width),
+            Ties::Place => queues.longest_queues(width),
             Ties::Loss => queues.longest_with_least_loss(width),
         };
-        buckets.push(queues.draw(&chosen));
+        buckets.push(queues.draw_rows(&chosen));
     }
-    (buckets, queues.rest())
+    (buckets, queues.remaining_rows())
 }
 
 /// Rows by sensitive value.
@@ -118,17 +118,17 @@ impl<'a> Queues<'a> {
         places.sort_by_key(|&place| code(place));
         let queues: Vec<Vec<u32>> = places.chunk_by(|&a, &b| code(a) == code(b)).map(<[u32]>::to_vec).collect();
         let mut queued = Self { cell, rows, queues, lengths: BinaryHeap::new(), draw };
-        (0..queued.queues.len()).for_each(|queue| queued.enlist(queue));
+        (0..queued.queues.len()).for_each(|queue| queued.enlist_queue(queue));
         queued
     }
 
-    fn enlist(&mut self, queue: usize) {
+    fn enlist_queue(&mut self, queue: usize) {
         if let Some(&first) = self.queues[queue].last() {
             self.lengths.push((self.queues[queue].len(), std::cmp::Reverse(first), queue));
         }
     }
 
-    fn longest(&mut self, width: usize) -> Vec<usize> {
+    fn longest_queues(&mut self, width: usize) -> Vec<usize> {
         (0..width).filter_map(|_| self.lengths.pop()).map(|(_, _, queue)| queue).collect()
     }
 
@@ -152,7 +152,8 @@ impl<'a> Queues<'a> {
         let forced: Vec<usize> = forced.into_iter().map(|(_, queue)| queue).collect();
         let equal: Vec<usize> = equal.into_iter().map(|(_, queue)| queue).collect();
         let head = |queue: usize| self.queues[queue].last().map(|&place| self.cell.row(self.rows[place as usize]));
-        let cover_of = |queues: &[usize]| Cover::of(&self.cell.axes, queues.iter().filter_map(|&queue| head(queue)));
+        let cover_of =
+            |queues: &[usize]| Cover::from_rows(&self.cell.axes, queues.iter().filter_map(|&queue| head(queue)));
         let mut best: Option<(f64, Vec<usize>)> = None;
         for &first in equal.iter().take(TRIED) {
             let mut tried = forced.clone();
@@ -161,7 +162,7 @@ impl<'a> Queues<'a> {
             let mut next = Some(first);
             while let Some(queue) = next.filter(|_| tried.len() < width) {
                 tried.push(queue);
-                head(queue).into_iter().for_each(|row| cover.add(&self.cell.axes, row));
+                head(queue).into_iter().for_each(|row| cover.add_row(&self.cell.axes, row));
                 let cost = |queue: usize| head(queue).map_or(0.0, |row| cover.cost_with(&self.cell.axes, row));
                 let costs = open.iter().map(|&queue| cost(queue));
                 let least = costs.enumerate().min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
@@ -173,28 +174,28 @@ impl<'a> Queues<'a> {
             }
         }
         let taken = best.map_or(forced, |(_, tried)| tried);
-        equal.iter().filter(|queue| !taken.contains(queue)).for_each(|&queue| self.enlist(queue));
+        equal.iter().filter(|queue| !taken.contains(queue)).for_each(|&queue| self.enlist_queue(queue));
         taken
     }
 
     /// Takes a row from each of some queues.
-    fn draw(&mut self, chosen: &[usize]) -> Vec<u32> {
+    fn draw_rows(&mut self, chosen: &[usize]) -> Vec<u32> {
         let mut bucket: Vec<u32> = Vec::with_capacity(chosen.len());
         for &queue in chosen {
             let at = match (self.draw, bucket.first()) {
-                (Draw::Nearest, Some(&first)) => self.nearest(queue, first),
+                (Draw::Nearest, Some(&first)) => self.nearest_row(queue, first),
                 _ => self.queues[queue].len() - 1,
             };
             let place = self.queues[queue].remove(at);
             bucket.push(self.rows[place as usize]);
-            self.enlist(queue);
+            self.enlist_queue(queue);
         }
         bucket
     }
 
-    fn nearest(&self, queue: usize, first: u32) -> usize {
+    fn nearest_row(&self, queue: usize, first: u32) -> usize {
         let axes = &self.cell.axes;
-        let seed = Cover::of(axes, [self.cell.row(first)]);
+        let seed = Cover::from_rows(axes, [self.cell.row(first)]);
         let cost = |place: u32| seed.cost_with(axes, self.cell.row(self.rows[place as usize]));
         let places = self.queues[queue].iter().enumerate().rev();
         let nearest =
@@ -203,7 +204,7 @@ impl<'a> Queues<'a> {
     }
 
     /// All rows that are still queued: those of longer queues first, then in order.
-    fn rest(self) -> Vec<u32> {
+    fn remaining_rows(self) -> Vec<u32> {
         let mut rest: Vec<(usize, u32)> =
             self.queues.iter().flat_map(|queue| queue.iter().map(|&place| (queue.len(), place))).collect();
         rest.sort_unstable_by_key(|&(length, place)| (std::cmp::Reverse(length), place));
@@ -274,7 +275,7 @@ mod tests {
         let table = Table::new([Axis::new("x", Shape::Line { span: 1 })], vec![0; codes.len()]);
         let rows: Vec<u32> = (0..codes.len() as u32).collect();
         for l in [2, 7, 8, 11, 14] {
-            let (buckets, left_over) = fill(&table, &codes, &rows, l, Ties::Place, Draw::First);
+            let (buckets, left_over) = fill_buckets(&table, &codes, &rows, l, Ties::Place, Draw::First);
             let feasible = Feasibility::new(&OCCUPATIONS, l as u64);
             assert_eq!((buckets.len() as u64, left_over.len() as u64), (feasible.groups, feasible.left_over));
             for bucket in buckets {
@@ -290,7 +291,7 @@ mod tests {
     fn queues_are_taken_by_length_and_then_by_place() {
         let table = Table::new([Axis::new("x", Shape::Line { span: 9 })], vec![0, 9, 8, 1, 0, 9]);
         let codes = [0, 1, 1, 2, 1, 0];
-        let filled = |draw| fill(&table, &codes, &[0, 1, 2, 3, 4, 5], 2, Ties::Place, draw);
+        let filled = |draw| fill_buckets(&table, &codes, &[0, 1, 2, 3, 4, 5], 2, Ties::Place, draw);
         assert_eq!(filled(Draw::First), (vec![vec![1, 0], vec![2, 3], vec![4, 5]], vec![]));
         assert_eq!(filled(Draw::Nearest), (vec![vec![1, 5], vec![2, 0], vec![3, 4]], vec![]));
     }

@@ -44,7 +44,7 @@ impl Drop for Reset {
 }
 
 /// Runs work that ends at its next [`checkpoint`] once the flag is set.
-pub fn cancellable<T>(flag: Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
+pub fn run_cancellable<T>(flag: Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
     FLAG.with(|current| current.replace(Some(flag)));
     let _reset = Reset;
     work()
@@ -68,12 +68,12 @@ mod tests {
     #[test]
     fn work_ends_at_a_checkpoint_once_nobody_waits() {
         let waiting = CancelOnDrop::default();
-        assert_eq!(cancellable(waiting.flag(), || (checkpoint(), 7).1), 7);
+        assert_eq!(run_cancellable(waiting.flag(), || (checkpoint(), 7).1), 7);
         let flag = waiting.flag();
         let mut waiting = Some(waiting);
         let mut steps = 0;
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            cancellable(flag, || {
+            run_cancellable(flag, || {
                 for step in 0..10 {
                     steps = step;
                     if step == 3 {

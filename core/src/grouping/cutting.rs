@@ -32,7 +32,7 @@ pub(crate) const WIDTH: Key = Key::new(
 );
 
 /// The split that a job asks for.
-pub(crate) fn cut(options: &Options) -> Cut {
+pub(crate) fn split_from_options(options: &Options) -> Cut {
     let width = if options.text(&WIDTH) == Some("raw") { Width::Raw } else { Width::Normalised };
     match options.text(&SPLIT) {
         Some("gain") => Cut::Gain,
@@ -49,12 +49,12 @@ pub(crate) fn tuned_least(setting: &Setting<'_>) -> usize {
 }
 
 /// Rows per subspace: as the job says, or `usual`, but never fewer than two groups.
-pub(crate) fn least(setting: &Setting<'_>, usual: usize) -> usize {
+pub(crate) fn min_subspace_rows(setting: &Setting<'_>, usual: usize) -> usize {
     setting.options.count(&S).unwrap_or_else(|| usual.max(2 * setting.k))
 }
 
 /// What is wrong with the options of cutting.
-pub(crate) fn check(setting: &Setting<'_>) -> Vec<Remark> {
+pub(crate) fn check_options(setting: &Setting<'_>) -> Vec<Remark> {
     let mut remarks = Vec::new();
     if let Some(s) = setting.options.count(&S)
         && s < setting.k

@@ -2,7 +2,7 @@
 //!
 //! - WHD(p, q): the weighted hierarchical distance from level p up to level q of a hierarchy with levels 1 (`*`) to h
 //!   (the raw value), as a share of the whole way up ([`whd`]). Weights are uniform, or greater near the root.
-//! - Priorities: a factor in `[0, 1]` per attribute, by rank ([`priorities`]) or by the columns' own `priority`, the
+//! - Priorities: a factor in `[0, 1]` per attribute, by rank ([`rank_priorities`]) or by the columns' own `priority`, the
 //!   largest of which counts as 1. An attribute of priority 0 is generalised for nothing.
 //! - Distortion of a row: the sum over attributes of priority times WHD. Dist of two rows: the distortion of both up to
 //!   their closest common generalisation; a metric where all leaves are equally deep.
@@ -27,7 +27,7 @@ pub enum Weights {
 }
 
 impl Weights {
-    fn of(self, level: u16) -> f64 {
+    fn level_weight(self, level: u16) -> f64 {
         match self {
             Self::Uniform => 1.0,
             Self::Height { beta } => f64::from(level - 1).powf(-beta),
@@ -48,12 +48,12 @@ pub enum Numbers {
 /// Weighted hierarchical distance of generalising from level `p` to level `q`, in a hierarchy of `h` levels of which
 /// level 1 is the root.
 pub fn whd(weights: Weights, p: u16, q: u16, h: u16) -> f64 {
-    let sum = |levels: std::ops::RangeInclusive<u16>| levels.map(|level| weights.of(level)).sum::<f64>();
+    let sum = |levels: std::ops::RangeInclusive<u16>| levels.map(|level| weights.level_weight(level)).sum::<f64>();
     if p <= q { 0.0 } else { sum(q + 1..=p) / sum(2..=h) }
 }
 
 /// Priorities of so many attributes by rank, the most important first: from 1 down to 0 in equal steps.
-pub fn priorities(attributes: usize) -> Vec<f64> {
+pub fn rank_priorities(attributes: usize) -> Vec<f64> {
     (0..attributes).map(|rank| 1.0 - rank as f64 / (attributes.max(2) - 1) as f64).collect()
 }
 
@@ -73,7 +73,7 @@ impl<'a> Distortion<'a> {
     /// when it is empty, the weights of the axes decide.
     pub fn new(axes: &'a [Axis], weights: Weights, numbers: Numbers, ranked: &[String]) -> Self {
         let largest = axes.iter().map(|axis| axis.weight).fold(f64::MIN_POSITIVE, f64::max);
-        let by_rank = priorities(axes.len());
+        let by_rank = rank_priorities(axes.len());
         let priority = |axis: &Axis| match ranked.iter().position(|name| *name == axis.name) {
             _ if ranked.is_empty() => axis.weight / largest,
             Some(rank) => by_rank.get(rank).copied().unwrap_or(0.0),
@@ -109,25 +109,25 @@ impl<'a> Distortion<'a> {
     }
 
     /// Distortion of each row of a group.
-    pub fn of(&self, cover: &Cover) -> f64 {
+    pub fn cover_distortion(&self, cover: &Cover) -> f64 {
         (0..self.axes.len()).map(|a| self.on_axis(a, cover.lo[a], cover.hi[a])).sum()
     }
 
     /// Distortion of each row of a group if one more joined.
-    pub fn with(&self, cover: &Cover, row: &[Code]) -> f64 {
+    pub fn distortion_with_row(&self, cover: &Cover, row: &[Code]) -> f64 {
         let ends = |a: usize| (cover.lo[a].min(row[a]), cover.hi[a].max(row[a]));
         (0..self.axes.len()).map(|a| self.on_axis(a, ends(a).0, ends(a).1)).sum()
     }
 
     /// Distance of two rows: the distortion of both up to their closest common generalisation.
-    pub fn dist(&self, one: &[Code], other: &[Code]) -> f64 {
+    pub fn row_distance(&self, one: &[Code], other: &[Code]) -> f64 {
         let codes = one.iter().zip(other).enumerate();
         codes.map(|(a, (&x, &y))| 2.0 * self.on_axis(a, x.min(y), x.max(y))).sum()
     }
 
     /// Distortion of a table: the sum over its grouped rows.
-    pub fn total(&self, table: &Table, grouping: &Grouping) -> f64 {
-        grouping.iter().map(|rows| rows.len() as f64 * self.of(&table.cover(rows))).sum()
+    pub fn total_distortion(&self, table: &Table, grouping: &Grouping) -> f64 {
+        grouping.iter().map(|rows| rows.len() as f64 * self.cover_distortion(&table.cover(rows))).sum()
     }
 }
 
@@ -152,8 +152,8 @@ pub(crate) mod tests {
 
     #[test]
     fn sun_priorities_of_three_ranks() {
-        assert_eq!(priorities(3), [1.0, 0.5, 0.0]);
-        assert_eq!(priorities(1), [1.0]);
+        assert_eq!(rank_priorities(3), [1.0, 0.5, 0.0]);
+        assert_eq!(rank_priorities(1), [1.0]);
     }
 
     /// Table 1 of the paper: gender, age (child, young, middle, old), and post codes 4350 to 4353, which have three more
@@ -179,12 +179,12 @@ pub(crate) mod tests {
     fn sun_distance_and_distortion_of_table_1() {
         let table = table_1();
         let distortion = Distortion::new(&table.axes, Weights::Uniform, Numbers::Range, &ranked());
-        assert_eq!(distortion.dist(table.row(2), table.row(3)), 0.25);
+        assert_eq!(distortion.row_distance(table.row(2), table.row(3)), 0.25);
         let mut grouping = Grouping::default();
         [[0, 1], [2, 3], [4, 5]].iter().for_each(|pair| grouping.push(pair));
-        assert_eq!(distortion.total(&table, &grouping), 0.25);
-        assert_eq!(distortion.of(&table.cover(&[2, 3])), 0.125);
-        assert_eq!(distortion.of(&table.cover(&[0, 1])), 0.0);
+        assert_eq!(distortion.total_distortion(&table, &grouping), 0.25);
+        assert_eq!(distortion.cover_distortion(&table.cover(&[2, 3])), 0.125);
+        assert_eq!(distortion.cover_distortion(&table.cover(&[0, 1])), 0.0);
     }
 
     #[test]
@@ -217,7 +217,7 @@ pub(crate) mod tests {
             let weights = if height { Weights::Height { beta } } else { Weights::Uniform };
             let distortion = Distortion::new(&axes, weights, Numbers::Range, &[]);
             let row = |at: usize| [rows[at].0, rows[at].1];
-            let dist = |a: usize, b: usize| distortion.dist(&row(a), &row(b));
+            let dist = |a: usize, b: usize| distortion.row_distance(&row(a), &row(b));
             prop_assert_eq!(dist(0, 1), dist(1, 0));
             prop_assert_eq!(dist(0, 1) == 0.0, row(0) == row(1));
             prop_assert!(dist(0, 2) <= dist(0, 1) + dist(1, 2) + 1e-12);

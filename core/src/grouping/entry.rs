@@ -193,7 +193,7 @@ impl<'a> Setting<'a> {
     }
 
     /// The most different values that a rule on the column asks every group for.
-    pub fn distinct(&self, column: Option<&str>) -> usize {
+    pub fn max_distinct(&self, column: Option<&str>) -> usize {
         let of = |rule: &LDiversity| match rule.kind {
             Diversity::Distinct { l } | Diversity::Recursive { l, .. } => l,
             Diversity::Entropy { l } => l.ceil() as usize,

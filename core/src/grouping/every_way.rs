@@ -14,7 +14,7 @@ pub(super) fn fewest_left_over(cell: &Table, rules: &Rules, left_over: usize) ->
         return None;
     }
     let mut search = Search { cell, rules, holds: vec![None; 1 << cell.rows()], best: (left_over, 0.0), found: None };
-    search.place(0, &mut Vec::new(), 0);
+    search.place_row(0, &mut Vec::new(), 0);
     search.found.map(|groups| {
         let mut grouping = Grouping::with_capacity(cell.rows());
         groups.iter().for_each(|&group| grouping.push(&rows_of(group)));
@@ -43,29 +43,29 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Puts one row after the other into every group, a new one or none.
-    fn place(&mut self, row: usize, groups: &mut Vec<Rows>, left_over: usize) {
+    fn place_row(&mut self, row: usize, groups: &mut Vec<Rows>, left_over: usize) {
         if left_over > self.best.0 {
             return;
         }
         if row == self.cell.rows() {
-            return self.compare(groups, left_over);
+            return self.compare_groups(groups, left_over);
         }
         for group in 0..groups.len() {
             groups[group] |= 1 << row;
-            self.place(row + 1, groups, left_over);
+            self.place_row(row + 1, groups, left_over);
             groups[group] &= !(1 << row);
         }
         groups.push(1 << row);
-        self.place(row + 1, groups, left_over);
+        self.place_row(row + 1, groups, left_over);
         groups.pop();
-        self.place(row + 1, groups, left_over + 1);
+        self.place_row(row + 1, groups, left_over + 1);
     }
 
-    fn compare(&mut self, groups: &[Rows], left_over: usize) {
+    fn compare_groups(&mut self, groups: &[Rows], left_over: usize) {
         checkpoint();
         let mut loss = 0.0;
         for &group in groups {
-            let (holds, burden) = self.judge(group);
+            let (holds, burden) = self.judge_group(group);
             if !holds {
                 return;
             }
@@ -77,11 +77,11 @@ impl Search<'_> {
         }
     }
 
-    fn judge(&mut self, group: Rows) -> (bool, f64) {
+    fn judge_group(&mut self, group: Rows) -> (bool, f64) {
         let (cell, rules) = (self.cell, self.rules);
         *self.holds[group].get_or_insert_with(|| {
             let rows = rows_of(group);
-            (rules.hold(&GroupView::new(cell, &rows)), rows.len() as f64 * cell.cover(&rows).cost(&cell.axes))
+            (rules.are_met_by(&GroupView::new(cell, &rows)), rows.len() as f64 * cell.cover(&rows).cost(&cell.axes))
         })
     }
 }
@@ -91,7 +91,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::grouping::settle;
+    use crate::grouping::enforce_rules;
     use crate::model::{Axis, Shape};
     use crate::privacy::max_loss::MaxLoss;
 
@@ -109,7 +109,7 @@ mod tests {
         let table = line(&[10, 12, 90, 14]);
         let mut together = Grouping::default();
         together.push(&[0, 1, 2, 3]);
-        let settled = settle(&table, together, &at_most(3, 0.2));
+        let settled = enforce_rules(&table, together, &at_most(3, 0.2));
         assert_eq!(settled.iter().map(<[u32]>::to_vec).collect::<Vec<_>>(), [vec![0, 1, 3]]);
         assert_eq!(settled.left_over, [2]);
     }

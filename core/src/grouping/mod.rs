@@ -1,17 +1,17 @@
 //! Grouping methods: one file each, behind one trait.
 //!
 //! A method sees one cell. It splits the cell into subspaces as it likes, clusters them, and returns groups and
-//! left-overs; [`settle()`] then makes every group meet every rule, whatever the method did.
+//! left-overs; [`enforce_rules`] then makes every group meet every rule, whatever the method did.
 
 pub mod apart;
 pub mod buckets;
 pub mod cancel;
 pub mod distortion;
+pub mod enforce;
 pub mod entry;
 pub mod mondrian;
 pub mod mpalm;
 pub mod options;
-pub mod settle;
 pub mod split;
 pub(crate) mod ties;
 
@@ -22,15 +22,15 @@ mod every_way;
 pub(crate) mod fixtures;
 pub(crate) mod placing;
 pub(crate) mod reach;
-mod repair;
+pub(crate) mod repair;
 
 use std::fmt;
 
-use crate::grouping::split::{Split, subspaces};
+use crate::grouping::split::{Split, cut_subspaces};
 use crate::model::{Axis, Grouping, Table};
 use crate::privacy::Rules;
 
-pub use settle::settle;
+pub use enforce::enforce_rules;
 
 /// A way to group the rows of a cell.
 pub trait Method: fmt::Debug + Send + Sync {
@@ -49,7 +49,7 @@ pub trait Method: fmt::Debug + Send + Sync {
 
 /// Cuts a cell into subspaces of at least `least` rows and hands out the rows of each, in the order of the tree.
 pub(crate) fn in_subspaces(cell: &Table, split: &dyn Split, least: usize, mut each: impl FnMut(&[u32])) {
-    let (rows, ends) = subspaces(cell, split, least);
+    let (rows, ends) = cut_subspaces(cell, split, least);
     let mut start = 0;
     for end in ends {
         cancel::checkpoint();

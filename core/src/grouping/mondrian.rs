@@ -52,7 +52,7 @@ impl Method for Mondrian {
         let mut open = vec![(0, rows.len())];
         while let Some((start, end)) = open.pop() {
             checkpoint();
-            match self.cut(cell, &mut rows[start..end], rules) {
+            match self.cut_rows(cell, &mut rows[start..end], rules) {
                 Some(left) => open.extend([(start + left, end), (start, start + left)]),
                 None if end - start >= rules.k.max(1) => grouping.push(&rows[start..end]),
                 None => grouping.left_over.extend_from_slice(&rows[start..end]),
@@ -63,20 +63,20 @@ impl Method for Mondrian {
 }
 
 impl Mondrian {
-    fn cut(&self, cell: &Table, rows: &mut [u32], rules: &Rules) -> Option<usize> {
+    fn cut_rows(&self, cell: &Table, rows: &mut [u32], rules: &Rules) -> Option<usize> {
         let ties = if self.strict { Ties::Boundary } else { Ties::Divide };
         let split = Widest { width: Width::Normalised, ties, next: true };
         if rules.only_rows(cell) {
-            return split.cut(cell, rows, rules.k);
+            return split.cut_rows(cell, rows, rules.k);
         }
         if rows.len() / 2 < rules.k {
             return None;
         }
-        for axis in split.order(cell, rows) {
+        for axis in split.axes_by_width(cell, rows) {
             let mut tried = rows.to_vec();
             if let Some(left) = cut_at_median(cell, &mut tried, axis, ties, rules.k)
-                && allowed(cell, &tried[..left], rules)
-                && allowed(cell, &tried[left..], rules)
+                && is_allowed(cell, &tried[..left], rules)
+                && is_allowed(cell, &tried[left..], rules)
             {
                 rows.copy_from_slice(&tried);
                 return Some(left);
@@ -87,7 +87,7 @@ impl Mondrian {
 }
 
 /// Whether a part of a cut meets the rules, but for those that fewer rows may yet meet.
-pub(crate) fn allowed(cell: &Table, side: &[u32], rules: &Rules) -> bool {
+pub(crate) fn is_allowed(cell: &Table, side: &[u32], rules: &Rules) -> bool {
     rules.hold_in_parts(&GroupView::new(cell, side))
 }
 
@@ -130,7 +130,7 @@ mod tests {
         let rules = Rules { k: 2, others: vec![Arc::new(diverse)] };
         for strict in [true, false] {
             let groups = groups(Mondrian { strict }, &table, &rules);
-            assert!(groups.iter().all(|group| rules.hold(&GroupView::new(&table, group))));
+            assert!(groups.iter().all(|group| rules.are_met_by(&GroupView::new(&table, group))));
         }
         assert!(groups(Mondrian { strict: true }, &table, &Rules::k(9)).is_empty());
     }

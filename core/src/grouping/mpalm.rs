@@ -14,7 +14,7 @@
 //! part from values before anything else does, and no side of a cut through a set is larger than what is published as a
 //! set. A column with a hierarchy or of text, whose values are too many for their codes, is not cut at all.
 //!
-//! A table whose own share of members is out of bounds cannot be repaired: see [`Mpalm::feasible`].
+//! A table whose own share of members is out of bounds cannot be repaired: see [`Mpalm::is_feasible`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ struct Value {
 
 impl Mpalm {
     /// Whether the share of members of the whole table lies within the bounds.
-    pub fn feasible(&self, table: &Table) -> bool {
+    pub fn is_feasible(&self, table: &Table) -> bool {
         let members = (0..table.rows() as u32).filter(|&row| table.is_member(row)).count();
         self.bounds.allow_counts(members as u64, table.rows() as u64)
     }
@@ -95,7 +95,7 @@ impl Mpalm {
         let mut open = VecDeque::from([(0, rows.len())]);
         while let Some((start, end)) = open.pop_front() {
             checkpoint();
-            match self.cut(cell, &mut rows[start..end], rules) {
+            match self.cut_rows(cell, &mut rows[start..end], rules) {
                 Some(ends) => {
                     let mut from = start;
                     for to in ends {
@@ -111,22 +111,22 @@ impl Mpalm {
 
     /// Cuts rows into parts that all meet the rules: reorders them and returns where the parts end; `None` if there is
     /// no such cut.
-    fn cut(&self, cell: &Table, rows: &mut [u32], rules: &Rules) -> Option<Vec<usize>> {
+    fn cut_rows(&self, cell: &Table, rows: &mut [u32], rules: &Rules) -> Option<Vec<usize>> {
         // The counts of a candidate say all that k and the bounds ask for.
         let counted = cell.persons.is_none() && rules.others.iter().all(|rule| rule.guards_the_absent());
-        for axis in Widest::BOUNDARY.order(cell, rows) {
-            let values = values(cell, rows, axis);
+        for axis in Widest::BOUNDARY.axes_by_width(cell, rows) {
+            let values = axis_values(cell, rows, axis);
             if values.len() < 2 {
                 continue;
             }
-            for cuts in self.candidates(&cell.axes[axis], &values, rules) {
-                let (tried, ends) = parted(cell, rows, axis, &cuts);
+            for cuts in self.candidate_cuts(&cell.axes[axis], &values, rules) {
+                let (tried, ends) = part_rows(cell, rows, axis, &cuts);
                 let mut start = 0;
                 let hold = counted
                     || ends.iter().all(|&end| {
                         let view = GroupView::new(cell, &tried[start..end]);
                         start = end;
-                        rules.hold(&view)
+                        rules.are_met_by(&view)
                     });
                 if hold {
                     rows.copy_from_slice(&tried);
@@ -138,7 +138,7 @@ impl Mpalm {
     }
 
     /// Cuts worth trying, best first: the largest code of every part but the last.
-    fn candidates(&self, axis: &Axis, values: &[Value], rules: &Rules) -> Vec<Vec<Code>> {
+    fn candidate_cuts(&self, axis: &Axis, values: &[Value], rules: &Rules) -> Vec<Vec<Code>> {
         let part_ok = |part: &[Value]| {
             let (rows, members) = part.iter().fold((0, 0), |sum, value| (sum.0 + value.rows, sum.1 + value.members));
             self.bounds.allow_counts(members, rows) && (members == 0 || members >= rules.k as u64)
@@ -164,14 +164,14 @@ impl Mpalm {
             (_, Reading::Binary) if mixed => vec![vec![values[values.len() - 2].code]],
             (shape, Reading::Binary) => {
                 let largest = if matches!(shape, Shape::Set { .. }) { MAX_SET_VALUES as usize } else { usize::MAX };
-                return self.halves(values, rules, largest);
+                return self.halving_cuts(values, rules, largest);
             }
         };
         all.into_iter().filter(fit).collect()
     }
 
     /// Boundaries at which both halves pass by their counts, from the nearest to the median on.
-    fn halves(&self, values: &[Value], rules: &Rules, largest: usize) -> Vec<Vec<Code>> {
+    fn halving_cuts(&self, values: &[Value], rules: &Rules, largest: usize) -> Vec<Vec<Code>> {
         let total = values.iter().fold((0, 0), |sum, value| (sum.0 + value.rows, sum.1 + value.members));
         let ok = |rows: u64, members: u64| {
             self.bounds.allow_counts(members, rows) && (members == 0 || members >= rules.k as u64)
@@ -198,11 +198,11 @@ fn tree_cut(axis: &Axis, tree: &Tree, values: &[Value]) -> Option<Vec<Code>> {
         return None;
     }
     let (first, last) = (values.first()?.code, values.last()?.code);
-    let top = tree.ancestor(first, last)?;
+    let top = tree.common_ancestor(first, last)?;
     // The largest leaf below the same child of `top`, or below the same child of a node that is published as the top.
     let stop = |node: u32| node == top || axis.is_top(tree, node);
     let end = |code: Code| {
-        let mut node = tree.above(code);
+        let mut node = tree.node_above(code);
         if stop(node) {
             return code;
         }
@@ -218,7 +218,7 @@ fn tree_cut(axis: &Axis, tree: &Tree, values: &[Value]) -> Option<Vec<Code>> {
 }
 
 /// Rows in the order of the parts that cuts make of them, and where each part ends.
-fn parted(cell: &Table, rows: &[u32], axis: usize, cuts: &[Code]) -> (Vec<u32>, Vec<usize>) {
+fn part_rows(cell: &Table, rows: &[u32], axis: usize, cuts: &[Code]) -> (Vec<u32>, Vec<usize>) {
     let part = |row: u32| cuts.partition_point(|&last| last < cell.row(row)[axis]);
     let mut ends = vec![0; cuts.len() + 1];
     rows.iter().for_each(|&row| ends[part(row)] += 1);
@@ -239,7 +239,7 @@ fn parted(cell: &Table, rows: &[u32], axis: usize, cuts: &[Code]) -> (Vec<u32>, 
 }
 
 /// The values of some rows on an axis, ascending.
-fn values(cell: &Table, rows: &[u32], axis: usize) -> Vec<Value> {
+fn axis_values(cell: &Table, rows: &[u32], axis: usize) -> Vec<Value> {
     let code = |row: u32| cell.row(row)[axis];
     let (lo, hi) = rows.iter().fold((Code::MAX, 0), |(lo, hi), &row| (lo.min(code(row)), hi.max(code(row))));
     if lo >= hi {
@@ -286,7 +286,7 @@ mod tests {
 
     use super::*;
     use crate::attack::Bucket;
-    use crate::attack::worlds::enumerate;
+    use crate::attack::worlds::enumerate_worlds;
     use crate::grouping::fixtures;
     use crate::model::{Levels, Region};
     use crate::privacy::presence::Presence;
@@ -323,7 +323,7 @@ mod tests {
         table.axes = axes.into();
         let found = groups(&mpalm(0.1, 0.9, Reading::Binary), &table, &rules(1, 0.1, 0.9));
         assert_eq!(found[0], [0, 1, 2, 3], "below 5371, three of four");
-        assert!(found.iter().all(|group| rules(1, 0.1, 0.9).hold(&GroupView::new(&table, group))));
+        assert!(found.iter().all(|group| rules(1, 0.1, 0.9).are_met_by(&GroupView::new(&table, group))));
     }
 
     #[test]
@@ -364,9 +364,10 @@ mod tests {
     #[test]
     fn an_infeasible_table_is_told() {
         let table = fixtures::p1_t1();
-        assert!(mpalm(0.1, 0.8, Reading::Binary).feasible(&table));
+        assert!(mpalm(0.1, 0.8, Reading::Binary).is_feasible(&table));
         assert!(
-            !mpalm(0.1, 0.79, Reading::Binary).feasible(&table) && !mpalm(0.81, 1.0, Reading::Binary).feasible(&table)
+            !mpalm(0.1, 0.79, Reading::Binary).is_feasible(&table)
+                && !mpalm(0.81, 1.0, Reading::Binary).is_feasible(&table)
         );
     }
 
@@ -384,15 +385,15 @@ mod tests {
             prop_assert_eq!(&grouping, &method.group(&table, &rules, 2), "the seed makes no difference");
             prop_assert_eq!(grouping.rows().len(), table.rows());
             if grouping.len() > 1 {
-                let regions: Vec<Region> = grouping.iter().map(|group| Region::of(&table.axes, &table.cover(group))).collect();
+                let regions: Vec<Region> = grouping.iter().map(|group| Region::from_cover(&table.axes, &table.cover(group))).collect();
                 for (at, group) in grouping.iter().enumerate() {
                     let view = GroupView::new(&table, group);
-                    prop_assert!(rules.hold(&view));
+                    prop_assert!(rules.are_met_by(&view));
                     // A reader sees one value for all of them, and may try every subset of so many.
                     if group.len() <= 12 {
                         let shown = |rows: usize| vec![[0_u32]; rows];
-                        let (_, shares) = enumerate(&Bucket::new(&shown(group.len()), &shown(view.members()))).unwrap();
-                        prop_assert!(shares.iter().all(|share| method.bounds.allow(share)));
+                        let (_, shares) = enumerate_worlds(&Bucket::new(&shown(group.len()), &shown(view.members()))).unwrap();
+                        prop_assert!(shares.iter().all(|share| method.bounds.contains_fraction(share)));
                     }
                     prop_assert!(regions[..at].iter().all(|other| !other.meets(&regions[at])));
                 }
@@ -408,19 +409,19 @@ mod tests {
             table.members = Some((0..rows).map(|row| flags >> row & 1 == 1).collect());
             let bounds = Bounds::new(0.2, 0.8);
             let method = mpalm(0.2, 0.8, Reading::Multiway);
-            prop_assume!(method.feasible(&table));
+            prop_assume!(method.is_feasible(&table));
             for group in method.group(&table, &rules(1, 0.2, 0.8), 0).iter() {
                 for axis in 0..2 {
-                    let levels = Levels::of(&table.axes[axis]);
+                    let levels = Levels::from_axis(&table.axes[axis]);
                     let cover = table.cover(group);
                     if cover.lo[axis] == cover.hi[axis] {
                         continue;
                     }
-                    let raised = |row: &u32| vec![levels.raise(table.row(*row)[axis], 0)];
+                    let raised = |row: &u32| vec![levels.raise_code(table.row(*row)[axis], 0)];
                     let public: Vec<Vec<u32>> = group.iter().map(raised).collect();
                     let released: Vec<Vec<u32>> = group.iter().filter(|&&row| table.is_member(row)).map(raised).collect();
-                    let (_, found) = enumerate(&Bucket::new(&public, &released)).unwrap();
-                    prop_assert!(found.iter().any(|share| !bounds.allow(share)));
+                    let (_, found) = enumerate_worlds(&Bucket::new(&public, &released)).unwrap();
+                    prop_assert!(found.iter().any(|share| !bounds.contains_fraction(share)));
                 }
             }
         }

@@ -74,13 +74,13 @@ impl Options {
     }
 
     /// Returns the options with one more.
-    pub fn with(mut self, key: &Key, value: Value) -> Self {
+    pub fn with_option(mut self, key: &Key, value: Value) -> Self {
         self.set(key, value);
         self
     }
 
     /// Returns the options without one.
-    pub fn without(mut self, key: &Key) -> Self {
+    pub fn without_option(mut self, key: &Key) -> Self {
         self.0.remove(key.name);
         self
     }
@@ -139,7 +139,7 @@ impl Options {
 
 impl Kind {
     /// Describes the accepted values, for messages.
-    pub fn expected(&self) -> String {
+    pub fn describe_expected(&self) -> String {
         match self {
             Self::Share => "a number from 0 to 1".into(),
             Self::Number { least } => format!("a number of at least {least}"),
@@ -152,7 +152,7 @@ impl Kind {
     }
 
     /// The error of a value of the right type that is out of range.
-    pub fn outside(&self, value: &Value) -> Option<String> {
+    pub fn range_error(&self, value: &Value) -> Option<String> {
         match (self, value) {
             (Self::Share, Value::Number(share)) if !(0.0..=1.0).contains(share) => {
                 Some(format!("must be from 0 to 1, got {share}"))
@@ -174,16 +174,16 @@ mod tests {
 
     #[test]
     fn values_are_told_from_their_bounds() {
-        assert_eq!(Kind::Share.outside(&Value::Number(1.0)), None);
-        assert_eq!(Kind::Share.outside(&Value::Number(1.5)).unwrap(), "must be from 0 to 1, got 1.5");
-        assert!(Kind::Number { least: 1.0 }.outside(&Value::Number(f64::NAN)).is_some());
-        assert!(Kind::Count { least: 2 }.outside(&Value::Count(1)).is_some());
+        assert_eq!(Kind::Share.range_error(&Value::Number(1.0)), None);
+        assert_eq!(Kind::Share.range_error(&Value::Number(1.5)).unwrap(), "must be from 0 to 1, got 1.5");
+        assert!(Kind::Number { least: 1.0 }.range_error(&Value::Number(f64::NAN)).is_some());
+        assert!(Kind::Count { least: 2 }.range_error(&Value::Count(1)).is_some());
     }
 
     #[test]
     fn options_answer_in_the_type_they_were_set_in() {
         let (s, sort) = (Key::new("s", "", Kind::Count { least: 1 }), Key::new("sort", "", Kind::Switch));
-        let options = Options::default().with(&s, Value::Count(7)).with(&sort, Value::Switch(false));
+        let options = Options::default().with_option(&s, Value::Count(7)).with_option(&sort, Value::Switch(false));
         assert_eq!((options.count(&s), options.number(&s), options.switch(&sort)), (Some(7), Some(7.0), Some(false)));
         assert_eq!((options.text(&s), options.has(&Key::new("x", "", Kind::Share))), (None, false));
     }

@@ -57,14 +57,14 @@ impl<'a> Placing<'a> {
                 }
             }
             placing.groups += 1;
-            placing.renew(placing.groups - 1, cover);
+            placing.update_group(placing.groups - 1, cover);
         }
         placing.ask_all = rows.saturating_mul(placing.groups) <= EVALUATIONS;
         placing
     }
 
     /// A group has changed.
-    pub(crate) fn renew(&mut self, group: usize, cover: &Cover) {
+    pub(crate) fn update_group(&mut self, group: usize, cover: &Cover) {
         for (a, column) in self.columns.iter_mut().enumerate() {
             column.lo[group] = cover.lo[a];
             column.hi[group] = cover.hi[a];
@@ -79,26 +79,26 @@ impl<'a> Placing<'a> {
     }
 
     /// The cost of each group with this row ([`Cover::cost_with`]); infinite for groups not worth asking.
-    pub(crate) fn costs(&mut self, row: &[Code]) -> &[f64] {
+    pub(crate) fn row_costs(&mut self, row: &[Code]) -> &[f64] {
         let mut costs = std::mem::take(&mut self.costs);
         costs.clear();
         // Probing costs groups / step, the surroundings 2 * step for each of the best: least in sum at about this step.
         let step = (self.groups / (2 * BEST_PROBES)).isqrt().max(1);
         if self.ask_all || step < 2 {
             costs.resize(self.groups, 0.0);
-            self.sweep(row, 0..self.groups, &mut costs);
+            self.sweep_groups(row, 0..self.groups, &mut costs);
         } else {
             costs.resize(self.groups, f64::INFINITY);
             let mut probes: Vec<usize> = (0..self.groups).step_by(step).collect();
             for &probe in &probes {
                 costs[probe] = 0.0;
-                self.sweep(row, probe..probe + 1, &mut costs[probe..=probe]);
+                self.sweep_groups(row, probe..probe + 1, &mut costs[probe..=probe]);
             }
             probes.sort_by(|&a, &b| costs[a].total_cmp(&costs[b]).then(a.cmp(&b)));
             for &probe in probes.iter().take(BEST_PROBES) {
                 let around = probe.saturating_sub(step - 1)..(probe + step).min(self.groups);
                 costs[around.clone()].fill(0.0);
-                self.sweep(row, around.clone(), &mut costs[around]);
+                self.sweep_groups(row, around.clone(), &mut costs[around]);
             }
         }
         self.costs = costs;
@@ -106,7 +106,7 @@ impl<'a> Placing<'a> {
     }
 
     /// Fills in the costs of a range of groups, which must be zero.
-    fn sweep(&self, row: &[Code], groups: Range<usize>, costs: &mut [f64]) {
+    fn sweep_groups(&self, row: &[Code], groups: Range<usize>, costs: &mut [f64]) {
         for ((axis, column), &code) in self.axes.iter().zip(&self.columns).zip(row) {
             let ends = column.lo[groups.clone()].iter().zip(&column.hi[groups.clone()]);
             let ends = ends.map(|(&lo, &hi)| (lo.min(code), hi.max(code)));
@@ -164,7 +164,7 @@ fn common_losses(tree: &Tree, code: Code, lo: &[Code], hi: &[Code], losses: &mut
     for (loss, (lo, hi)) in losses.iter_mut().zip(lo.iter().zip(hi)) {
         *loss = if *lo == code && *hi == code { alone } else { OPEN };
     }
-    let mut at = tree.above(code);
+    let mut at = tree.node_above(code);
     loop {
         let node = &tree.nodes()[at as usize];
         for (loss, (lo, hi)) in losses.iter_mut().zip(lo.iter().zip(hi)) {
@@ -181,7 +181,7 @@ fn common_losses(tree: &Tree, code: Code, lo: &[Code], hi: &[Code], losses: &mut
 /// The group with the least score, the first among equals. `floor` bounds the score from below, given the group and its
 /// cost; `score` is asked only where the floor is below the best score so far, and has none for groups that are not
 /// allowed.
-pub(crate) fn cheapest(
+pub(crate) fn cheapest_group(
     costs: &[f64],
     floor: impl Fn(usize, f64) -> f64,
     score: impl Fn(usize, f64) -> Option<f64>,
@@ -217,9 +217,9 @@ mod tests {
             for &row in &rows {
                 let row = table.row(row);
                 let expected: Vec<f64> = covers.iter().map(|cover| cover.cost_with(&table.axes, row)).collect();
-                prop_assert_eq!(placing.costs(row), &expected[..]);
-                covers[0].add(&table.axes, row);
-                placing.renew(0, &covers[0]);
+                prop_assert_eq!(placing.row_costs(row), &expected[..]);
+                covers[0].add_row(&table.axes, row);
+                placing.update_group(0, &covers[0]);
             }
         }
     }
@@ -230,8 +230,8 @@ mod tests {
         let table = Table::new(axes, vec![7, 900, 7, 13]);
         let covers = [table.cover(&[0, 1]), table.cover(&[2])];
         let mut placing = Placing::new(&table.axes, &covers, 1);
-        assert_eq!(placing.costs(table.row(3)), [0.002, 0.001]);
-        assert_eq!(placing.costs(table.row(0)), [0.001, 0.0]);
+        assert_eq!(placing.row_costs(table.row(3)), [0.002, 0.001]);
+        assert_eq!(placing.row_costs(table.row(0)), [0.001, 0.0]);
     }
 
     #[test]
@@ -240,19 +240,19 @@ mod tests {
         let covers: Vec<Cover> = (0..10_000).map(|row| table.cover(&[row])).collect();
         let mut placing = Placing::new(&table.axes, &covers, usize::MAX);
         for target in [0, 1, 777, 4_321, 9_999] {
-            let costs = placing.costs(table.row(target));
+            let costs = placing.row_costs(table.row(target));
             assert!(costs.iter().filter(|cost| cost.is_finite()).count() < 1_000);
-            assert_eq!(cheapest(costs, |_, cost| cost, |_, cost| Some(cost)), Some(target as usize));
+            assert_eq!(cheapest_group(costs, |_, cost| cost, |_, cost| Some(cost)), Some(target as usize));
         }
     }
 
     #[test]
     fn the_cheapest_is_the_first_allowed_one() {
         let costs = [3.0, 1.0, 1.0, 0.0, f64::INFINITY];
-        let find = |allowed: fn(usize) -> bool| cheapest(&costs, |_, c| c, |g, c| allowed(g).then_some(c));
+        let find = |allowed: fn(usize) -> bool| cheapest_group(&costs, |_, c| c, |g, c| allowed(g).then_some(c));
         assert_eq!(find(|_| true), Some(3));
         assert_eq!(find(|group| group != 3), Some(1));
         assert_eq!(find(|_| false), None);
-        assert_eq!(cheapest(&costs, |_, _| 0.0, |g, c| Some(c - [0.0, 9.0, 0.0, 0.0, 0.0][g])), Some(1));
+        assert_eq!(cheapest_group(&costs, |_, _| 0.0, |g, c| Some(c - [0.0, 9.0, 0.0, 0.0, 0.0][g])), Some(1));
     }
 }

@@ -44,20 +44,20 @@ impl<'a> Reach<'a> {
     }
 
     /// Begins a new group with one row.
-    pub(crate) fn start(&mut self, row: usize) {
+    pub(crate) fn start_group(&mut self, row: usize) {
         self.cover = Cover::empty(self.palettes.len());
-        self.cover.add(&self.table.axes, self.codes(row));
-        (0..self.palettes.len()).for_each(|a| self.renew(a));
+        self.cover.add_row(&self.table.axes, self.codes(row));
+        (0..self.palettes.len()).for_each(|a| self.renew_axis(a));
     }
 
     /// A row joins the group.
-    pub(crate) fn add(&mut self, row: usize) {
-        let extent = |cover: &Cover, a| (cover.lo[a], cover.hi[a], cover.distinct(a));
+    pub(crate) fn add_row(&mut self, row: usize) {
+        let extent = |cover: &Cover, a| (cover.lo[a], cover.hi[a], cover.count_distinct(a));
         let before: Vec<_> = (0..self.palettes.len()).map(|a| extent(&self.cover, a)).collect();
-        self.cover.add(&self.table.axes, self.codes(row));
+        self.cover.add_row(&self.table.axes, self.codes(row));
         for (a, before) in before.into_iter().enumerate() {
             if before != extent(&self.cover, a) {
-                self.renew(a);
+                self.renew_axis(a);
             }
         }
     }
@@ -79,7 +79,7 @@ impl<'a> Reach<'a> {
         self.table.row(self.rows[row])
     }
 
-    fn renew(&mut self, a: usize) {
+    fn renew_axis(&mut self, a: usize) {
         let axes = &self.table.axes;
         for (loss, &code) in self.losses[a].iter_mut().zip(&self.palettes[a]) {
             *loss = axes[a].weight * self.cover.axis_loss_with(axes, a, code);
@@ -100,7 +100,7 @@ mod tests {
             let rows: Vec<u32> = (0..table.rows() as u32).rev().collect();
             let mut reach = Reach::new(&table, &rows);
             for member in 0..members.min(rows.len()) {
-                if member == 0 { reach.start(member) } else { reach.add(member) }
+                if member == 0 { reach.start_group(member) } else { reach.add_row(member) }
                 let cover = table.cover(&rows[..=member]);
                 prop_assert_eq!(reach.cover(), &cover);
                 for (place, &row) in rows.iter().enumerate() {

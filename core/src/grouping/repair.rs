@@ -10,7 +10,7 @@
 //! 2. *Joining.* Each left-over row joins the group of its neighbourhood whose loss, times its rows, grows least, among
 //!    the nearest that meet the rules with it. Groups that refused several rows are passed over until they change.
 //! 3. *Uniting.* A row that nobody takes calls near groups together, each if it brings the union nearer to the rules; a
-//!    union that meets them is cut again ([`carve`]).
+//!    union that meets them is cut again ([`carve_groups`]).
 //! 4. The same in neighbourhoods of more groups, up to the whole cell, with the rows that are left.
 //! 5. Neighbourhoods in which rows are left even so are cut anew from the top, where that leaves fewer rows over.
 //!
@@ -20,8 +20,8 @@
 use std::collections::BTreeMap;
 
 use super::cancel::checkpoint;
+use super::enforce::{Group, carve_groups};
 use super::placing::Placing;
-use super::settle::{Group, carve};
 use crate::grouping::split::widest::{Ties, Widest, cut_at_median};
 use crate::model::{Code, Table};
 use crate::privacy::{GroupView, Rules};
@@ -40,15 +40,15 @@ const UNION: usize = 64;
 
 /// Finds places for left-over rows. Groups must meet the rules and still do; rows for which there is no place stay in
 /// `rows`.
-pub(super) fn repair(cell: &Table, groups: &mut Vec<Group>, rows: &mut Vec<u32>, rules: &Rules) {
+pub(crate) fn repair_groups(cell: &Table, groups: &mut Vec<Group>, rows: &mut Vec<u32>, rules: &Rules) {
     let mut repair = Repair { cell, rules, groups: std::mem::take(groups) };
     for least in ROUNDS {
         if rows.is_empty() || repair.groups.is_empty() {
             break;
         }
         let mut rest = Vec::new();
-        for hood in repair.neighbourhoods(rows, least, true) {
-            rest.extend(repair.fill(hood));
+        for hood in repair.build_neighbourhoods(rows, least, true) {
+            rest.extend(repair.fill_neighbourhood(hood));
         }
         *rows = rest;
         if repair.groups.len() + rows.len() <= least {
@@ -57,7 +57,7 @@ pub(super) fn repair(cell: &Table, groups: &mut Vec<Group>, rows: &mut Vec<u32>,
     }
     if !rows.is_empty() && !repair.groups.is_empty() {
         let mut rest = Vec::new();
-        for hood in repair.neighbourhoods(rows, ROUNDS[0], false) {
+        for hood in repair.build_neighbourhoods(rows, ROUNDS[0], false) {
             rest.extend(repair.cut_anew(hood));
         }
         *rows = rest;
@@ -83,7 +83,7 @@ struct Repair<'a> {
 impl Repair<'_> {
     /// Step 1. Neighbourhoods that hold left-over rows; together they hold all of them. With `room`, left-over rows count
     /// twice.
-    fn neighbourhoods(&self, rows: &[u32], least: usize, room: bool) -> Vec<Neighbourhood> {
+    fn build_neighbourhoods(&self, rows: &[u32], least: usize, room: bool) -> Vec<Neighbourhood> {
         let living: Vec<usize> = (0..self.groups.len()).filter(|&group| !self.groups[group].rows.is_empty()).collect();
         let mut codes: Vec<Code> = Vec::with_capacity((living.len() + rows.len()) * self.cell.axes.len());
         living.iter().for_each(|&group| codes.extend_from_slice(self.cell.row(self.groups[group].rows[0])));
@@ -115,7 +115,7 @@ impl Repair<'_> {
             if !part.iter().any(|&item| is_row(item)) {
                 continue;
             }
-            let axes = if part.len() / 2 < least { Vec::new() } else { Widest::BOUNDARY.order(&places, part) };
+            let axes = if part.len() / 2 < least { Vec::new() } else { Widest::BOUNDARY.axes_by_width(&places, part) };
             let cut = axes.into_iter().find_map(|axis| {
                 let mut tried = part.to_vec();
                 let left = cut_at_median(&places, &mut tried, axis, Ties::Boundary, least)?;
@@ -134,23 +134,23 @@ impl Repair<'_> {
     }
 
     /// Steps 2 and 3. Returns the rows for which there is no place.
-    fn fill(&mut self, hood: Neighbourhood) -> Vec<u32> {
+    fn fill_neighbourhood(&mut self, hood: Neighbourhood) -> Vec<u32> {
         let Neighbourhood { groups: near, mut rows } = hood;
         let covers = near.iter().map(|&group| &self.groups[group].cover);
         let mut placing = Placing::new(&self.cell.axes, covers, rows.len());
         let mut refusals = vec![0_u8; near.len()];
         let mut with_row = Vec::new();
         rows.retain(|&row| {
-            let costs = placing.costs(self.cell.row(row));
+            let costs = placing.row_costs(self.cell.row(row));
             let open = |at: usize| refusals[at] < REFUSALS;
-            for at in self.nearest(&near, costs, QUESTIONS, open) {
+            for at in self.nearest_groups(&near, costs, QUESTIONS, open) {
                 let group = &mut self.groups[near[at]];
                 with_row.clear();
                 with_row.extend_from_slice(&group.rows);
                 with_row.push(row);
-                if self.rules.hold(&GroupView::new(self.cell, &with_row)) {
-                    group.add(self.cell, row);
-                    placing.renew(at, &group.cover);
+                if self.rules.are_met_by(&GroupView::new(self.cell, &with_row)) {
+                    group.add_row(self.cell, row);
+                    placing.update_group(at, &group.cover);
                     refusals[at] = 0;
                     return false;
                 }
@@ -161,17 +161,17 @@ impl Repair<'_> {
         let mut in_vain: BTreeMap<Vec<u32>, u8> = BTreeMap::new();
         rows.retain(|&row| {
             checkpoint();
-            let tries = in_vain.entry(self.sensitive_codes(row)).or_default();
-            if *tries >= REFUSALS {
+            let attempts = in_vain.entry(self.sensitive_codes(row)).or_default();
+            if *attempts >= REFUSALS {
                 return true;
             }
-            *tries += 1;
-            let costs = placing.costs(self.cell.row(row));
-            let called = self.nearest(&near, costs, CALLS, |_| true);
-            let Some((united, union)) = self.unite(&near, row, &called) else { return true };
-            *tries = 0;
+            *attempts += 1;
+            let costs = placing.row_costs(self.cell.row(row));
+            let called = self.nearest_groups(&near, costs, CALLS, |_| true);
+            let Some((united, union)) = self.unite_groups(&near, row, &called) else { return true };
+            *attempts = 0;
             let (mut parts, mut none) = (Vec::new(), Vec::new());
-            carve(self.cell, union, self.rules, &mut parts, &mut none);
+            carve_groups(self.cell, union, self.rules, &mut parts, &mut none);
             debug_assert!(none.is_empty(), "a union that meets the rules is cut into parts that do");
             let mut parts = parts.into_iter();
             for at in united {
@@ -179,7 +179,7 @@ impl Repair<'_> {
                 match parts.next() {
                     Some(part) => {
                         *group = part;
-                        placing.renew(at, &group.cover);
+                        placing.update_group(at, &group.cover);
                     }
                     None => group.rows.clear(),
                 }
@@ -195,7 +195,7 @@ impl Repair<'_> {
     }
 
     /// Places in `near` of the groups whose burden grows least, given their costs with a row, from the least on.
-    fn nearest(&self, near: &[usize], costs: &[f64], most: usize, open: impl Fn(usize) -> bool) -> Vec<usize> {
+    fn nearest_groups(&self, near: &[usize], costs: &[f64], most: usize, open: impl Fn(usize) -> bool) -> Vec<usize> {
         let growth = |at: usize| {
             let group = &self.groups[near[at]];
             (group.rows.len() + 1) as f64 * costs[at] - group.burden
@@ -212,7 +212,7 @@ impl Repair<'_> {
     }
 
     /// Step 3: the groups, as places in `near`, that meet the rules together with a row, and all their rows.
-    fn unite(&self, near: &[usize], row: u32, called: &[usize]) -> Option<(Vec<usize>, Vec<u32>)> {
+    fn unite_groups(&self, near: &[usize], row: u32, called: &[usize]) -> Option<(Vec<usize>, Vec<u32>)> {
         let excess = |rows: &[u32]| self.rules.excess(&GroupView::new(self.cell, rows));
         let mut union = vec![row];
         let mut united = Vec::new();
@@ -239,7 +239,7 @@ impl Repair<'_> {
         let mut all = hood.rows.clone();
         hood.groups.iter().for_each(|&group| all.extend_from_slice(&self.groups[group].rows));
         let (mut parts, mut rest) = (Vec::new(), Vec::new());
-        carve(self.cell, all, self.rules, &mut parts, &mut rest);
+        carve_groups(self.cell, all, self.rules, &mut parts, &mut rest);
         if rest.len() >= hood.rows.len() {
             return hood.rows;
         }
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use crate::auto::Auto;
     use crate::grouping::mondrian::Mondrian;
-    use crate::grouping::{Method, settle};
+    use crate::grouping::{Method, enforce_rules};
     use crate::model::{Axis, Grouping, Sensitive, SensitiveShape, Shape, Shares};
     use crate::privacy::Rule;
     use crate::privacy::alpha_k::AlphaK;
@@ -308,7 +308,7 @@ mod tests {
         let mut seen: Vec<u32> = settled.rows().iter().chain(&settled.left_over).copied().collect();
         seen.sort_unstable();
         assert!(seen.iter().copied().eq(0..table.rows() as u32), "every row is in one place");
-        assert!(settled.iter().all(|group| rules.hold(&GroupView::new(table, group))));
+        assert!(settled.iter().all(|group| rules.are_met_by(&GroupView::new(table, group))));
     }
 
     /// Rows of the common value are seated first and cuts leave room for them, so hardly anything is left to be repaired.
@@ -318,7 +318,7 @@ mod tests {
         let rules = Rules { k: 5, others: vec![Arc::new(AlphaK { column: "pay".into(), alpha: 0.3 })] };
         let grouping = Auto::default().group(&table, &rules, 1);
         assert!(grouping.left_over.len() < 60, "{} left over", grouping.left_over.len());
-        assert!(settle(&table, grouping, &rules).left_over.is_empty());
+        assert!(enforce_rules(&table, grouping, &rules).left_over.is_empty());
     }
 
     /// Whole subspaces are alike here, so what is left over must be mixed with people who are further away.
@@ -327,9 +327,9 @@ mod tests {
         let table = people(12_000, 7);
         for name in ["range-diversity", "alpha-k", "t-closeness"] {
             let rules = policy(name);
-            let settled = settle(&table, Auto::default().group(&table, &rules, 1), &rules);
+            let settled = enforce_rules(&table, Auto::default().group(&table, &rules, 1), &rules);
             assert_kept(&table, &settled, &rules);
-            let mondrian = settle(&table, Mondrian { strict: true }.group(&table, &rules, 1), &rules);
+            let mondrian = enforce_rules(&table, Mondrian { strict: true }.group(&table, &rules, 1), &rules);
             assert_eq!((settled.left_over.len(), mondrian.left_over.len()), (0, 0), "{name}");
             assert!(settled.len() > mondrian.len(), "{name}: {} groups of {}", settled.len(), mondrian.len());
         }
@@ -343,7 +343,7 @@ mod tests {
         let rules = Rules { k: 5, others: vec![Arc::new(AlphaK { column: "pay".into(), alpha: 0.3 })] };
         let mut groups = vec![Group::new(&table, (0..5).collect()), Group::new(&table, (5..10).collect())];
         let mut rows = vec![10];
-        repair(&table, &mut groups, &mut rows, &rules);
+        repair_groups(&table, &mut groups, &mut rows, &rules);
         assert_eq!((groups.len(), rows.len()), (1, 0));
         assert_eq!(groups[0].rows.len(), 11);
     }
@@ -355,7 +355,7 @@ mod tests {
         let rules = Rules { k: 5, others: vec![Arc::new(AlphaK { column: "pay".into(), alpha: 0.2 })] };
         let mut groups: Vec<Group> = (4..8).map(|g| Group::new(&table, (5 * g..5 * g + 5).collect())).collect();
         let mut rows: Vec<u32> = (0..20).collect();
-        repair(&table, &mut groups, &mut rows, &rules);
+        repair_groups(&table, &mut groups, &mut rows, &rules);
         // Twenty others let five of them in: 5 / 25.
         assert_eq!(rows.len(), 15);
     }
@@ -369,13 +369,13 @@ mod tests {
             let table = people(rows, seed);
             let rules = policy(["range-diversity", "alpha-k", "t-closeness"][rule]);
             let (taken, mut left): (Vec<u32>, Vec<u32>) = (0..rows as u32).partition(|row| row % 9 < share);
-            let hold = |group: &[u32]| rules.hold(&GroupView::new(&table, group));
+            let hold = |group: &[u32]| rules.are_met_by(&GroupView::new(&table, group));
             let (fine, others): (Vec<&[u32]>, Vec<&[u32]>) = taken.chunks(7).partition(|group| hold(group));
             left.extend(others.concat());
             let run = || {
                 let mut groups: Vec<Group> = fine.iter().map(|group| Group::new(&table, group.to_vec())).collect();
                 let mut rest = left.clone();
-                repair(&table, &mut groups, &mut rest, &rules);
+                repair_groups(&table, &mut groups, &mut rest, &rules);
                 let mut grouping = Grouping::default();
                 groups.iter().for_each(|group| grouping.push(&group.rows));
                 grouping.left_over = rest;

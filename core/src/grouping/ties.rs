@@ -17,7 +17,7 @@ pub(crate) const TIES: Key = Key::new(
 );
 
 /// Refuses a word that another method has for it.
-pub(crate) fn check(setting: &Setting<'_>, words: [&str; 2]) -> Option<Remark> {
+pub(crate) fn check_ties(setting: &Setting<'_>, words: [&str; 2]) -> Option<Remark> {
     let word = setting.options.text(&TIES).filter(|word| !words.contains(word))?;
     let message = format!("`{word}` belongs to another method");
     let [usual, other] = words;
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn methods_refuse_each_others_words() {
         for (word, of_pairs) in [("complete", true), ("first", true), ("place", false), ("loss", false)] {
-            let options = Options::default().with(&TIES, Value::Text(word.into()));
+            let options = Options::default().with_option(&TIES, Value::Text(word.into()));
             let mut setting = Setting::new(&options, 2);
             setting.sensitive = Some(vec!["s".into()]);
             assert_eq!((pair_enum::ENTRY.check)(&setting).is_empty(), of_pairs, "{word}");

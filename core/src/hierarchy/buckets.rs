@@ -23,7 +23,7 @@ pub(super) struct Domain<F> {
 
 /// Builds the tree. `levels` gives for every level the width of its buckets (or a lower bound of it) and the bucket
 /// `[lower, upper)` that holds a value.
-pub(super) fn tree<F, B>(domain: &Domain<F>, levels: impl IntoIterator<Item = (f64, B)>) -> Tree
+pub(super) fn build_tree<F, B>(domain: &Domain<F>, levels: impl IntoIterator<Item = (f64, B)>) -> Tree
 where
     F: Fn(f64) -> Code,
     B: Fn(f64) -> (f64, f64),

@@ -40,19 +40,19 @@ pub struct Period {
 
 impl Period {
     /// The period of a unit that holds a moment.
-    pub fn of(unit: Unit, moment: f64) -> Self {
+    pub fn period_at(unit: Unit, moment: f64) -> Self {
         let day = moment.clamp(-FURTHEST_DAY, FURTHEST_DAY).floor() as i64;
         let (year, month, _) = date_of(day);
         match unit {
             Unit::Day => Self { unit, start: day, end: day + 1 },
-            Unit::Month => Self::months(unit, year, month, 1),
-            Unit::Quarter => Self::months(unit, year, (month - 1) / 3 * 3 + 1, 3),
-            Unit::Year => Self::months(unit, year, 1, 12),
-            Unit::Decade => Self::months(unit, year.div_euclid(10) * 10, 1, 120),
+            Unit::Month => Self::from_months(unit, year, month, 1),
+            Unit::Quarter => Self::from_months(unit, year, (month - 1) / 3 * 3 + 1, 3),
+            Unit::Year => Self::from_months(unit, year, 1, 12),
+            Unit::Decade => Self::from_months(unit, year.div_euclid(10) * 10, 1, 120),
         }
     }
 
-    fn months(unit: Unit, year: i64, month: i64, count: i64) -> Self {
+    fn from_months(unit: Unit, year: i64, month: i64, count: i64) -> Self {
         let after = month - 1 + count;
         Self { unit, start: day_of(year, month, 1), end: day_of(year + after / 12, after % 12 + 1, 1) }
     }
@@ -73,12 +73,14 @@ impl Period {
         let mut parts = digits.split('-');
         let period = match (parts.next()?, parts.next(), parts.next()) {
             (first, None, None) => match first.strip_suffix('s') {
-                Some(decade) => Self::of(Unit::Decade, day_of(year(decade)?, 1, 1) as f64),
-                None => Self::months(Unit::Year, year(first)?, 1, 12),
+                Some(decade) => Self::period_at(Unit::Decade, day_of(year(decade)?, 1, 1) as f64),
+                None => Self::from_months(Unit::Year, year(first)?, 1, 12),
             },
             (first, Some(second), None) => match second.strip_prefix('Q') {
-                Some(quarter) => Self::months(Unit::Quarter, year(first)?, number(quarter)?.checked_sub(1)? * 3 + 1, 3),
-                None => Self::months(Unit::Month, year(first)?, number(second)?, 1),
+                Some(quarter) => {
+                    Self::from_months(Unit::Quarter, year(first)?, number(quarter)?.checked_sub(1)? * 3 + 1, 3)
+                }
+                None => Self::from_months(Unit::Month, year(first)?, number(second)?, 1),
             },
             (first, Some(second), Some(third)) => {
                 let start = day_of(year(first)?, number(second)?, number(third)?);
@@ -130,9 +132,9 @@ impl Calendar {
     }
 
     /// The shortest period of the ladder that holds both moments and so all between them; none: only the top does.
-    pub fn cover(&self, min: f64, max: f64) -> Option<Period> {
+    pub fn cover_moments(&self, min: f64, max: f64) -> Option<Period> {
         let fits = |period: &Period| period.contains(min) && period.contains(max);
-        self.units.iter().map(|&unit| Period::of(unit, min)).find(fits)
+        self.units.iter().map(|&unit| Period::period_at(unit, min)).find(fits)
     }
 
     /// The tree over codes for moments `min..=max` with `codes` codes, and one more for null when asked for.
@@ -150,12 +152,12 @@ impl Calendar {
                 Unit::Decade => 3652.0,
             };
             let bucket = move |moment| {
-                let period = Period::of(unit, moment);
+                let period = Period::period_at(unit, moment);
                 (period.start as f64, period.end as f64)
             };
             (days, bucket)
         });
-        buckets::tree(&domain, levels)
+        buckets::build_tree(&domain, levels)
     }
 }
 
@@ -172,7 +174,7 @@ mod tests {
     }
 
     fn label(min: f64, max: f64) -> String {
-        all().cover(min, max).map_or("*".to_owned(), |period| period.to_string())
+        all().cover_moments(min, max).map_or("*".to_owned(), |period| period.to_string())
     }
 
     #[test]
@@ -188,10 +190,10 @@ mod tests {
     #[test]
     fn leap_years_and_years_before_1970() {
         assert_eq!(label(day(2024, 2, 29), day(2024, 2, 1)), "2024-02");
-        assert_eq!(Period::of(Unit::Month, day(2023, 2, 28)).end - day_of(2023, 2, 1), 28);
-        assert_eq!(Period::of(Unit::Month, day(2000, 2, 28)).end - day_of(2000, 2, 1), 29);
-        assert_eq!(Period::of(Unit::Month, day(1900, 2, 28)).end - day_of(1900, 2, 1), 28);
-        assert_eq!(Period::of(Unit::Year, day(1968, 6, 1)).end - day_of(1968, 1, 1), 366);
+        assert_eq!(Period::period_at(Unit::Month, day(2023, 2, 28)).end - day_of(2023, 2, 1), 28);
+        assert_eq!(Period::period_at(Unit::Month, day(2000, 2, 28)).end - day_of(2000, 2, 1), 29);
+        assert_eq!(Period::period_at(Unit::Month, day(1900, 2, 28)).end - day_of(1900, 2, 1), 28);
+        assert_eq!(Period::period_at(Unit::Year, day(1968, 6, 1)).end - day_of(1968, 1, 1), 366);
         assert_eq!(label(-0.25, -0.5), "1969-12-31");
         assert_eq!(label(day(1961, 1, 1), day(1969, 12, 31)), "1960s");
     }

@@ -14,7 +14,7 @@ pub struct Decimal {
 
 impl Decimal {
     /// The decimal that a double is written as; `None` if it has more than 38 digits or is not finite.
-    pub fn written(number: f64) -> Option<Self> {
+    pub fn from_f64(number: f64) -> Option<Self> {
         let text = number.to_string();
         let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
         Some(Self { digits: format!("{whole}{fraction}").parse().ok()?, scale: fraction.len() as u32 })
@@ -82,9 +82,9 @@ mod tests {
         {
             assert_eq!(decimal(digits, scale).to_string(), text);
         }
-        assert_eq!(Decimal::written(0.1), Some(decimal(1, 1)));
-        assert_eq!(Decimal::written(1e17), Some(decimal(10_i128.pow(17), 0)));
-        assert_eq!((Decimal::written(1e300), Decimal::written(f64::NAN)), (None, None));
+        assert_eq!(Decimal::from_f64(0.1), Some(decimal(1, 1)));
+        assert_eq!(Decimal::from_f64(1e17), Some(decimal(10_i128.pow(17), 0)));
+        assert_eq!((Decimal::from_f64(1e300), Decimal::from_f64(f64::NAN)), (None, None));
         let long = 10_i128.pow(37);
         assert!(decimal(long, 0) < decimal(long + 1, 0) && decimal(long, 37) == decimal(1, 0));
         assert!(decimal(long, 0) > decimal(1, 20) && decimal(-long, 0) < decimal(1, 20));

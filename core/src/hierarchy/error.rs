@@ -21,7 +21,7 @@ pub enum HierarchyError {
     #[error("the hierarchy has {0} levels, but the limit is {max}", max = super::MAX_LEVELS)]
     TooManyLevels(usize),
     /// The lines do not form one tree.
-    #[error("{}", list(.0, LineProblem::to_string))]
+    #[error("{}", list_problems(.0, LineProblem::to_string))]
     Invalid(Vec<LineProblem>),
     /// A ladder, calendar or mask with impossible levels.
     #[error("{0}")]
@@ -32,7 +32,9 @@ impl HierarchyError {
     /// The error in words that quote no label of the hierarchy; its lines say where they stand.
     pub fn without_labels(&self) -> String {
         match self {
-            Self::Invalid(problems) => list(problems, |problem| located(problem.line, &problem.discreet)),
+            Self::Invalid(problems) => {
+                list_problems(problems, |problem| locate_message(problem.line, &problem.discreet))
+            }
             other => other.to_string(),
         }
     }
@@ -64,18 +66,18 @@ impl LineProblem {
 
 impl fmt::Display for LineProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&located(self.line, &self.message))
+        f.write_str(&locate_message(self.line, &self.message))
     }
 }
 
-fn located(line: Option<u64>, message: &str) -> String {
+fn locate_message(line: Option<u64>, message: &str) -> String {
     match line {
         Some(line) => format!("line {line}: {message}"),
         None => message.to_owned(),
     }
 }
 
-fn list(problems: &[LineProblem], text: impl Fn(&LineProblem) -> String) -> String {
+fn list_problems(problems: &[LineProblem], text: impl Fn(&LineProblem) -> String) -> String {
     let mut shown: Vec<String> = problems.iter().take(SHOWN).map(text).collect();
     if problems.len() > SHOWN {
         shown.push(format!("and {} more", problems.len() - SHOWN));

@@ -60,13 +60,14 @@ impl fmt::Display for SetLabel<'_> {
             Self::Top => f.write_str(TOP),
             Self::Members(members) => match members.as_slice() {
                 [single] if !is_ambiguous(single) => f.write_str(single),
-                [single] => write!(f, "{{{}}}", quote(single)),
+                [single] => write!(f, "{{{}}}", quote_member(single)),
                 several => {
                     f.write_str("{")?;
                     for (place, member) in several.iter().enumerate() {
                         let separator = if place > 0 { ", " } else { "" };
                         let quoted = member.starts_with('"') || member.contains(", ");
-                        let member = if quoted { Cow::Owned(quote(member)) } else { Cow::Borrowed(member.as_ref()) };
+                        let member =
+                            if quoted { Cow::Owned(quote_member(member)) } else { Cow::Borrowed(member.as_ref()) };
                         write!(f, "{separator}{member}")?;
                     }
                     f.write_str("}")
@@ -81,7 +82,7 @@ fn is_ambiguous(text: &str) -> bool {
     text == TOP || (text.starts_with('{') && text.ends_with('}') && text.len() > 1)
 }
 
-fn quote(text: &str) -> String {
+fn quote_member(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 

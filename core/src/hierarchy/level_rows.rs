@@ -36,7 +36,7 @@ pub(crate) fn from_csv(text: &str) -> Result<(Vec<Row>, Vec<LineProblem>), Hiera
     let mut rows: Vec<Row> = Vec::new();
     let mut problems = Vec::new();
     let mut first: Option<(u64, usize)> = None;
-    let mut reader = reader(text, separator(text));
+    let mut reader = csv_reader(text, detect_separator(text));
     for record in reader.records() {
         let record = match record {
             Ok(record) => record,
@@ -72,14 +72,14 @@ pub(crate) fn from_inline(tree: &[InlineTree]) -> Result<(Vec<Row>, Vec<LineProb
     }
     let mut rows = Vec::new();
     let mut problems = Vec::new();
-    walk(tree, &mut vec![TOP.to_owned()], &mut rows, &mut problems);
+    walk_nodes(tree, &mut vec![TOP.to_owned()], &mut rows, &mut problems);
     if let Some(deepest) = rows.iter().map(|row| row.labels.len() - 1).max().filter(|levels| *levels > MAX_LEVELS) {
         return Err(HierarchyError::TooManyLevels(deepest));
     }
     Ok((rows, problems))
 }
 
-fn walk(children: &[InlineTree], path: &mut Vec<String>, rows: &mut Vec<Row>, problems: &mut Vec<LineProblem>) {
+fn walk_nodes(children: &[InlineTree], path: &mut Vec<String>, rows: &mut Vec<Row>, problems: &mut Vec<LineProblem>) {
     for child in children {
         match child {
             InlineTree::Leaf(label) => {
@@ -93,22 +93,22 @@ fn walk(children: &[InlineTree], path: &mut Vec<String>, rows: &mut Vec<Row>, pr
             }
             InlineTree::Node(label, below) => {
                 path.push(label.clone());
-                walk(below, path, rows, problems);
+                walk_nodes(below, path, rows, problems);
                 path.pop();
             }
         }
     }
 }
 
-fn reader(text: &str, separator: u8) -> csv::Reader<&[u8]> {
+fn csv_reader(text: &str, separator: u8) -> csv::Reader<&[u8]> {
     csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(separator).from_reader(text.as_bytes())
 }
 
 /// The first separator that gives every line the same number of columns, two or more; else the one that gives the
 /// first line most columns (and then some line is ragged, which is reported).
-fn separator(text: &str) -> u8 {
+fn detect_separator(text: &str) -> u8 {
     let columns = |separator: u8| -> Vec<usize> {
-        let records = reader(text, separator).into_records().take(PROBED_LINES);
+        let records = csv_reader(text, separator).into_records().take(PROBED_LINES);
         records.filter_map(|record| record.ok().map(|record| record.len())).collect()
     };
     let mut best = (0, SEPARATORS[0]);

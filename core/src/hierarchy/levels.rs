@@ -42,19 +42,19 @@ impl LevelTree {
     /// Reads level CSV: lines `leaf;level1;...;root`, separated by `;`, `,`, tab or `|`.
     pub fn from_csv(text: &str) -> Result<Self, HierarchyError> {
         let (rows, problems) = level_rows::from_csv(text)?;
-        Self::join(&rows, problems)
+        Self::from_rows(&rows, problems)
     }
 
     /// Reads a tree written in the job file; its root is called `*`.
     pub fn from_inline(tree: &[InlineTree]) -> Result<Self, HierarchyError> {
         let (rows, problems) = level_rows::from_inline(tree)?;
-        Self::join(&rows, problems)
+        Self::from_rows(&rows, problems)
     }
 
-    fn join(rows: &[Row], mut problems: Vec<LineProblem>) -> Result<Self, HierarchyError> {
+    fn from_rows(rows: &[Row], mut problems: Vec<LineProblem>) -> Result<Self, HierarchyError> {
         let mut sketch = Sketch::default();
         for row in rows {
-            problems.extend(sketch.add(row).err());
+            problems.extend(sketch.add_row(row).err());
         }
         problems.extend(sketch.stray_leaves());
         problems.sort_by_key(|problem| problem.line);
@@ -64,12 +64,12 @@ impl LevelTree {
         match sketch.leaves.len() {
             0 => Err(HierarchyError::Empty),
             leaves if leaves > MAX_LEAVES => Err(HierarchyError::TooManyLeaves(leaves)),
-            _ => Ok(sketch.number()),
+            _ => Ok(sketch.number_nodes()),
         }
     }
 
     /// Returns the number of a leaf, in depth-first order.
-    pub fn leaf(&self, value: &str) -> Option<u32> {
+    pub fn find_leaf(&self, value: &str) -> Option<u32> {
         self.by_leaf.get(value).copied()
     }
 
@@ -84,13 +84,13 @@ impl LevelTree {
     }
 
     /// Returns the label of an inner node; the root is node 0.
-    pub fn label(&self, node: u32) -> &str {
+    pub fn node_label(&self, node: u32) -> &str {
         &self.nodes[node as usize].label
     }
 
     /// Returns the label of the root.
     pub fn root(&self) -> &str {
-        self.label(0)
+        self.node_label(0)
     }
 
     /// Levels above the leaves: the columns of the file but the first.
@@ -99,21 +99,21 @@ impl LevelTree {
     }
 
     /// First and last leaf below an inner node.
-    pub fn span(&self, node: u32) -> (u32, u32) {
+    pub fn node_span(&self, node: u32) -> (u32, u32) {
         let node = &self.nodes[node as usize];
         (node.lo, node.hi)
     }
 
     /// The inner node with this label; of a leaf and a node of one name, the node.
-    pub fn node(&self, label: &str) -> Option<u32> {
+    pub fn find_node(&self, label: &str) -> Option<u32> {
         self.by_label.get(label).copied()
     }
 
     /// First and last leaf that a label stands for: those below the node of this name, or the leaf itself.
     pub fn span_of(&self, label: &str) -> Option<(u32, u32)> {
-        match self.node(label) {
-            Some(node) => Some(self.span(node)),
-            None => self.leaf(label).map(|leaf| (leaf, leaf)),
+        match self.find_node(label) {
+            Some(node) => Some(self.node_span(node)),
+            None => self.find_leaf(label).map(|leaf| (leaf, leaf)),
         }
     }
 
@@ -124,35 +124,35 @@ impl LevelTree {
 
     /// First and last leaf below the ancestor of a leaf at a level; the leaf itself is level 0, and above the root
     /// there is only the root.
-    pub fn ascendant(&self, leaf: u32, level: usize) -> (u32, u32) {
+    pub fn span_at_level(&self, leaf: u32, level: usize) -> (u32, u32) {
         match level {
             0 => (leaf, leaf),
-            _ => self.span(self.parents(leaf).get(level - 1).copied().unwrap_or(0)),
+            _ => self.node_span(self.parents(leaf).get(level - 1).copied().unwrap_or(0)),
         }
     }
 
     /// Returns the closest common ancestor of the leaves `lo..=hi`, two or more.
-    pub fn ancestor(&self, lo: u32, hi: u32) -> u32 {
+    pub fn common_ancestor(&self, lo: u32, hi: u32) -> u32 {
         let covers = |node: &u32| self.nodes[*node as usize].hi >= hi;
         self.parents(lo).iter().copied().find(covers).unwrap_or(0)
     }
 
     /// What publishes the codes `lo..=hi` of [`to_tree`](Self::to_tree): a leaf, a node, or the root as soon as a
     /// pseudo leaf is among them.
-    pub fn name(&self, lo: Code, hi: Code) -> &str {
+    pub fn published_name(&self, lo: Code, hi: Code) -> &str {
         if usize::from(hi) >= self.leaves.len() {
             self.root()
         } else if lo == hi {
             self.leaf_label(u32::from(lo))
         } else {
-            self.label(self.ancestor(u32::from(lo), u32::from(hi)))
+            self.node_label(self.common_ancestor(u32::from(lo), u32::from(hi)))
         }
     }
 
     /// The label of a node of the tree that [`to_tree`](Self::to_tree) made.
     pub fn node_name(&self, tree: &Tree, node: u32) -> &str {
         let node = &tree.nodes()[node as usize];
-        self.name(node.lo, node.hi)
+        self.published_name(node.lo, node.hi)
     }
 
     /// Whether a published label covers a value. The root covers every value, even those the hierarchy does not contain.
@@ -160,7 +160,7 @@ impl LevelTree {
         if label == self.root() {
             return true;
         }
-        match (self.span_of(label), self.leaf(value)) {
+        match (self.span_of(label), self.find_leaf(value)) {
             (Some((lo, hi)), Some(leaf)) => (lo..=hi).contains(&leaf),
             _ => false,
         }
@@ -174,7 +174,7 @@ impl LevelTree {
         let share = |node: &Inner| f64::from(node.hi - node.lo) / (leaves.max(2) - 1) as f64;
         let spans = self.nodes.iter().map(|node| (node.lo as Code, node.hi as Code, share(node)));
         let level = |lo: Code, hi: Code| {
-            let node = self.ancestor(u32::from(lo), u32::from(hi));
+            let node = self.common_ancestor(u32::from(lo), u32::from(hi));
             let known = usize::from(hi) < leaves;
             let at = self.parents(u32::from(lo)).iter().position(|&above| above == node).filter(|_| known);
             at.map_or(self.height(), |level| level + 1) as u16
@@ -204,15 +204,15 @@ struct Known<'a> {
     parent: Option<usize>,
 }
 
-fn at(line: Option<u64>) -> String {
+fn line_prefix(line: Option<u64>) -> String {
     line.map(|line| format!(" (line {line})")).unwrap_or_default()
 }
 
 impl<'a> Sketch<'a> {
-    fn add(&mut self, row: &'a Row) -> Result<(), LineProblem> {
+    fn add_row(&mut self, row: &'a Row) -> Result<(), LineProblem> {
         let Some((leaf, levels)) = row.labels.split_first() else { return Ok(()) };
         if let Some(&known) = self.by_leaf.get(leaf.as_str()) {
-            let first = at(self.leaves[known].line);
+            let first = line_prefix(self.leaves[known].line);
             let message = format!("value `{leaf}` occurs twice, first{first}");
             return Err(LineProblem::quoting(row.line, message, format!("its value occurs twice, first{first}")));
         }
@@ -229,7 +229,7 @@ impl<'a> Sketch<'a> {
         }
         match self.root.map(|root| &self.inner[root]) {
             Some(root) if root.label != top => {
-                let first = at(root.line);
+                let first = line_prefix(root.line);
                 let message = format!("two roots: `{top}` here, `{}`{first}", root.label);
                 return Err(LineProblem::quoting(row.line, message, format!("two roots: one here, another{first}")));
             }
@@ -239,7 +239,7 @@ impl<'a> Sketch<'a> {
         let mut parent = None;
         for &label in path.iter().rev() {
             let node = self.inner_node(label, parent, row.line);
-            parent = Some(node.map_err(|problem| self.cycle(&path, row.line).unwrap_or(problem))?);
+            parent = Some(node.map_err(|problem| self.find_cycle(&path, row.line).unwrap_or(problem))?);
         }
         self.root = self.root.or_else(|| self.by_label.get(top).copied());
         let above = levels.iter().filter_map(|label| self.by_label.get(label.as_str()).copied()).collect();
@@ -256,7 +256,7 @@ impl<'a> Sketch<'a> {
                 return Ok(node);
             }
             let name = |parent: Option<usize>| parent.map_or("nothing", |parent| self.inner[parent].label);
-            let (here, there, first) = (name(parent), name(known.parent), at(known.line));
+            let (here, there, first) = (name(parent), name(known.parent), line_prefix(known.line));
             let message = format!("node `{label}` has two parents: `{here}` here, `{there}`{first}");
             let discreet = format!("a node has two parents: one here, another{first}");
             return Err(LineProblem::quoting(line, message, discreet));
@@ -268,13 +268,13 @@ impl<'a> Sketch<'a> {
     }
 
     /// Two labels of a path that stand the other way round in the rows before.
-    fn cycle(&self, path: &[&str], line: Option<u64>) -> Option<LineProblem> {
+    fn find_cycle(&self, path: &[&str], line: Option<u64>) -> Option<LineProblem> {
         let known: Vec<usize> = path.iter().filter_map(|label| self.by_label.get(label).copied()).collect();
         let turned =
             |i: usize| known[i + 1..].iter().find(|&&upper| self.is_above(known[i], upper)).map(|&j| (known[i], j));
         let (lower, upper) = (0..known.len()).find_map(turned)?;
         let (lower, upper) = (&self.inner[lower], &self.inner[upper]);
-        let before = at(upper.line);
+        let before = line_prefix(upper.line);
         let message = format!("`{}` is below `{}` here and above it before{before}: a cycle", lower.label, upper.label);
         let discreet = format!("a label is below another here and above it before{before}: a cycle");
         Some(LineProblem::quoting(line, message, discreet))
@@ -297,7 +297,7 @@ impl<'a> Sketch<'a> {
             if let Some(node) = self.by_label.get(leaf.label)
                 && !above.contains(node)
             {
-                let other = at(self.inner[*node].line);
+                let other = line_prefix(self.inner[*node].line);
                 let message = format!("`{}` is a value, but also a node above other values{other}", leaf.label);
                 let discreet = format!("its value is also a node above other values{other}");
                 problems.push(LineProblem::quoting(leaf.line, message, discreet));
@@ -307,7 +307,7 @@ impl<'a> Sketch<'a> {
     }
 
     /// Numbers leaves and inner nodes depth-first.
-    fn number(self) -> LevelTree {
+    fn number_nodes(self) -> LevelTree {
         enum Child {
             Inner(usize),
             Leaf(usize),
@@ -382,16 +382,16 @@ mod tests {
         let levels = postcodes();
         let tree = levels.to_tree(false, false);
         assert_eq!((levels.leaves().len(), tree.codes(), tree.nodes().len()), (21, 21, 4));
-        let code = |label: &str| levels.leaf(label).unwrap() as Code;
+        let code = |label: &str| levels.find_leaf(label).unwrap() as Code;
         // Example 3.1.3: qd({NW10, NW13}) = 0.25, qd({NW20, NW23}) = 0.5; 6 of 21 leaves lose 5/20.
         assert_eq!(tree.loss(code("NW10"), code("NW13")), 0.25);
         assert_eq!(tree.loss(code("NW20"), code("NW23")), 0.5);
         assert_eq!(tree.loss(code("NW16"), code("NW17")), 3.0 / 20.0);
         assert_eq!(tree.loss(code("NW15"), code("NW16")), 1.0);
-        assert_eq!(levels.name(code("NW10"), code("NW13")), "NW[10-15]");
-        assert_eq!(levels.name(code("NW15"), code("NW16")), "*");
-        assert_eq!(levels.name(code("NW12"), code("NW12")), "NW12");
-        let node = tree.ancestor(code("NW20"), code("NW21")).unwrap();
+        assert_eq!(levels.published_name(code("NW10"), code("NW13")), "NW[10-15]");
+        assert_eq!(levels.published_name(code("NW15"), code("NW16")), "*");
+        assert_eq!(levels.published_name(code("NW12"), code("NW12")), "NW12");
+        let node = tree.common_ancestor(code("NW20"), code("NW21")).unwrap();
         assert_eq!(levels.node_name(&tree, node), "NW[20-30]");
     }
 
@@ -414,9 +414,9 @@ mod tests {
         assert!(levels.covers("Other", "x") && levels.covers("Other", "Other"));
         // A level may repeat for some values only.
         let levels = LevelTree::from_csv("a;X;X;*\nb;Y;X;*\nc;Y;X;*\n").unwrap();
-        assert_eq!(levels.name(0, 2), "X");
+        assert_eq!(levels.published_name(0, 2), "X");
         assert_eq!(levels.leaves().collect::<Vec<_>>(), ["b", "c", "a"]);
-        assert_eq!(levels.name(0, 1), "Y");
+        assert_eq!(levels.published_name(0, 1), "Y");
     }
 
     #[test]
@@ -429,18 +429,18 @@ mod tests {
         assert_eq!(tree.loss(0, 22), 1.0);
         assert_eq!(tree.loss(0, 20), 1.0);
         assert_eq!(tree.loss(0, 3), 0.25, "pseudo leaves do not change the size of the domain");
-        assert_eq!(levels.name(20, 21), "*");
-        assert_eq!(levels.name(21, 21), "*");
+        assert_eq!(levels.published_name(20, 21), "*");
+        assert_eq!(levels.published_name(21, 21), "*");
         assert!(levels.covers("*", "N1 9GU") && !levels.covers("NW[10-15]", "N1 9GU"));
     }
 
     #[test]
     fn ascendants_count_from_the_leaf() {
         let levels = LevelTree::from_csv("a;X;P;*\nb;Y;P;*\nc;Z;Q;*\n").unwrap();
-        assert_eq!(levels.ascendant(0, 0), (0, 0));
-        assert_eq!(levels.ascendant(0, 2), (0, 1));
-        assert_eq!(levels.ascendant(0, 9), (0, 2));
-        let labels: Vec<&str> = levels.parents(2).iter().map(|&node| levels.label(node)).collect();
+        assert_eq!(levels.span_at_level(0, 0), (0, 0));
+        assert_eq!(levels.span_at_level(0, 2), (0, 1));
+        assert_eq!(levels.span_at_level(0, 9), (0, 2));
+        let labels: Vec<&str> = levels.parents(2).iter().map(|&node| levels.node_label(node)).collect();
         assert_eq!(labels, ["Z", "Q", "*"]);
         assert_eq!(levels.height(), 3);
     }
@@ -455,7 +455,7 @@ mod tests {
         ];
         let levels = LevelTree::from_inline(&tree).unwrap();
         assert_eq!(levels.leaves().collect::<Vec<_>>(), ["France", "Spain", "Japan", "India"]);
-        assert_eq!(levels.name(2, 3), "Asia");
+        assert_eq!(levels.published_name(2, 3), "Asia");
         assert_eq!(levels.root(), "*");
         assert_eq!(LevelTree::from_inline(&[]), Err(HierarchyError::Empty));
         let empty = LevelTree::from_inline(&[node("Europe", vec![])]).unwrap_err();

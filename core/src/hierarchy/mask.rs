@@ -68,7 +68,7 @@ impl Mask {
     }
 
     /// Characters from the kept end on.
-    fn chars<'a>(&self, value: &'a str) -> Box<dyn Iterator<Item = char> + 'a> {
+    fn chars_from_kept_end<'a>(&self, value: &'a str) -> Box<dyn Iterator<Item = char> + 'a> {
         match self.hides {
             End::Right => Box::new(value.chars()),
             End::Left => Box::new(value.chars().rev()),
@@ -76,18 +76,18 @@ impl Mask {
     }
 
     /// Characters that two values have in common from the kept end on.
-    fn common(&self, a: &str, b: &str) -> usize {
-        fn alike(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize {
+    fn common_length(&self, a: &str, b: &str) -> usize {
+        fn count_alike(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize {
             a.zip(b).take_while(|(a, b)| a == b).count()
         }
         match self.hides {
-            End::Right => alike(a.chars(), b.chars()),
-            End::Left => alike(a.chars().rev(), b.chars().rev()),
+            End::Right => count_alike(a.chars(), b.chars()),
+            End::Left => count_alike(a.chars().rev(), b.chars().rev()),
         }
     }
 
     /// The most characters that a level keeps when no more than `common` may be kept; 0 is the top.
-    fn kept(&self, common: usize) -> usize {
+    fn kept_length(&self, common: usize) -> usize {
         match &self.keep {
             None => common,
             Some(keep) => keep.iter().copied().find(|&length| length <= common).unwrap_or(0),
@@ -96,7 +96,7 @@ impl Mask {
 
     /// The least masked form that covers all values: the value itself when there is only one, `*` when they have
     /// nothing in common that a level keeps.
-    pub fn cover<'a>(&self, values: impl IntoIterator<Item = &'a str>) -> String {
+    pub fn cover_values<'a>(&self, values: impl IntoIterator<Item = &'a str>) -> String {
         let mut values = values.into_iter();
         let Some(first) = values.next() else { return TOP.to_owned() };
         let mut longest = first.chars().count();
@@ -105,16 +105,16 @@ impl Mask {
         for value in values.filter(|value| *value != first) {
             single = false;
             longest = longest.max(value.chars().count());
-            common = common.min(self.common(first, value));
+            common = common.min(self.common_length(first, value));
         }
         if single {
             return first.to_owned();
         }
-        match self.kept(common) {
+        match self.kept_length(common) {
             0 => TOP.to_owned(),
             kept => {
                 let hidden = std::iter::repeat_n(self.fill, longest - kept);
-                let label: String = self.chars(first).take(kept).chain(hidden).collect();
+                let label: String = self.chars_from_kept_end(first).take(kept).chain(hidden).collect();
                 self.order_key(&label).into_owned()
             }
         }
@@ -160,7 +160,7 @@ impl Mask {
         let mut kept_by = HashMap::new();
         for at in 1..=values.len() {
             let common = match values.get(at) {
-                Some(value) => self.common(values[at - 1].as_ref(), value.as_ref()),
+                Some(value) => self.common_length(values[at - 1].as_ref(), value.as_ref()),
                 None => 0,
             };
             let mut begin = at - 1;
@@ -175,7 +175,7 @@ impl Mask {
             }
             // Only the longest form kept in common opens here: shorter ones open where they are first needed, and a
             // shorter form that holds the same values would be the same node.
-            let kept = self.kept(common);
+            let kept = self.kept_length(common);
             if kept > 0 && open.last().is_none_or(|&(length, _)| length < kept) {
                 open.push((kept, begin));
             }
@@ -200,39 +200,39 @@ mod tests {
 
     #[test]
     fn one_character_at_a_time() {
-        assert_eq!(right().cover(["13053", "13053"]), "13053");
-        assert_eq!(right().cover(["13053", "13058"]), "1305*");
-        assert_eq!(right().cover(["13053", "13068", "13053"]), "130**");
-        assert_eq!(right().cover(["13053", "14850"]), "1****");
-        assert_eq!(right().cover(["13053", "94850"]), "*");
-        assert_eq!(right().cover([]), "*");
+        assert_eq!(right().cover_values(["13053", "13053"]), "13053");
+        assert_eq!(right().cover_values(["13053", "13058"]), "1305*");
+        assert_eq!(right().cover_values(["13053", "13068", "13053"]), "130**");
+        assert_eq!(right().cover_values(["13053", "14850"]), "1****");
+        assert_eq!(right().cover_values(["13053", "94850"]), "*");
+        assert_eq!(right().cover_values([]), "*");
     }
 
     #[test]
     fn listed_lengths() {
         let mask = Mask::new(End::Right, '#', Some(&[3, 1])).unwrap();
-        assert_eq!(mask.cover(["13053", "13058"]), "130##");
-        assert_eq!(mask.cover(["13053", "13958"]), "1####");
-        assert_eq!(mask.cover(["13053", "23053"]), "*");
+        assert_eq!(mask.cover_values(["13053", "13058"]), "130##");
+        assert_eq!(mask.cover_values(["13053", "13958"]), "1####");
+        assert_eq!(mask.cover_values(["13053", "23053"]), "*");
     }
 
     #[test]
     fn from_the_left() {
         let mask = Mask::new(End::Left, '*', None).unwrap();
-        assert_eq!(mask.cover(["AB-77", "AC-77"]), "**-77");
-        assert_eq!(mask.cover(["AB-77", "AB-78"]), "*");
-        assert_eq!(mask.cover(["X77", "Y977"]), "**77");
+        assert_eq!(mask.cover_values(["AB-77", "AC-77"]), "**-77");
+        assert_eq!(mask.cover_values(["AB-77", "AB-78"]), "*");
+        assert_eq!(mask.cover_values(["X77", "Y977"]), "**77");
         assert!(mask.covers("**-77", "AB-77") && !mask.covers("**-77", "AB-78"));
         assert_eq!(mask.order_key("abc"), "cba");
     }
 
     #[test]
     fn unequal_lengths_and_other_alphabets() {
-        assert_eq!(right().cover(["NW1", "NW10"]), "NW1*");
-        assert_eq!(right().cover(["12", "12345"]), "12***");
-        assert_eq!(right().cover(["żółw", "żółć"]), "żół*");
+        assert_eq!(right().cover_values(["NW1", "NW10"]), "NW1*");
+        assert_eq!(right().cover_values(["12", "12345"]), "12***");
+        assert_eq!(right().cover_values(["żółw", "żółć"]), "żół*");
         let mask = Mask::new(End::Right, '*', Some(&[3])).unwrap();
-        assert_eq!(mask.cover(["12", "1234"]), "*", "a shorter value is kept whole, so nothing is in common");
+        assert_eq!(mask.cover_values(["12", "1234"]), "*", "a shorter value is kept whole, so nothing is in common");
     }
 
     #[test]
@@ -271,9 +271,9 @@ mod tests {
                 let tree = mask.to_tree(&values, false);
                 for lo in 0..values.len() {
                     for hi in lo + 1..values.len() {
-                        let node = &tree.nodes()[tree.ancestor(lo as Code, hi as Code).unwrap() as usize];
-                        let ends = mask.cover([values[lo].as_str(), &values[hi]]);
-                        let all = mask.cover(values[lo..=hi].iter().map(String::as_str));
+                        let node = &tree.nodes()[tree.common_ancestor(lo as Code, hi as Code).unwrap() as usize];
+                        let ends = mask.cover_values([values[lo].as_str(), &values[hi]]);
+                        let all = mask.cover_values(values[lo..=hi].iter().map(String::as_str));
                         let strip = |label: &str| label.replace('*', "");
                         assert_eq!(strip(&ends), strip(&all), "the ends decide");
                         let kept = strip(&all);

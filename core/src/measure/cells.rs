@@ -18,7 +18,7 @@ pub struct Cells {
 
 impl Cells {
     /// One cell of `rows` rows; none if there are none.
-    pub fn one(rows: u64) -> Self {
+    pub fn one_cell(rows: u64) -> Self {
         Self { count: u64::from(rows > 0), smallest: rows, largest: rows }
     }
 
@@ -43,7 +43,7 @@ mod tests {
         fn order_does_not_matter_and_empty_cells_do_not_count(sizes in prop::collection::vec(0..9_u64, 0..20), cut in 0..20_usize) {
             let sum = |sizes: &[u64]| {
                 let mut sum = Cells::default();
-                sizes.iter().for_each(|&rows| sum.merge(Cells::one(rows)));
+                sizes.iter().for_each(|&rows| sum.merge(Cells::one_cell(rows)));
                 sum
             };
             let (head, tail) = sizes.split_at(cut.min(sizes.len()));

@@ -15,11 +15,11 @@ impl Minority {
     /// Adds a class in which the labels occur so often.
     pub fn add_class(&mut self, labels: impl IntoIterator<Item = u64>) {
         let (rows, most) = labels.into_iter().fold((0, 0), |(rows, most), count| (rows + count, count.max(most)));
-        self.add(rows, most);
+        self.add_majority(rows, most);
     }
 
     /// Adds a class by its rows and those that have its commonest label.
-    pub fn add(&mut self, rows: u64, most: u64) {
+    pub fn add_majority(&mut self, rows: u64, most: u64) {
         self.rows += rows;
         self.minority += rows - most;
     }

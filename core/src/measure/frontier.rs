@@ -35,7 +35,7 @@ impl Point {
 
 impl Frontier {
     /// Adds a point.
-    pub fn add(&mut self, point: &[f64]) {
+    pub fn add_point(&mut self, point: &[f64]) {
         if self.given_up {
             return;
         }
@@ -63,11 +63,11 @@ impl Frontier {
         if other.given_up {
             self.give_up();
         }
-        other.points.iter().for_each(|point| self.add(&point.0));
+        other.points.iter().for_each(|point| self.add_point(&point.0));
     }
 
     /// The largest sum of coordinates times weights; none without points, or if it was discarded.
-    pub fn largest(&self, weights: &[f64]) -> Option<f64> {
+    pub fn largest_weighted_sum(&self, weights: &[f64]) -> Option<f64> {
         let sum = |point: &Point| point.0.iter().zip(weights).map(|(part, weight)| part * weight).sum::<f64>();
         self.points.iter().map(sum).max_by(f64::total_cmp)
     }
@@ -81,12 +81,15 @@ mod tests {
     #[test]
     fn what_is_exceeded_everywhere_is_not_kept() {
         let mut frontier = Frontier::default();
-        assert_eq!(frontier.largest(&[1.0, 1.0]), None);
-        [[1.0, 1.0], [2.0, 0.5], [0.5, 0.5], [2.0, 0.5]].iter().for_each(|point| frontier.add(point));
+        assert_eq!(frontier.largest_weighted_sum(&[1.0, 1.0]), None);
+        [[1.0, 1.0], [2.0, 0.5], [0.5, 0.5], [2.0, 0.5]].iter().for_each(|point| frontier.add_point(point));
         assert_eq!(frontier.points.len(), 2);
-        assert_eq!((frontier.largest(&[1.0, 0.0]), frontier.largest(&[0.1, 1.0])), (Some(2.0), Some(1.1)));
+        assert_eq!(
+            (frontier.largest_weighted_sum(&[1.0, 0.0]), frontier.largest_weighted_sum(&[0.1, 1.0])),
+            (Some(2.0), Some(1.1))
+        );
         frontier.merge(&Frontier { points: Vec::new(), given_up: true });
-        assert_eq!(frontier.largest(&[1.0, 0.0]), None);
+        assert_eq!(frontier.largest_weighted_sum(&[1.0, 0.0]), None);
     }
 
     proptest! {
@@ -100,7 +103,7 @@ mod tests {
             let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
             let of = |points: &[Vec<f64>]| {
                 let mut frontier = Frontier::default();
-                points.iter().for_each(|point| frontier.add(point));
+                points.iter().for_each(|point| frontier.add_point(point));
                 frontier
             };
             let (head, tail) = points.split_at(cut.min(points.len()));
@@ -108,7 +111,7 @@ mod tests {
             merged.merge(&of(head));
             let sum = |point: &Vec<f64>| point.iter().zip(&weights).map(|(a, b)| a * b).sum::<f64>();
             let expected = points.iter().map(sum).max_by(f64::total_cmp);
-            prop_assert_eq!(merged.largest(&weights), expected);
+            prop_assert_eq!(merged.largest_weighted_sum(&weights), expected);
             let mut sorted = [merged.points, of(&points).points];
             sorted.iter_mut().for_each(|points| points.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap()));
             prop_assert_eq!(&sorted[0], &sorted[1]);

@@ -18,36 +18,36 @@ use super::Sum;
 use crate::model::{Axis, Cover, Shape};
 
 /// Level and height of what a group publishes on one axis.
-pub fn level(axis: &Axis, cover: &Cover, a: usize) -> (u16, u16) {
+pub fn published_level(axis: &Axis, cover: &Cover, a: usize) -> (u16, u16) {
     let (lo, hi) = (cover.lo[a], cover.hi[a]);
     match &axis.shape {
         Shape::Tree(tree) => {
             let height = tree.levels();
             let top = axis.null == Some(hi) && lo != hi;
-            match tree.ancestor(lo, hi) {
+            match tree.common_ancestor(lo, hi) {
                 _ if top => (height, height),
-                Some(node) => (tree.level(node), height),
+                Some(node) => (tree.node_level(node), height),
                 None if tree.loss(lo, lo) > 0.0 => (height, height),
                 None => (0, height),
             }
         }
         _ if lo == hi => (0, 2),
-        _ if axis.loss(lo, hi, cover.distinct(a)) >= 1.0 => (2, 2),
+        _ if axis.loss(lo, hi, cover.count_distinct(a)) >= 1.0 => (2, 2),
         _ => (1, 2),
     }
 }
 
 /// The share of the domain that a group covers on one axis; 0 for a single value.
-pub fn iloss(axis: &Axis, cover: &Cover, a: usize) -> f64 {
+pub fn axis_iloss(axis: &Axis, cover: &Cover, a: usize) -> f64 {
     let (lo, hi) = (cover.lo[a], cover.hi[a]);
-    let loss = axis.loss(lo, hi, cover.distinct(a));
+    let loss = axis.loss(lo, hi, cover.count_distinct(a));
     if loss == 0.0 || loss >= 1.0 {
         return loss;
     }
     match &axis.shape {
         Shape::Line { .. } => loss,
-        Shape::Set { values } => f64::from(cover.distinct(a)) / f64::from((*values).max(1)),
-        Shape::Tree(tree) => tree.ancestor(lo, hi).map_or(0.0, |node| {
+        Shape::Set { values } => f64::from(cover.count_distinct(a)) / f64::from((*values).max(1)),
+        Shape::Tree(tree) => tree.common_ancestor(lo, hi).map_or(0.0, |node| {
             let node = &tree.nodes()[node as usize];
             f64::from(node.hi - node.lo + 1) / tree.codes() as f64
         }),
@@ -84,15 +84,15 @@ impl Generalisation {
     pub fn add_values(&mut self, axes: &[Axis], a: usize, cover: &Cover, rows: u64) {
         let weights: f64 = axes.iter().map(|axis| axis.weight).sum();
         let axis = &axes[a];
-        let (level, height) = level(axis, cover, a);
+        let (level, height) = published_level(axis, cover, a);
         let share = f64::from(level) / f64::from(height);
         self.levels += u64::from(level) * rows;
-        self.steps.add(share, rows);
+        self.steps.add_fraction(share, rows);
         self.tops += if level == height { rows } else { 0 };
         if matches!(axis.shape, Shape::Tree(_)) {
-            self.genc.add(share, rows);
+            self.genc.add_fraction(share, rows);
         }
-        self.iloss.add(axis.weight / weights * iloss(axis, cover, a), rows);
+        self.iloss.add_fraction(axis.weight / weights * axis_iloss(axis, cover, a), rows);
     }
 
     /// Adds the groups of another accumulator.
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(one.precision(), Some(1.0 - 8.0 * 0.5 / 24.0));
         assert_eq!(two.precision(), Some(1.0 - 4.0 / 24.0), "divided by the largest level, not the number of levels");
         let mut classes = Classes::default();
-        classes.add(2, 4);
+        classes.add_classes(2, 4);
         assert_eq!(classes.dm(0), 16.0);
     }
 
@@ -222,7 +222,7 @@ mod tests {
         assert!((sums(&any, &classes).iloss() - 8.45).abs() < 1e-12);
         let dp = |sizes: &[u64]| {
             let mut classes = Classes::default();
-            sizes.iter().for_each(|&size| classes.add(size, 1));
+            sizes.iter().for_each(|&size| classes.add_classes(size, 1));
             classes.dm(0)
         };
         assert_eq!((dp(&[2, 2, 3, 3]), dp(&[2, 5, 3])), (26.0, 38.0));
@@ -244,11 +244,11 @@ mod tests {
         let table = Table::new(axes, vec![3, 0, 8, 1, crate::model::NULL_ON_LINE, 1]);
         let of = |rows: &[u32]| {
             let cover = table.cover(rows);
-            (level(&table.axes[0], &cover, 0), level(&table.axes[1], &cover, 1))
+            (published_level(&table.axes[0], &cover, 0), published_level(&table.axes[1], &cover, 1))
         };
         assert_eq!(of(&[0]), ((0, 2), (0, 2)));
         assert_eq!(of(&[0, 1]), ((1, 2), (1, 2)));
         assert_eq!(of(&[1, 2]), ((2, 2), (0, 2)));
-        assert_eq!(iloss(&table.axes[1], &table.cover(&[0, 1]), 1), 0.5);
+        assert_eq!(axis_iloss(&table.axes[1], &table.cover(&[0, 1]), 1), 0.5);
     }
 }

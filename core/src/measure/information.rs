@@ -40,13 +40,13 @@ enum Piece {
 }
 
 impl Piece {
-    fn of(axis: &Axis, cover: &Cover, a: usize) -> Self {
+    fn from_cover(axis: &Axis, cover: &Cover, a: usize) -> Self {
         let (lo, hi) = (cover.lo[a], cover.hi[a]);
         match &axis.shape {
             _ if lo == hi => Self::Span(lo, hi),
-            _ if axis.loss(lo, hi, cover.distinct(a)) >= 1.0 => Self::Top,
+            _ if axis.loss(lo, hi, cover.count_distinct(a)) >= 1.0 => Self::Top,
             Shape::Line { .. } => Self::Span(lo, hi),
-            Shape::Tree(tree) => tree.ancestor(lo, hi).map_or(Self::Span(lo, hi), |node| {
+            Shape::Tree(tree) => tree.common_ancestor(lo, hi).map_or(Self::Span(lo, hi), |node| {
                 let node = &tree.nodes()[node as usize];
                 Self::Span(node.lo, node.hi)
             }),
@@ -76,7 +76,7 @@ impl Piece {
     }
 
     /// Sum over the covered codes of what `of` says of each that occurs.
-    fn sum(&self, counts: &BTreeMap<Code, u64>, of: impl Fn(u64) -> f64) -> f64 {
+    fn sum_covered(&self, counts: &BTreeMap<Code, u64>, of: impl Fn(u64) -> f64) -> f64 {
         match self {
             Self::Span(lo, hi) => counts.range(lo..=hi).map(|(_, &count)| of(count)).sum(),
             Self::Listed(codes) => codes.iter().filter_map(|code| counts.get(code)).map(|&count| of(count)).sum(),
@@ -96,7 +96,7 @@ struct Column {
 }
 
 impl Column {
-    fn add(&mut self, piece: Piece, code: Code, rows: u64) {
+    fn add_piece(&mut self, piece: Piece, code: Code, rows: u64) {
         if self.pairs <= MAX_PAIRS {
             let entry = self.pieces.entry(piece).or_default().entry(code).or_insert_with(|| {
                 self.pairs += 1;
@@ -167,27 +167,27 @@ impl Information {
         let mut boxes: Vec<(Vec<Piece>, f64)> = Vec::new();
         let mut points: BTreeMap<&[Code], u64> = BTreeMap::new();
         for (rows, cover) in groups {
-            let pieces: Vec<Piece> = (0..axes.len()).map(|a| Piece::of(&axes[a], &cover, a)).collect();
+            let pieces: Vec<Piece> = (0..axes.len()).map(|a| Piece::from_cover(&axes[a], &cover, a)).collect();
             let mut published = 0;
             for row in table.members_of(rows) {
                 published += 1;
                 *points.entry(table.row(row)).or_default() += 1;
                 for (a, &code) in table.row(row).iter().enumerate() {
-                    self.columns[a].add(pieces[a].clone(), code, 1);
+                    self.columns[a].add_piece(pieces[a].clone(), code, 1);
                 }
             }
             let volume: f64 = pieces.iter().zip(axes.iter()).map(|(piece, axis)| piece.volume(axis)).product();
-            self.guesses.add(1.0 / volume, published);
+            self.guesses.add_fraction(1.0 / volume, published);
             self.best_guess = self.best_guess.max((1.0 / volume).to_bits());
             boxes.push((pieces, published as f64 / volume));
             self.rows += published;
         }
-        let boxes = distinct(boxes);
+        let boxes = merge_equal_boxes(boxes);
         for (point, count) in points {
             let inside = |pieces: &[Piece]| pieces.iter().zip(point).all(|(piece, &code)| piece.covers(code));
             let spread: f64 = boxes.iter().filter(|(pieces, _)| inside(pieces)).map(|(_, density)| density).sum();
             // The number of all rows is the same on both sides, and cancels.
-            self.joint.add((count as f64 / spread).ln(), count);
+            self.joint.add_fraction((count as f64 / spread).ln(), count);
         }
     }
 
@@ -199,7 +199,7 @@ impl Information {
         self.best_guess = self.best_guess.max(other.best_guess);
         for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
             for (piece, codes) in &theirs.pieces {
-                codes.iter().for_each(|(&code, &rows)| mine.add(piece.clone(), code, rows));
+                codes.iter().for_each(|(&code, &rows)| mine.add_piece(piece.clone(), code, rows));
             }
             mine.of_ranges |= theirs.of_ranges;
             if theirs.pairs > MAX_PAIRS {
@@ -223,8 +223,9 @@ impl Information {
             let all = counts.values().sum::<u64>() as f64;
             for (piece, codes) in &column.pieces {
                 let rows = codes.values().sum::<u64>() as f64;
-                let covered = piece.sum(&counts, |count| count as f64);
-                let inner = piece.sum(&counts, |count| -(count as f64 / covered) * (count as f64 / covered).log2());
+                let covered = piece.sum_covered(&counts, |count| count as f64);
+                let inner =
+                    piece.sum_covered(&counts, |count| -(count as f64 / covered) * (count as f64 / covered).log2());
                 entropy += rows * covered / all * inner;
                 let share = rows / published;
                 let mut by_value = 0.0;
@@ -254,7 +255,7 @@ impl Information {
 }
 
 /// Equal boxes as one: their densities add up.
-fn distinct(boxes: Vec<(Vec<Piece>, f64)>) -> Vec<(Vec<Piece>, f64)> {
+fn merge_equal_boxes(boxes: Vec<(Vec<Piece>, f64)>) -> Vec<(Vec<Piece>, f64)> {
     let mut place: HashMap<String, usize> = HashMap::new();
     let mut merged: Vec<(Vec<Piece>, f64)> = Vec::new();
     for (pieces, density) in boxes {
@@ -320,7 +321,7 @@ mod tests {
         for ([gender, marital, birth, address], status, years) in rows {
             let published = [(TOP, gender), (status.clone(), marital), (years.clone(), birth), (TOP, address)];
             for (column, (piece, code)) in information.columns.iter_mut().zip(published) {
-                column.add(piece, code, 1);
+                column.add_piece(piece, code, 1);
             }
         }
         // Dates of birth and addresses have three levels.

@@ -43,8 +43,8 @@ impl Loss {
         self.groups += 1;
         self.rows += rows;
         for (column, &loss) in losses.iter().enumerate() {
-            self.by_group[column].add(loss, 1);
-            self.by_row[column].add(loss, rows);
+            self.by_group[column].add_fraction(loss, 1);
+            self.by_row[column].add_fraction(loss, rows);
         }
         self.worst = self.worst.max(mean(losses));
     }
@@ -82,7 +82,7 @@ impl Loss {
     /// Utility measure: mean loss over groups; `None` without groups.
     pub fn um(&self) -> Option<f64> {
         let terms = self.groups as f64 * self.by_group.len() as f64;
-        (terms > 0.0).then(|| total(&self.by_group) / terms)
+        (terms > 0.0).then(|| total_sum(&self.by_group) / terms)
     }
 
     /// Worst-group utility: the largest mean loss of any group; `None` without groups.
@@ -92,7 +92,7 @@ impl Loss {
 
     /// Normalised certainty penalty: the loss of every published value, added up.
     pub fn ncp(&self) -> f64 {
-        total(&self.by_row)
+        total_sum(&self.by_row)
     }
 
     /// Global certainty penalty: the mean loss of a value, those of suppressed rows being lost; `None` without rows.
@@ -108,7 +108,7 @@ impl Loss {
     }
 }
 
-fn total(sums: &[Sum]) -> f64 {
+fn total_sum(sums: &[Sum]) -> f64 {
     let mut all = Sum::default();
     sums.iter().for_each(|sum| all.merge(*sum));
     all.value()
@@ -123,7 +123,7 @@ pub struct Classes {
 
 impl Classes {
     /// Adds `count` classes of one size.
-    pub fn add(&mut self, size: u64, classes: u64) {
+    pub fn add_classes(&mut self, size: u64, classes: u64) {
         if size > 0 && classes > 0 {
             *self.sizes.entry(size).or_default() += classes;
         }
@@ -131,7 +131,7 @@ impl Classes {
 
     /// Adds the classes of another accumulator.
     pub fn merge(&mut self, other: &Self) {
-        other.sizes.iter().for_each(|(&size, &classes)| self.add(size, classes));
+        other.sizes.iter().for_each(|(&size, &classes)| self.add_classes(size, classes));
     }
 
     /// Number of classes.
@@ -197,9 +197,9 @@ mod tests {
     #[test]
     fn loukides_g1_dm_and_c_avg() {
         let mut classes = Classes::default();
-        classes.add(4, 2);
+        classes.add_classes(4, 2);
         assert_eq!((classes.dm(0), classes.c_avg(4)), (32.0, Some(1.0)));
-        classes.add(1, 1);
+        classes.add_classes(1, 1);
         assert_eq!(classes.dm(2), 32.0 + 1.0 + 2.0 * 11.0);
         assert_eq!((classes.rows(), classes.classes(), classes.smallest()), (9, 3, Some(1)));
         assert_eq!(classes.histogram().collect::<Vec<_>>(), [(1, 1), (4, 2)]);

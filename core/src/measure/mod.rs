@@ -43,7 +43,7 @@ const STEPS: f64 = (1_u64 << 60) as f64;
 
 impl Sum {
     /// Adds a fraction (a few units at most) `times` over.
-    pub fn add(&mut self, fraction: f64, times: u64) {
+    pub fn add_fraction(&mut self, fraction: f64, times: u64) {
         self.0 += (fraction * STEPS).round() as i128 * i128::from(times);
     }
 
@@ -227,13 +227,13 @@ impl Groups {
         let columns = self.published.quasi.len() as f64;
         let per_unit = self.published.quasi.iter().map(ColumnLoss::share_per_unit).collect::<Option<Vec<f64>>>()?;
         let weights: Vec<f64> = [1.0].into_iter().chain(per_unit).map(|weight| weight / columns).collect();
-        self.published.worst.largest(&weights)
+        self.published.worst.largest_weighted_sum(&weights)
     }
 
     /// The largest range diversity of any group in the published domain.
     fn worst_disclosure(&self) -> Option<f64> {
         let columns = self.published.sensitive.iter().zip(&self.published.disclosures);
-        let worst = columns.map(|(column, groups)| groups.largest(&[1.0, column.share_per_unit()?]));
+        let worst = columns.map(|(column, groups)| groups.largest_weighted_sum(&[1.0, column.share_per_unit()?]));
         worst.collect::<Option<Vec<f64>>>()?.into_iter().max_by(f64::total_cmp)
     }
 
@@ -249,12 +249,12 @@ impl Groups {
                 Extent::Interval(..) | Extent::Keys(..) => self.published.worst.give_up(),
             }
         }
-        self.published.worst.add(&point);
+        self.published.worst.add_point(&point);
     }
 
     /// Adds what a group discloses of a sensitive column.
     pub fn add_disclosure(&mut self, column: usize, disclosure: Disclosure) {
-        self.published.disclosures[column].add(&[disclosure.pairs, -disclosure.apart]);
+        self.published.disclosures[column].add_point(&[disclosure.pairs, -disclosure.apart]);
     }
 
     /// Adds a group: its rows, its loss per quasi-identifier, its spread (1 minus S-diversity) and its range
@@ -327,10 +327,10 @@ mod tests {
             groups.add_group(rows, &[width / 80.0, node], &[range / 100.0], &[0.9]);
             let extents = [Extent::Width(width), Extent::Share(node)];
             for (column, extent) in extents.into_iter().enumerate() {
-                groups.published.quasi[column].add(extent, 1.0, rows);
+                groups.published.quasi[column].add_extent(extent, 1.0, rows);
             }
             groups.add_covers((0..2).map(|column| Coverage { column, extent: extents[column], part: 1.0 }));
-            groups.published.sensitive[0].add(Extent::Width(range), 1.0, rows);
+            groups.published.sensitive[0].add_extent(Extent::Width(range), 1.0, rows);
             groups.add_disclosure(0, Disclosure { pairs: 1.0, apart: range / 2.0 });
         }
         let whole = groups.released_losses();

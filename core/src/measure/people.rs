@@ -25,17 +25,17 @@ pub struct People {
 
 impl People {
     /// Counts the people of some rows: the class of every row, and who it belongs to.
-    pub fn count(rows: impl Iterator<Item = (ClassHash, u64)>) -> Self {
+    pub fn from_rows(rows: impl Iterator<Item = (ClassHash, u64)>) -> Self {
         let mut people = Self::default();
         let mut of_class: HashMap<ClassHash, Vec<u64>> = HashMap::new();
         for (class, person) in rows {
-            people.digest.add(class);
+            people.digest.add_row(class);
             of_class.entry(class).or_default().push(person);
         }
         for mut persons in of_class.into_values() {
             persons.sort_unstable();
             persons.dedup();
-            people.classes.add(persons.len() as u64, 1);
+            people.classes.add_classes(persons.len() as u64, 1);
         }
         people
     }
@@ -63,7 +63,7 @@ pub struct Digest(#[serde(with = "wire::halves")] u128);
 
 impl Digest {
     /// Adds a row of a class.
-    pub fn add(&mut self, (a, b): ClassHash) {
+    pub fn add_row(&mut self, (a, b): ClassHash) {
         self.0 = self.0.wrapping_add(u128::from(a) << 64 | u128::from(b));
     }
 
@@ -86,9 +86,10 @@ mod tests {
     #[test]
     fn rows_of_one_person_are_one_person() {
         let rows = [(1, 7), (1, 7), (1, 8), (2, 7), (2, 7)].map(|(class, person)| ((class, class), person));
-        let people = People::count(rows.into_iter());
+        let people = People::from_rows(rows.into_iter());
         assert_eq!(people.classes().histogram().collect::<Vec<_>>(), [(1, 1), (2, 1)]);
-        let (mut left, right) = (People::count(rows[3..].iter().copied()), People::count(rows[..3].iter().copied()));
+        let (mut left, right) =
+            (People::from_rows(rows[3..].iter().copied()), People::from_rows(rows[..3].iter().copied()));
         left.merge(&right);
         assert_eq!(left, people);
         assert_ne!(left.digest(), right.digest());

@@ -74,14 +74,14 @@ const NCP_OF_ADULT: Printed = [
 ];
 
 /// The k at which a score of a column is so.
-fn settings(printed: &Printed, column: usize, so: impl Fn(u32, u32) -> bool) -> Vec<u32> {
+fn settings_where(printed: &Printed, column: usize, so: impl Fn(u32, u32) -> bool) -> Vec<u32> {
     (2..).zip(printed).filter(|(k, scores)| so(*k, scores[column])).map(|(k, _)| k).collect()
 }
 
 /// Without suppression every row costs k at least, so DP cannot be less than k times the rows.
 #[test]
 fn tinabo_printed_dp_is_below_k_times_the_rows() {
-    let below = |printed, rows: u32| [0, 1, 2, 3, 4, 5, 6].map(|at| settings(printed, at, |k, dp| dp < k * rows));
+    let below = |printed, rows: u32| [0, 1, 2, 3, 4, 5, 6].map(|at| settings_where(printed, at, |k, dp| dp < k * rows));
     let patients: [&[u32]; 7] = [&[], &[], &[], &[4, 5, 6], &[4, 5], &[5], &[3, 4]];
     assert_eq!(below(&DP_OF_PATIENTS, PATIENTS), patients);
     let to = |first: u32, last: u32| (first..=last).collect::<Vec<_>>();
@@ -94,7 +94,7 @@ fn tinabo_printed_dp_is_below_k_times_the_rows() {
 fn tinabo_printed_ncp_is_above_the_rows() {
     for (printed, rows) in [(&NCP_OF_PATIENTS, PATIENTS), (&NCP_OF_ADULT, ADULT)] {
         for column in 0..7 {
-            let above = settings(printed, column, |_, ncp| ncp > rows);
+            let above = settings_where(printed, column, |_, ncp| ncp > rows);
             assert!((2..=9).contains(&above[0]) && above == (above[0]..=14).collect::<Vec<_>>());
         }
     }

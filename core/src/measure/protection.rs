@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Sum, mean};
 use crate::model::{Sensitive, SensitiveShape, wire};
-use crate::privacy::within;
+use crate::privacy::is_within_bound;
 
 /// S-diversity of a group with this histogram of `(code, count)`, ascending by code: 1 minus the share of the domain
 /// that its values span. Small is well protected; 1 for a single value (and for no rows).
@@ -25,7 +25,7 @@ pub fn mr_wtd(w_u: f64, loss: f64, s_diversity: f64) -> f64 {
 }
 
 /// Group diversity (def. 5.2.4): loss and range diversity, half and half.
-pub fn gd(loss: f64, range_diversity: f64) -> f64 {
+pub fn group_diversity(loss: f64, range_diversity: f64) -> f64 {
     0.5 * loss + 0.5 * range_diversity
 }
 
@@ -39,7 +39,7 @@ pub struct Span {
 
 impl Span {
     /// A row joins.
-    pub fn add(&mut self, code: u32, sensitive: &Sensitive) {
+    pub fn add_code(&mut self, code: u32, sensitive: &Sensitive) {
         let (lo, hi) = self.ends.unwrap_or((code, code));
         self.ends = Some((lo.min(code), hi.max(code)));
         if matches!(sensitive.shape, SensitiveShape::Set { .. })
@@ -103,7 +103,7 @@ impl Protection {
     }
 
     /// Counts the rows of groups whose range diversity is above a bound.
-    pub fn bounded(self, bound: Option<f64>) -> Self {
+    pub fn with_bound(self, bound: Option<f64>) -> Self {
         Self { bound, ..self }
     }
 
@@ -113,16 +113,16 @@ impl Protection {
         assert!(spreads.len() == self.columns && disclosures.len() == self.columns, "one score per sensitive column");
         self.groups += 1;
         self.rows += rows;
-        spreads.iter().for_each(|&spread| self.spreads.add(spread, 1));
+        spreads.iter().for_each(|&spread| self.spreads.add_fraction(spread, 1));
         for &disclosure in disclosures {
-            self.disclosures.add(disclosure, 1);
-            self.disclosures_by_row.add(disclosure, rows);
+            self.disclosures.add_fraction(disclosure, 1);
+            self.disclosures_by_row.add_fraction(disclosure, rows);
             self.worst_disclosure = self.worst_disclosure.max(disclosure);
         }
-        self.worst_gd = self.worst_gd.max(gd(loss, mean(disclosures)));
+        self.worst_gd = self.worst_gd.max(group_diversity(loss, mean(disclosures)));
         if let Some(worst) = disclosures.iter().copied().max_by(f64::total_cmp) {
             *self.by_disclosure.entry((worst * 100.0 - 1e-9).ceil() as u8).or_default() += rows;
-            self.unprotected += if self.bound.is_some_and(|bound| !within(worst, bound)) { rows } else { 0 };
+            self.unprotected += if self.bound.is_some_and(|bound| !is_within_bound(worst, bound)) { rows } else { 0 };
         }
     }
 
@@ -142,14 +142,14 @@ impl Protection {
 
     /// The share of rows in groups whose range diversity is above the bound; `None` without a bound, rows or sensitive
     /// columns.
-    pub fn unprotected(&self) -> Option<f64> {
+    pub fn unprotected_share(&self) -> Option<f64> {
         let counted = self.bound.is_some() && self.rows > 0 && self.columns > 0;
         counted.then(|| self.unprotected as f64 / self.rows as f64)
     }
 
     /// Whether a range diversity is within the bound; `None` without a bound.
     pub fn is_protected(&self, range_diversity: f64) -> Option<bool> {
-        self.bound.map(|bound| within(range_diversity, bound))
+        self.bound.map(|bound| is_within_bound(range_diversity, bound))
     }
 
     /// Range diversity of the rows: `(hundredths, rounded up; rows)`, ascending.
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(span.s_diversity(&set), 1.0);
         for (code, expected) in [(3, 1.0), (0, 0.75), (3, 0.75), (2, 0.5)] {
             assert_eq!(span.s_diversity_with(code, &set), expected);
-            span.add(code, &set);
+            span.add_code(code, &set);
             assert_eq!(span.s_diversity(&set), expected);
         }
         assert_eq!(s_diversity(&[(0, 1), (2, 1), (3, 2)], &set), 0.5);
@@ -237,15 +237,15 @@ mod tests {
 
     #[test]
     fn loukides_share_of_unprotected_rows() {
-        let mut protection = Protection::new(1).bounded(Some(0.5));
+        let mut protection = Protection::new(1).with_bound(Some(0.5));
         protection.add_group(3, 0.0, &[0.0], &[0.5]);
         protection.add_group(1, 0.0, &[0.0], &[0.711]);
-        let mut other = Protection::new(1).bounded(Some(0.5));
+        let mut other = Protection::new(1).with_bound(Some(0.5));
         other.add_group(4, 0.0, &[0.0], &[0.3316]);
         protection.merge(&other);
-        assert_eq!(protection.unprotected(), Some(1.0 / 8.0));
+        assert_eq!(protection.unprotected_share(), Some(1.0 / 8.0));
         assert_eq!(protection.by_disclosure().collect::<Vec<_>>(), [(34, 4), (50, 3), (72, 1)]);
-        assert_eq!(Protection::new(1).unprotected(), None);
+        assert_eq!(Protection::new(1).unprotected_share(), None);
     }
 
     #[test]

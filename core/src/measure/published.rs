@@ -94,7 +94,7 @@ impl PublishedDomain {
     }
 
     /// The share of this domain that is `part` of `whole`; nothing is lost in a domain of one value.
-    fn share(part: f64, whole: f64) -> f64 {
+    fn domain_share(part: f64, whole: f64) -> f64 {
         if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
     }
 
@@ -105,11 +105,11 @@ impl PublishedDomain {
             Piece::Interval(lower, upper) => {
                 let (lower, upper) = (f64::from_bits(lower), f64::from_bits(upper));
                 let ends = self.ends?;
-                Some(Self::share(upper.min(ends.max) - lower.max(ends.min), ends.max - ends.min))
+                Some(Self::domain_share(upper.min(ends.max) - lower.max(ends.min), ends.max - ends.min))
             }
-            Piece::Values(listed) => Some(Self::share(f64::from(listed) - 1.0, values?)),
+            Piece::Values(listed) => Some(Self::domain_share(f64::from(listed) - 1.0, values?)),
             Piece::Keys(first, last) => {
-                Some(Self::share(self.values.range(first..=last).count() as f64 - 1.0, values?))
+                Some(Self::domain_share(self.values.range(first..=last).count() as f64 - 1.0, values?))
             }
         }
     }
@@ -137,16 +137,16 @@ pub struct ColumnLoss {
 
 impl ColumnLoss {
     /// Adds what some rows of a group cover; they are `part` of the group.
-    pub fn add(&mut self, extent: Extent, part: f64, rows: u64) {
+    pub fn add_extent(&mut self, extent: Extent, part: f64, rows: u64) {
         let piece = match extent {
             Extent::Share(share) => {
-                self.shares.0.add(share * part, 1);
-                self.shares.1.add(share, rows);
+                self.shares.0.add_fraction(share * part, 1);
+                self.shares.1.add_fraction(share, rows);
                 return;
             }
             Extent::Width(width) => {
-                self.widths.0.add(width * part, 1);
-                self.widths.1.add(width, rows);
+                self.widths.0.add_number(width * part, 1);
+                self.widths.1.add_number(width, rows);
                 return;
             }
             Extent::Interval(lower, upper) => Piece::Interval(lower.to_bits(), upper.to_bits()),
@@ -154,7 +154,7 @@ impl ColumnLoss {
             Extent::Keys(first, last) => Piece::Keys(first, last),
         };
         let (groups, of_rows) = self.pieces.entry(piece).or_default();
-        groups.add(part, 1);
+        groups.add_fraction(part, 1);
         *of_rows += rows;
     }
 
@@ -213,7 +213,7 @@ const POWERS: i32 = 32;
 
 impl Total {
     /// Adds a finite number `times` over.
-    pub fn add(&mut self, number: f64, times: u64) {
+    pub fn add_number(&mut self, number: f64, times: u64) {
         if number == 0.0 || !number.is_finite() || times == 0 {
             return;
         }
@@ -224,17 +224,17 @@ impl Total {
         };
         let digits = i128::from(digits) << power.rem_euclid(POWERS);
         let signed = if number < 0.0 { -digits } else { digits };
-        self.put(power.div_euclid(POWERS) as i16, signed.wrapping_mul(i128::from(times)));
+        self.add_power(power.div_euclid(POWERS) as i16, signed.wrapping_mul(i128::from(times)));
     }
 
-    fn put(&mut self, power: i16, number: i128) {
+    fn add_power(&mut self, power: i16, number: i128) {
         let held = self.by_power.entry(power).or_default();
         held.0 = held.0.wrapping_add(number as u128);
     }
 
     /// Adds another sum.
     pub fn merge(&mut self, other: &Self) {
-        other.by_power.iter().for_each(|(&power, number)| self.put(power, number.0 as i128));
+        other.by_power.iter().for_each(|(&power, number)| self.add_power(power, number.0 as i128));
     }
 
     /// The sum.
@@ -258,9 +258,9 @@ mod tests {
     #[test]
     fn widths_are_shares_of_what_is_published() {
         let mut column = line(&[20.0, 60.0, f64::NAN]);
-        column.add(Extent::Width(10.0), 1.0, 3);
-        column.add(Extent::Width(20.0), 1.0, 2);
-        column.add(Extent::Share(1.0), 1.0, 4);
+        column.add_extent(Extent::Width(10.0), 1.0, 3);
+        column.add_extent(Extent::Width(20.0), 1.0, 2);
+        column.add_extent(Extent::Share(1.0), 1.0, 4);
         assert_eq!(column.sums(), Some((0.25 + 0.5 + 1.0, 0.75 + 1.0 + 4.0)));
         assert_eq!(line(&[7.0]).sums(), Some((0.0, 0.0)));
     }
@@ -268,13 +268,13 @@ mod tests {
     #[test]
     fn intervals_are_clipped_and_values_counted() {
         let mut ladder = line(&[22.0, 62.0]);
-        ladder.add(Extent::Interval(20.0, 30.0), 1.0, 5);
-        ladder.add(Extent::Interval(60.0, 80.0), 1.0, 5);
+        ladder.add_extent(Extent::Interval(20.0, 30.0), 1.0, 5);
+        ladder.add_extent(Extent::Interval(60.0, 80.0), 1.0, 5);
         assert_eq!(ladder.sums(), Some((0.2 + 0.05, 1.0 + 0.25)));
         let mut set = ColumnLoss::default();
         [1, 4, 5, 9, 11].into_iter().for_each(|key| set.domain.add_value(key));
-        set.add(Extent::Values(3), 1.0, 6);
-        set.add(Extent::Keys(4, 10), 0.5, 2);
+        set.add_extent(Extent::Values(3), 1.0, 6);
+        set.add_extent(Extent::Keys(4, 10), 0.5, 2);
         assert_eq!(set.sums(), Some((0.5 + 0.25, 3.0 + 1.0)));
     }
 
@@ -282,10 +282,10 @@ mod tests {
     fn too_many_values_give_no_figure() {
         let mut set = ColumnLoss::default();
         (0..=MAX_VALUES as u64).for_each(|key| set.domain.add_value(key));
-        set.add(Extent::Share(0.5), 1.0, 1);
+        set.add_extent(Extent::Share(0.5), 1.0, 1);
         assert!(set.sums().is_some(), "a public domain needs no values");
         let mut other = ColumnLoss::default();
-        other.add(Extent::Values(2), 1.0, 1);
+        other.add_extent(Extent::Values(2), 1.0, 1);
         other.merge(&set);
         assert_eq!(other.sums(), None);
     }
@@ -295,7 +295,7 @@ mod tests {
         fn totals_are_exact_in_any_order(numbers in prop::collection::vec((any::<i32>(), -40..40_i32, 1..9_u64), 0..50), cut in 0..50_usize) {
             let sum = |numbers: &[(i32, i32, u64)]| {
                 let mut total = Total::default();
-                numbers.iter().for_each(|&(digits, power, times)| total.add(f64::from(digits) * 2_f64.powi(power), times));
+                numbers.iter().for_each(|&(digits, power, times)| total.add_number(f64::from(digits) * 2_f64.powi(power), times));
                 total
             };
             // Every term is a whole multiple of 2^-40.

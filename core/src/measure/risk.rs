@@ -29,8 +29,8 @@ mod tests {
     fn prosecutor_risk_of_class_sizes() {
         let mut classes = Classes::default();
         assert_eq!((prosecutor_max(&classes), prosecutor_mean(&classes)), (None, None));
-        classes.add(2, 3);
-        classes.add(10, 1);
+        classes.add_classes(2, 3);
+        classes.add_classes(10, 1);
         assert_eq!(prosecutor_max(&classes), Some(0.5));
         // Six rows at 1/2 and ten at 1/10.
         assert_eq!(prosecutor_mean(&classes), Some(4.0 / 16.0));

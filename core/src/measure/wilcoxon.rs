@@ -39,13 +39,16 @@ pub fn signed_rank(pairs: &[(f64, f64)]) -> Option<SignedRank> {
     let plus: usize = differences.iter().zip(&doubled).filter(|(d, _)| **d > 0.0).map(|(_, rank)| rank).sum();
     let total: usize = doubled.iter().sum();
     let least = plus.min(total - plus);
-    let p =
-        if doubled.len() <= EXACT { exact(&doubled, least) } else { normal(doubled.len(), least as f64 / 2.0, ties) };
+    let p = if doubled.len() <= EXACT {
+        exact_p_value(&doubled, least)
+    } else {
+        normal_p_value(doubled.len(), least as f64 / 2.0, ties)
+    };
     Some(SignedRank { pairs: doubled.len(), w_plus: plus as f64 / 2.0, w_minus: (total - plus) as f64 / 2.0, p })
 }
 
 /// Twice the share of the sign assignments whose sum is no larger than the least.
-fn exact(doubled: &[usize], least: usize) -> f64 {
+fn exact_p_value(doubled: &[usize], least: usize) -> f64 {
     let total: usize = doubled.iter().sum();
     let mut ways = vec![0.0; total + 1];
     ways[0] = 1.0;
@@ -58,7 +61,7 @@ fn exact(doubled: &[usize], least: usize) -> f64 {
     (2.0 * below / 2_f64.powi(doubled.len() as i32)).min(1.0)
 }
 
-fn normal(pairs: usize, least: f64, ties: f64) -> f64 {
+fn normal_p_value(pairs: usize, least: f64, ties: f64) -> f64 {
     let n = pairs as f64;
     let mean = n * (n + 1.0) / 4.0;
     let variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0 - ties / 48.0;
@@ -146,7 +149,7 @@ mod tests {
             let mut sorted: Vec<f64> = differences.iter().map(|d| d.abs()).collect();
             sorted.sort_by(f64::total_cmp);
             let ties: f64 = sorted.chunk_by(|a, b| a == b).map(|run| (run.len() as f64).powi(3) - run.len() as f64).sum();
-            let approximate = normal(50, found.w_plus.min(found.w_minus), ties);
+            let approximate = normal_p_value(50, found.w_plus.min(found.w_minus), ties);
             prop_assert!((found.p - approximate).abs() < 0.01, "{} {}", found.p, approximate);
         }
     }

@@ -34,7 +34,7 @@ pub struct Demand {
 }
 
 /// Number of codes of an axis that stand for values.
-pub fn values(axis: &Axis) -> u32 {
+pub fn count_values(axis: &Axis) -> u32 {
     let nulls = u32::from(axis.null.is_some());
     let all = match &axis.shape {
         Shape::Line { span } => return u32::from(*span) + 1,
@@ -46,7 +46,7 @@ pub fn values(axis: &Axis) -> u32 {
 
 /// Draws queries: every one takes its columns at random, and on each of them an interval of the same share of the domain
 /// at a random place.
-pub fn draw(axes: &[Axis], demand: &Demand) -> Vec<Query> {
+pub fn draw_queries(axes: &[Axis], demand: &Demand) -> Vec<Query> {
     let mut rng = fastrand::Rng::with_seed(demand.seed);
     let dimensions = demand.dimensions.clamp(1, axes.len().max(1));
     let share = demand.selectivity.clamp(0.0, 1.0).powf(1.0 / dimensions as f64);
@@ -55,7 +55,7 @@ pub fn draw(axes: &[Axis], demand: &Demand) -> Vec<Query> {
             let mut chosen = rng.choose_multiple(0..axes.len(), dimensions);
             chosen.sort_unstable();
             let range = |a: usize, rng: &mut fastrand::Rng| {
-                let all = values(&axes[a]);
+                let all = count_values(&axes[a]);
                 let width = ((f64::from(all) * share).round() as u32).clamp(1, all);
                 let lo = rng.u32(0..=all - width);
                 (a, lo as Code, (lo + width - 1) as Code)
@@ -72,15 +72,15 @@ impl Query {
     }
 
     /// Whether a row lies in all ranges: all are looked at, which is quicker than guessing when to stop.
-    fn holds(&self, row: &[Code]) -> bool {
+    fn holds_row(&self, row: &[Code]) -> bool {
         self.ranges.iter().fold(true, |all, &(a, lo, hi)| all & (row[a].wrapping_sub(lo) <= hi - lo))
     }
 
     /// The share of what a group covers that the query asks for.
-    fn share(&self, axes: &[Axis], cover: &Cover) -> f64 {
+    fn covered_share(&self, axes: &[Axis], cover: &Cover) -> f64 {
         let mut share = 1.0;
         for &(a, lo, hi) in &self.ranges {
-            share *= overlap(&axes[a], cover, a, (lo, hi));
+            share *= range_overlap(&axes[a], cover, a, (lo, hi));
             if share == 0.0 {
                 break;
             }
@@ -90,7 +90,7 @@ impl Query {
 }
 
 /// The share of the values covered on one axis that lie in a range.
-fn overlap(axis: &Axis, cover: &Cover, a: usize, (lo, hi): (Code, Code)) -> f64 {
+fn range_overlap(axis: &Axis, cover: &Cover, a: usize, (lo, hi): (Code, Code)) -> f64 {
     let (from, to) = (cover.lo[a], cover.hi[a]);
     let inside = |from: Code, to: Code| {
         let common = (i32::from(to.min(hi)) - i32::from(from.max(lo)) + 1).max(0);
@@ -99,11 +99,11 @@ fn overlap(axis: &Axis, cover: &Cover, a: usize, (lo, hi): (Code, Code)) -> f64 
     if from == to {
         return inside(from, to);
     }
-    let top = axis.loss(from, to, cover.distinct(a)) >= 1.0;
+    let top = axis.loss(from, to, cover.count_distinct(a)) >= 1.0;
     match &axis.shape {
-        _ if top => inside(0, (values(axis) - 1) as Code),
+        _ if top => inside(0, (count_values(axis) - 1) as Code),
         Shape::Line { .. } => inside(from, to),
-        Shape::Tree(tree) => tree.ancestor(from, to).map_or(0.0, |node| {
+        Shape::Tree(tree) => tree.common_ancestor(from, to).map_or(0.0, |node| {
             let node = &tree.nodes()[node as usize];
             inside(node.lo, node.hi)
         }),
@@ -146,16 +146,16 @@ impl Workload {
     pub fn add_table(&mut self, queries: &[Query], table: &Table) {
         for (query, actual) in queries.iter().zip(&mut self.actual) {
             let rows = (0..table.rows() as u32).filter(|row| table.is_member(*row));
-            *actual += rows.map(|row| u64::from(query.holds(table.row(row)))).sum::<u64>();
+            *actual += rows.map(|row| u64::from(query.holds_row(table.row(row)))).sum::<u64>();
         }
     }
 
     /// Adds a group of `rows` published rows to the estimates, by its cover.
     pub fn add_group(&mut self, queries: &[Query], axes: &[Axis], cover: &Cover, published: u64) {
         for (query, estimate) in queries.iter().zip(&mut self.estimate) {
-            let share = query.share(axes, cover);
+            let share = query.covered_share(axes, cover);
             if share > 0.0 {
-                estimate.add(share, published);
+                estimate.add_fraction(share, published);
             }
         }
     }
@@ -168,12 +168,12 @@ impl Workload {
 
     /// The errors; `None` if every query is empty.
     pub fn error(&self) -> Option<QueryError> {
-        error(self.actual.iter().copied().zip(self.estimate.iter().map(|estimate| estimate.value())))
+        query_error(self.actual.iter().copied().zip(self.estimate.iter().map(|estimate| estimate.value())))
     }
 }
 
 /// The errors of actual answers and estimates; `None` if every query is empty.
-pub fn error(answers: impl IntoIterator<Item = (u64, f64)>) -> Option<QueryError> {
+pub fn query_error(answers: impl IntoIterator<Item = (u64, f64)>) -> Option<QueryError> {
     let (mut errors, mut empty) = (Vec::new(), 0);
     for (actual, estimate) in answers {
         if actual > 0 {
@@ -213,7 +213,7 @@ mod tests {
         assert!((error.mean - (2.0 - 4.0 * 5.0 / 11.0) / 2.0).abs() < 1e-12);
         // Postcodes NW10 to NW12, of the node NW[10-15]: half of its leaves.
         let both = Query { ranges: vec![(0, 0, 4), (1, 0, 2)] };
-        assert!((both.share(&table.axes, &table.cover(&[0, 1, 2, 3])) - 5.0 / 11.0 * 0.5).abs() < 1e-12);
+        assert!((both.covered_share(&table.axes, &table.cover(&[0, 1, 2, 3])) - 5.0 / 11.0 * 0.5).abs() < 1e-12);
     }
 
     proptest! {
@@ -221,8 +221,8 @@ mod tests {
         #[test]
         fn estimates_are_exact_of_values_as_they_were(table in fixtures::tables(), seed in any::<u64>()) {
             let demand = Demand { queries: 20, dimensions: 2, selectivity: 0.3, seed };
-            let queries = draw(&table.axes, &demand);
-            prop_assert_eq!(&queries, &draw(&table.axes, &demand));
+            let queries = draw_queries(&table.axes, &demand);
+            prop_assert_eq!(&queries, &draw_queries(&table.axes, &demand));
             let mut single = Workload::new(20);
             let mut whole = Workload::new(20);
             let all: Vec<u32> = (0..table.rows() as u32).collect();

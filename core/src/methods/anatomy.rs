@@ -10,9 +10,9 @@
 
 use std::sync::Arc;
 
-use super::kl_redinfo::{bucket_column, check, width};
+use super::kl_redinfo::{bucket_column, bucket_width, check_setting};
 use crate::grouping::Method;
-use crate::grouping::buckets::{Draw, Ties, fill};
+use crate::grouping::buckets::{Draw, Ties, fill_buckets};
 use crate::grouping::entry::{Entry, Form};
 use crate::model::{Grouping, Table};
 use crate::privacy::Rules;
@@ -21,9 +21,9 @@ use crate::privacy::Rules;
 pub const ENTRY: Entry =
     Entry::new("anatomy", "Buckets of different sensitive values, published as two linked tables.", |setting| {
         let column = setting.bucket_column();
-        Arc::new(Anatomy { l: setting.distinct(column.as_deref()), column })
+        Arc::new(Anatomy { l: setting.max_distinct(column.as_deref()), column })
     })
-    .check(check)
+    .check(check_setting)
     .of_buckets()
     .form(Form::Anatomy);
 
@@ -45,12 +45,13 @@ impl Method for Anatomy {
         let rows: Vec<u32> = (0..cell.rows() as u32).collect();
         let mut grouping = Grouping::with_capacity(rows.len());
         let column = bucket_column(cell, self.column.as_deref());
-        let Some((column, width)) = column.and_then(|column| Some((column, width(column, &rows, rules.k, self.l)?)))
+        let Some((column, width)) =
+            column.and_then(|column| Some((column, bucket_width(column, &rows, rules.k, self.l)?)))
         else {
             grouping.left_over = rows;
             return grouping;
         };
-        let (mut buckets, left_over) = fill(cell, &column.codes, &rows, width, Ties::Place, Draw::First);
+        let (mut buckets, left_over) = fill_buckets(cell, &column.codes, &rows, width, Ties::Place, Draw::First);
         let code = |row: u32| column.codes[row as usize];
         // Left-over rows come value by value within their length; each value goes once through the buckets.
         let mut next: Vec<(u32, usize)> = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! 1. The cell is cut into subspaces of `least` to 2 `least` - 1 rows, because densities compare every row with every
 //!    other: the paper does so on the whole table, here the cost is n times `least`.
-//! 2. Density of a row: 1 / the mean [`Dist`](Distortion::dist) to its k nearest others.
+//! 2. Density of a row: 1 / the mean [`Dist`](Distortion::row_distance) to its k nearest others.
 //! 3. The centre is the densest row that is free. From the second on it must also lie further from the previous centre
 //!    than both mean distances together; when none does, the densest free one is taken.
 //! 4. The cluster is the centre and its k - 1 nearest free rows. `density-cm` adds a penalty to the distance of rows
@@ -26,21 +26,21 @@ use crate::privacy::Rules;
 /// Catalogue entry of `density`.
 pub const DENSITY: Entry =
     Entry::new("density", "Density-based clusters of k, by steps in the hierarchies and priorities.", |setting| {
-        Arc::new(Density::of(setting))
+        Arc::new(Density::from_setting(setting))
     })
     .options(&[WEIGHTS, BETA, NUMBERS, PRIORITIES, S])
-    .check(check);
+    .check(check_setting);
 
 /// Catalogue entry of `density-cm`.
 pub const DENSITY_CM: Entry =
     Entry::new("density-cm", "As `density`, with clusters of one class where that is cheap.", |setting| {
         let class = setting.options.text(&CLASS).map(str::to_owned);
         let penalty = setting.options.number(&PENALTY).unwrap_or(1.0);
-        Arc::new(Density { class: Some(Class { column: class, penalty }), ..Density::of(setting) })
+        Arc::new(Density { class: Some(Class { column: class, penalty }), ..Density::from_setting(setting) })
     })
     .options(&[WEIGHTS, BETA, NUMBERS, PRIORITIES, S, CLASS, PENALTY])
     .check(|setting| {
-        let mut remarks = check(setting);
+        let mut remarks = check_setting(setting);
         let missing = |columns: &Vec<String>| match setting.options.text(&CLASS) {
             Some(class) => columns.iter().all(|column| column != class),
             None => columns.is_empty(),
@@ -74,8 +74,8 @@ const CLASS: Key = Key::new("class", "The sensitive column that holds the class.
 const PENALTY: Key =
     Key::new("penalty", "What is added to the distance of another class. Defaults to 1.", Kind::Number { least: 0.0 });
 
-fn check(setting: &Setting<'_>) -> Vec<Remark> {
-    let mut remarks = cutting::check(setting);
+fn check_setting(setting: &Setting<'_>) -> Vec<Remark> {
+    let mut remarks = cutting::check_options(setting);
     if setting.options.has(&BETA) && setting.options.text(&WEIGHTS) != Some("height") {
         let message = "is an option of height weights";
         remarks.push(Remark::error("method.beta", message, "set weights = \"height\", or remove it"));
@@ -133,14 +133,14 @@ impl Default for Density {
 const USUAL_ROWS: usize = 512;
 
 impl Density {
-    fn of(setting: &Setting<'_>) -> Self {
+    fn from_setting(setting: &Setting<'_>) -> Self {
         let options = setting.options;
         let beta = options.number(&BETA).unwrap_or(1.0);
         Self {
             weights: if options.text(&WEIGHTS) == Some("height") { Weights::Height { beta } } else { Weights::Uniform },
             numbers: if options.text(&NUMBERS) == Some("interval") { Numbers::Interval } else { Numbers::Range },
             ranked: options.list(&PRIORITIES).unwrap_or_default().to_vec(),
-            least: cutting::least(setting, USUAL_ROWS.max(16 * setting.k)),
+            least: cutting::min_subspace_rows(setting, USUAL_ROWS.max(16 * setting.k)),
             class: None,
         }
     }
@@ -161,7 +161,7 @@ impl Method for Density {
         let mut grouping = Grouping::with_capacity(cell.rows());
         in_subspaces(cell, &Widest::default(), self.least.max(k), |rows| {
             let mut near = Near::new(cell, &distortion, rows);
-            cluster(cell, &distortion, class, &mut near, k, &mut grouping);
+            cluster_rows(cell, &distortion, class, &mut near, k, &mut grouping);
         });
         grouping
     }
@@ -195,7 +195,7 @@ impl<'a> Near<'a> {
     }
 
     /// Fills in the distance of every row to the row at a place.
-    fn distances(&mut self, from: usize, distances: &mut Vec<f64>) {
+    fn fill_distances(&mut self, from: usize, distances: &mut Vec<f64>) {
         distances.clear();
         distances.resize(self.rows.len(), 0.0);
         for (a, (palette, local)) in self.palettes.iter().zip(&self.local).enumerate() {
@@ -226,7 +226,7 @@ fn mean_nearest(distances: &[f64], own: usize, k: usize, sorted: &mut Vec<f64>) 
 fn mean_distances(near: &mut Near<'_>, k: usize, distances: &mut Vec<f64>) -> Vec<f64> {
     let (mut sorted, count) = (Vec::new(), near.rows.len());
     let mean = |place| {
-        near.distances(place, distances);
+        near.fill_distances(place, distances);
         mean_nearest(distances, place, k, &mut sorted)
     };
     (0..count).map(mean).collect()
@@ -244,7 +244,7 @@ fn nearest_places(distances: impl Iterator<Item = (f64, usize)>, wanted: usize) 
     nearest
 }
 
-fn cluster(
+fn cluster_rows(
     cell: &Table,
     distortion: &Distortion<'_>,
     class: Option<(&Sensitive, f64)>,
@@ -274,7 +274,7 @@ fn cluster(
         let apart = |place: usize, last: usize| distances[place] > knn[last] + knn[place];
         let last = clusters.last().map(|(centre, _, _)| *centre);
         let centre = free.iter().copied().find(|&place| last.is_none_or(|last| apart(place, last))).unwrap_or(free[0]);
-        near.distances(centre, &mut distances);
+        near.fill_distances(centre, &mut distances);
         let others = free.iter().filter(|&&place| place != centre);
         let distances = others.map(|&place| (distances[place] + other_class(centre, place), place));
         let nearest = nearest_places(distances, k - 1);
@@ -294,7 +294,8 @@ fn cluster(
         let codes = cell.row(rows[place]);
         let growth = |(centre, members, cover): &(usize, Vec<u32>, Cover)| {
             let size = members.len() as f64;
-            let growth = (size + 1.0) * distortion.with(cover, codes) - size * distortion.of(cover);
+            let growth =
+                (size + 1.0) * distortion.distortion_with_row(cover, codes) - size * distortion.cover_distortion(cover);
             growth + other_class(*centre, place)
         };
         let mut best = (f64::INFINITY, 0);
@@ -305,7 +306,7 @@ fn cluster(
             }
         }
         clusters[best.1].1.push(rows[place]);
-        clusters[best.1].2.add(&cell.axes, codes);
+        clusters[best.1].2.add_row(&cell.axes, codes);
     }
     clusters.iter().for_each(|(_, members, _)| grouping.push(members));
 }

@@ -26,7 +26,7 @@ use crate::grouping::Method;
 use crate::grouping::cancel::checkpoint;
 use crate::grouping::entry::{Entry, Setting};
 use crate::grouping::options::{Key, Kind};
-use crate::model::{Axis, Grouping, Levels, Table, lattice};
+use crate::model::{Axis, Grouping, Levels, Table, lattice_nodes};
 use crate::privacy::{GroupView, Rules};
 
 /// Catalogue entry.
@@ -82,11 +82,11 @@ impl FullDomain {
     }
 
     /// The best node and its classes; `None` if no node meets the rules.
-    pub fn best(&self, cell: &Table, rules: &Rules) -> Option<(Vec<u8>, Grouping)> {
-        let levels: Vec<Levels> = cell.axes.iter().map(Levels::of).collect();
+    pub fn best_node(&self, cell: &Table, rules: &Rules) -> Option<(Vec<u8>, Grouping)> {
+        let levels: Vec<Levels> = cell.axes.iter().map(Levels::from_axis).collect();
         let surviving = rules.others.iter().filter(|rule| rule.survives_merging()).cloned().collect();
         let surviving = Rules { k: rules.k, others: surviving };
-        Search { cell, rules, surviving, levels, cost: self.cost }.best()
+        Search { cell, rules, surviving, levels, cost: self.cost }.search_best()
     }
 }
 
@@ -96,7 +96,7 @@ impl Method for FullDomain {
     }
 
     fn group(&self, cell: &Table, rules: &Rules, _seed: u64) -> Grouping {
-        if let Some((_, classes)) = self.best(cell, rules) {
+        if let Some((_, classes)) = self.best_node(cell, rules) {
             return classes;
         }
         let mut none = Grouping::default();
@@ -105,7 +105,7 @@ impl Method for FullDomain {
     }
 
     fn too_much(&self, axes: &[Axis]) -> Option<String> {
-        let heights = axes.iter().map(|axis| u64::from(Levels::of(axis).height()) + 1);
+        let heights = axes.iter().map(|axis| u64::from(Levels::from_axis(axis).height()) + 1);
         let nodes = heights.fold(1_u64, u64::saturating_mul);
         (nodes > MAX_NODES).then(|| {
             format!(
@@ -138,33 +138,33 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn best(&self) -> Option<(Vec<u8>, Grouping)> {
+    fn search_best(&self) -> Option<(Vec<u8>, Grouping)> {
         let heights: Vec<u8> = self.levels.iter().map(Levels::height).collect();
-        let nodes = lattice(&heights);
+        let nodes = lattice_nodes(&heights);
         let place: HashMap<&[u8], usize> = nodes.iter().enumerate().map(|(at, node)| (node.as_slice(), at)).collect();
         // Whether there is nothing more to find out about a node.
         let mut settled = vec![false; nodes.len()];
         let mut passed: Vec<(f64, usize)> = Vec::new();
         for start in 0..nodes.len() {
-            let path = if settled[start] { Vec::new() } else { path(start, &nodes, &place, &settled) };
+            let path = if settled[start] { Vec::new() } else { ascending_path(start, &nodes, &place, &settled) };
             let (mut low, mut high) = (0, path.len());
             while low < high {
                 let middle = low.midpoint(high);
                 let node = path[middle];
                 let least = passed.iter().map(|(cost, _)| *cost).fold(f64::INFINITY, f64::min);
                 settled[node] = true;
-                match self.judge(&nodes[node]) {
+                match self.judge_node(&nodes[node]) {
                     Verdict::FailsBelow => {
-                        mark(&mut settled, &nodes, |other| lies_below(other, &nodes[node]));
+                        mark_nodes(&mut settled, &nodes, |other| lies_below(other, &nodes[node]));
                         low = middle + 1;
                         continue;
                     }
                     Verdict::Passes(cost) => {
                         passed.push((cost, node));
-                        mark(&mut settled, &nodes, |other| lies_below(&nodes[node], other));
+                        mark_nodes(&mut settled, &nodes, |other| lies_below(&nodes[node], other));
                     }
                     Verdict::Fails(cost) if cost > least => {
-                        mark(&mut settled, &nodes, |other| lies_below(&nodes[node], other));
+                        mark_nodes(&mut settled, &nodes, |other| lies_below(&nodes[node], other));
                     }
                     Verdict::Fails(_) => {}
                 }
@@ -176,24 +176,24 @@ impl Search<'_> {
             passed.iter().all(|(_, other)| other == at || !lies_below(&nodes[*other], &nodes[*at]))
         };
         let best = passed.iter().filter(lowest).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))?;
-        Some((nodes[best.1].clone(), self.classes(&nodes[best.1])))
+        Some((nodes[best.1].clone(), self.node_classes(&nodes[best.1])))
     }
 
-    fn judge(&self, node: &[u8]) -> Verdict {
-        let classes = self.classes(node);
+    fn judge_node(&self, node: &[u8]) -> Verdict {
+        let classes = self.node_classes(node);
         let mut meets_all = true;
         for rows in classes.iter() {
             let view = GroupView::new(self.cell, rows);
-            if !self.surviving.hold(&view) {
+            if !self.surviving.are_met_by(&view) {
                 return Verdict::FailsBelow;
             }
-            meets_all = meets_all && self.rules.hold(&view);
+            meets_all = meets_all && self.rules.are_met_by(&view);
         }
-        let cost = self.cost(node, &classes);
+        let cost = self.node_cost(node, &classes);
         if meets_all { Verdict::Passes(cost) } else { Verdict::Fails(cost) }
     }
 
-    fn cost(&self, node: &[u8], classes: &Grouping) -> f64 {
+    fn node_cost(&self, node: &[u8], classes: &Grouping) -> f64 {
         let members = |rows: &[u32]| GroupView::new(self.cell, rows).members() as f64;
         match self.cost {
             Cost::Loss => classes.iter().map(|rows| members(rows) * self.cell.cover(rows).cost(&self.cell.axes)).sum(),
@@ -203,7 +203,7 @@ impl Search<'_> {
     }
 
     /// The rows that are equal at a node, class by class, in the order of their first rows.
-    fn classes(&self, node: &[u8]) -> Grouping {
+    fn node_classes(&self, node: &[u8]) -> Grouping {
         let mut class = vec![0_u32; self.cell.rows()];
         for (axis, (levels, &level)) in self.levels.iter().zip(node).enumerate() {
             if level == levels.height() {
@@ -213,7 +213,7 @@ impl Search<'_> {
             let mut finer: HashMap<(u32, u32), u32> = HashMap::new();
             for (row, class) in (0..).zip(&mut class) {
                 let next = finer.len() as u32;
-                *class = *finer.entry((*class, levels.raise(self.cell.row(row)[axis], level))).or_insert(next);
+                *class = *finer.entry((*class, levels.raise_code(self.cell.row(row)[axis], level))).or_insert(next);
             }
         }
         let of = |row: &u32| class[*row as usize];
@@ -230,12 +230,12 @@ fn lies_below(node: &[u8], other: &[u8]) -> bool {
     node.iter().zip(other).all(|(low, high)| low <= high)
 }
 
-fn mark(settled: &mut [bool], nodes: &[Vec<u8>], which: impl Fn(&[u8]) -> bool) {
+fn mark_nodes(settled: &mut [bool], nodes: &[Vec<u8>], which: impl Fn(&[u8]) -> bool) {
     settled.iter_mut().zip(nodes).filter(|(_, node)| which(node)).for_each(|(settled, _)| *settled = true);
 }
 
 /// Nodes from one upwards, each a step above the one before, as long as there is one that is not settled.
-fn path(start: usize, nodes: &[Vec<u8>], place: &HashMap<&[u8], usize>, settled: &[bool]) -> Vec<usize> {
+fn ascending_path(start: usize, nodes: &[Vec<u8>], place: &HashMap<&[u8], usize>, settled: &[bool]) -> Vec<usize> {
     let mut path = vec![start];
     let mut node = nodes[start].clone();
     let step = |node: &mut Vec<u8>| {
@@ -260,8 +260,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::grouping::enforce::tests::one_of_each;
     use crate::grouping::fixtures;
-    use crate::grouping::settle::tests::one_of_each;
     use crate::model::{Shape, Tree};
     use crate::privacy::Rule;
     use crate::privacy::k_map::KMap;
@@ -269,7 +269,7 @@ mod tests {
     use crate::privacy::weak_diversity::WeakDiversity;
 
     fn search<'a>(cell: &'a Table, rules: &'a Rules, cost: Cost) -> Search<'a> {
-        let levels = cell.axes.iter().map(Levels::of).collect();
+        let levels = cell.axes.iter().map(Levels::from_axis).collect();
         Search { cell, rules, surviving: Rules::k(rules.k), levels, cost }
     }
 
@@ -277,10 +277,10 @@ mod tests {
     fn brute_force(cell: &Table, rules: &Rules, cost: Cost) -> Option<f64> {
         let search = search(cell, rules, cost);
         let heights: Vec<u8> = search.levels.iter().map(Levels::height).collect();
-        let costs = lattice(&heights).into_iter().filter_map(|node| {
-            let classes = search.classes(&node);
-            let pass = classes.iter().all(|rows| rules.hold(&GroupView::new(cell, rows)));
-            pass.then(|| search.cost(&node, &classes))
+        let costs = lattice_nodes(&heights).into_iter().filter_map(|node| {
+            let classes = search.node_classes(&node);
+            let pass = classes.iter().all(|rows| rules.are_met_by(&GroupView::new(cell, rows)));
+            pass.then(|| search.node_cost(&node, &classes))
         });
         costs.min_by(f64::total_cmp)
     }
@@ -288,13 +288,13 @@ mod tests {
     fn assert_best(cell: &Table, rules: &Rules, kind: &str) -> Result<(), TestCaseError> {
         for cost in [Cost::Loss, Cost::Discernibility, Cost::Height] {
             let least = brute_force(cell, rules, cost);
-            let found = FullDomain { cost }.best(cell, rules);
+            let found = FullDomain { cost }.best_node(cell, rules);
             prop_assert_eq!(found.is_some(), least.is_some(), "{}", kind);
             let (Some((node, classes)), Some(least)) = (found, least) else { continue };
-            prop_assert!(classes.iter().all(|rows| rules.hold(&GroupView::new(cell, rows))), "{}", kind);
+            prop_assert!(classes.iter().all(|rows| rules.are_met_by(&GroupView::new(cell, rows))), "{}", kind);
             let search = search(cell, rules, cost);
-            prop_assert_eq!(&classes, &search.classes(&node));
-            let cost = search.cost(&node, &classes);
+            prop_assert_eq!(&classes, &search.node_classes(&node));
+            let cost = search.node_cost(&node, &classes);
             prop_assert!((cost - least).abs() < 1e-9, "{kind}: {cost} is not the least, {least}");
         }
         Ok(())
@@ -305,7 +305,7 @@ mod tests {
         // Two columns that say the same: either is enough to raise.
         let axes = ["a", "b"].map(|name| Axis::new(name, Shape::Line { span: 1 }));
         let table = Table::new(axes, vec![0, 0, 0, 1, 1, 0, 1, 1]);
-        let best = |k| FullDomain { cost: Cost::Height }.best(&table, &Rules::k(k)).map(|(node, _)| node);
+        let best = |k| FullDomain { cost: Cost::Height }.best_node(&table, &Rules::k(k)).map(|(node, _)| node);
         assert_eq!(best(1), Some(vec![0, 0]));
         assert_eq!(best(2), Some(vec![0, 1]));
         assert_eq!(best(3), Some(vec![1, 1]));
@@ -350,7 +350,7 @@ mod tests {
             let rules = one_of_each().into_iter().chain(of_people);
             for (kind, rule) in rules.filter(|(_, rule)| rule.survives_merging()) {
                 let rules = Rules { k: 3, others: vec![rule] };
-                let holds = |rows: &[u32]| rules.hold(&GroupView::new(&table, rows));
+                let holds = |rows: &[u32]| rules.are_met_by(&GroupView::new(&table, rows));
                 prop_assert!(!(holds(&one) && holds(&other)) || holds(&both), "{kind}");
             }
         }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::kl_redinfo::{Incorporation, KlRedInfo, check};
+use super::kl_redinfo::{Incorporation, KlRedInfo, check_setting};
 use crate::grouping::Method;
 use crate::grouping::entry::Entry;
 use crate::model::{Grouping, Table};
@@ -16,9 +16,9 @@ use crate::privacy::Rules;
 pub const ENTRY: Entry =
     Entry::new("g-anatomy", "Buckets of different sensitive values as they come, generalised.", |setting| {
         let column = setting.bucket_column();
-        Arc::new(GAnatomy { l: setting.distinct(column.as_deref()), column })
+        Arc::new(GAnatomy { l: setting.max_distinct(column.as_deref()), column })
     })
-    .check(check)
+    .check(check_setting)
     .of_buckets();
 
 /// Anatomy with generalised buckets.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use crate::dependency::{Dependencies, Instances, Kind};
 use crate::grouping::cancel::checkpoint;
-use crate::grouping::cutting::{S, check};
+use crate::grouping::cutting::{S, check_options};
 use crate::grouping::entry::Entry;
 use crate::grouping::options::{self, Key};
 use crate::grouping::split::widest::Widest;
@@ -37,13 +37,13 @@ pub const ENTRY: Entry = Entry::new(
         Arc::new(KAssemble {
             dependencies: Arc::clone(&setting.dependencies),
             seeds: setting.options.count(&SEEDS).unwrap_or(KAssemble::SEEDS),
-            least: setting.options.count(&S).unwrap_or(KAssemble::LEAST),
+            least: setting.options.count(&S).unwrap_or(KAssemble::MIN_ROWS),
         })
     },
 )
 .options(&[SEEDS, S])
 .of_dependencies()
-.check(check);
+.check(check_options);
 
 const SEEDS: Key = Key::new(
     "seeds",
@@ -69,7 +69,7 @@ impl KAssemble {
     /// Seeds when the job does not say.
     pub const SEEDS: usize = 8;
     /// Rows of a subspace when the job does not say.
-    pub const LEAST: usize = 8192;
+    pub const MIN_ROWS: usize = 8192;
 }
 
 impl Method for KAssemble {
@@ -91,19 +91,19 @@ impl Method for KAssemble {
             while field.left >= k {
                 checkpoint();
                 let mut best: Option<(Gain, Vec<u32>)> = None;
-                for place in field.draw(self.seeds.max(1), &mut rng) {
-                    let cluster = field.nearest(place, k);
-                    let gain = board.gain(&field, &cluster);
+                for place in field.draw_places(self.seeds.max(1), &mut rng) {
+                    let cluster = field.nearest_rows(place, k);
+                    let gain = board.cluster_gain(&field, &cluster);
                     if best.as_ref().is_none_or(|(known, _)| gain.beats(known)) {
                         best = Some((gain, cluster));
                     }
                 }
                 let Some((_, cluster)) = best else { break };
-                field.take(&cluster);
-                board.seal(&field, &cluster);
+                field.take_rows(&cluster);
+                board.seal_cluster(&field, &cluster);
                 grouping.push(&cluster);
             }
-            grouping.left_over.extend(field.remaining());
+            grouping.left_over.extend(field.remaining_rows());
             sealed = board.sealed;
         });
         grouping
@@ -153,12 +153,12 @@ impl Field {
     }
 
     /// Rows that are left, ascending.
-    fn remaining(&self) -> impl Iterator<Item = u32> {
+    fn remaining_rows(&self) -> impl Iterator<Item = u32> {
         self.rows.iter().zip(&self.gone).filter(|(_, gone)| **gone == 0).map(|(row, _)| *row)
     }
 
     /// Places of `wanted` different rows that are left, or of all when there are no more, in the order drawn.
-    fn draw(&self, wanted: usize, rng: &mut fastrand::Rng) -> Vec<usize> {
+    fn draw_places(&self, wanted: usize, rng: &mut fastrand::Rng) -> Vec<usize> {
         if self.left <= 4 * wanted {
             let mut places: Vec<usize> = (0..self.rows.len()).filter(|&place| self.gone[place] == 0).collect();
             rng.shuffle(&mut places);
@@ -176,7 +176,7 @@ impl Field {
     }
 
     /// A row and the k - 1 rows left that differ from it on the fewest columns, ascending.
-    fn nearest(&mut self, place: usize, k: usize) -> Vec<u32> {
+    fn nearest_rows(&mut self, place: usize, k: usize) -> Vec<u32> {
         self.distances.clear();
         self.distances.extend_from_slice(&self.gone);
         for column in &self.columns {
@@ -214,7 +214,7 @@ impl Field {
     }
 
     /// Rows leave.
-    fn take(&mut self, cluster: &[u32]) {
+    fn take_rows(&mut self, cluster: &[u32]) {
         for row in cluster {
             if let Ok(place) = self.rows.binary_search(row) {
                 self.gone[place] = GONE;
@@ -284,8 +284,8 @@ impl<'a> Board<'a> {
     }
 
     /// What sealing a cluster would add. `field` holds the rows that are left, those of the cluster among them.
-    fn gain(&mut self, field: &Field, cluster: &[u32]) -> Gain {
-        let values = self.dependencies.values(self.cell, &self.cell.cover(cluster));
+    fn cluster_gain(&mut self, field: &Field, cluster: &[u32]) -> Gain {
+        let values = self.dependencies.published_values(self.cell, &self.cell.cover(cluster));
         // Instances whose best single row is in the cluster.
         let mut held: Vec<usize> = cluster.iter().flat_map(|&row| self.instances.of_row(row)).collect();
         held.sort_unstable();
@@ -321,8 +321,8 @@ impl<'a> Board<'a> {
             return None;
         }
         let mut best = (0, None);
-        for row in field.remaining().filter(|row| !cluster.contains(row)) {
-            let matches = kind.matches(at, self.cell, row);
+        for row in field.remaining_rows().filter(|row| !cluster.contains(row)) {
+            let matches = kind.count_matches(at, self.cell, row);
             if matches > best.0 {
                 best = (matches, Some(row));
                 if matches + 1 >= kind.width() {
@@ -334,8 +334,8 @@ impl<'a> Board<'a> {
     }
 
     /// Seals a cluster. `field` holds the rows that are left without it.
-    fn seal(&mut self, field: &Field, cluster: &[u32]) {
-        let values = self.dependencies.values(self.cell, &self.cell.cover(cluster));
+    fn seal_cluster(&mut self, field: &Field, cluster: &[u32]) {
+        let values = self.dependencies.published_values(self.cell, &self.cell.cover(cluster));
         for (kind, open) in self.instances.kinds.iter().zip(&mut self.open) {
             let facts = kind.facts_of(self.cell, cluster);
             let before = open.len();
@@ -374,7 +374,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::dependency::{Guard, loss, utility};
+    use crate::dependency::{Guard, instance_loss, instance_utility};
     use crate::grouping::fixtures;
 
     fn method(dependencies: Dependencies, least: usize) -> KAssemble {
@@ -390,7 +390,7 @@ mod tests {
             let mut groups: Vec<&[u32]> = grouping.iter().collect();
             groups.sort();
             assert_eq!(groups, [&[0, 1][..], &[2, 5], &[3, 4], &[6, 7]], "seed {seed}");
-            assert_eq!(loss(&method.dependencies, &table, &groups, Guard::Comparable), 0.0);
+            assert_eq!(instance_loss(&method.dependencies, &table, &groups, Guard::Comparable), 0.0);
         }
     }
 
@@ -418,22 +418,22 @@ mod tests {
             let mut clusters: Vec<Vec<u32>> = Vec::new();
             let mut rng = fastrand::Rng::with_seed(seed);
             while field.left >= k {
-                let places = field.draw(3, &mut rng);
-                let candidates: Vec<Vec<u32>> = places.into_iter().map(|place| field.nearest(place, k)).collect();
-                let left: Vec<u32> = field.remaining().collect();
+                let places = field.draw_places(3, &mut rng);
+                let candidates: Vec<Vec<u32>> = places.into_iter().map(|place| field.nearest_rows(place, k)).collect();
+                let left: Vec<u32> = field.remaining_rows().collect();
                 let expected = |candidate: &Vec<u32>| {
                     let singles = left.iter().filter(|row| !candidate.contains(row)).map(|row| vec![*row]);
                     let all: Vec<Vec<u32>> = clusters.iter().cloned().chain([candidate.clone()]).chain(singles).collect();
-                    utility(&dependencies, &table, &all.iter().map(Vec::as_slice).collect::<Vec<_>>(), k)
+                    instance_utility(&dependencies, &table, &all.iter().map(Vec::as_slice).collect::<Vec<_>>(), k)
                 };
                 let complete = |board: &Board<'_>| board.complete as f64;
                 for candidate in &candidates {
                     prop_assert_eq!(candidate.len(), k);
-                    let found = board.gain(&field, candidate).utility + complete(&board);
+                    let found = board.cluster_gain(&field, candidate).utility + complete(&board);
                     prop_assert!((found - expected(candidate)).abs() < 1e-9, "{} {}", found, expected(candidate));
                 }
-                field.take(&candidates[0]);
-                board.seal(&field, &candidates[0]);
+                field.take_rows(&candidates[0]);
+                board.seal_cluster(&field, &candidates[0]);
                 clusters.push(candidates[0].clone());
             }
         }

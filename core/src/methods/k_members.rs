@@ -9,9 +9,9 @@
 use std::sync::Arc;
 
 use crate::grouping::cancel::checkpoint;
-use crate::grouping::cutting::{S, check};
+use crate::grouping::cutting::{S, check_options};
 use crate::grouping::entry::Entry;
-use crate::grouping::placing::{Placing, cheapest};
+use crate::grouping::placing::{Placing, cheapest_group};
 use crate::grouping::reach::Reach;
 use crate::grouping::split::widest::Widest;
 use crate::grouping::{Method, in_subspaces};
@@ -23,7 +23,7 @@ pub const ENTRY: Entry = Entry::new("k-members", "Greedy clusters of exactly k."
     Arc::new(setting.options.count(&S).map_or_else(KMembers::default, |least| KMembers { least }))
 })
 .options(&[S])
-.check(check);
+.check(check_options);
 
 /// Greedy k-member clustering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,12 +47,12 @@ impl Method for KMembers {
     fn group(&self, cell: &Table, rules: &Rules, _seed: u64) -> Grouping {
         let mut grouping = Grouping::with_capacity(cell.rows());
         let k = rules.k.max(1);
-        in_subspaces(cell, &Widest::BOUNDARY, self.least.max(k), |rows| cluster(cell, rows, k, &mut grouping));
+        in_subspaces(cell, &Widest::BOUNDARY, self.least.max(k), |rows| cluster_rows(cell, rows, k, &mut grouping));
         grouping
     }
 }
 
-fn cluster(cell: &Table, rows: &[u32], k: usize, grouping: &mut Grouping) {
+fn cluster_rows(cell: &Table, rows: &[u32], k: usize, grouping: &mut Grouping) {
     let mut reach = Reach::new(cell, rows);
     let mut remaining: Vec<usize> = (0..rows.len()).collect();
     let mut clusters: Vec<(Vec<u32>, Cover)> = Vec::with_capacity(rows.len() / k);
@@ -62,17 +62,17 @@ fn cluster(cell: &Table, rows: &[u32], k: usize, grouping: &mut Grouping) {
         let at = match previous {
             None => 0,
             Some(previous) => {
-                reach.start(previous);
-                least(&remaining, |place| -reach.cost_with(place))
+                reach.start_group(previous);
+                cheapest_place(&remaining, |place| -reach.cost_with(place))
             }
         };
         let seed = remaining.swap_remove(at);
         previous = Some(seed);
-        reach.start(seed);
+        reach.start_group(seed);
         let mut members = vec![rows[seed]];
         while members.len() < k {
-            let joined = remaining.swap_remove(least(&remaining, |place| reach.cost_with(place)));
-            reach.add(joined);
+            let joined = remaining.swap_remove(cheapest_place(&remaining, |place| reach.cost_with(place)));
+            reach.add_row(joined);
             members.push(rows[joined]);
         }
         clusters.push((members, reach.cover().clone()));
@@ -89,18 +89,18 @@ fn cluster(cell: &Table, rows: &[u32], k: usize, grouping: &mut Grouping) {
             let cover = &clusters[c].1;
             (cover.rows + 1) as f64 * cost - cover.rows as f64 * cover.cost(&cell.axes)
         };
-        let best = cheapest(placing.costs(codes), |_, _| f64::NEG_INFINITY, |c, cost| Some(growth(c, cost)));
+        let best = cheapest_group(placing.row_costs(codes), |_, _| f64::NEG_INFINITY, |c, cost| Some(growth(c, cost)));
         if let Some(best) = best {
             clusters[best].0.push(rows[place]);
-            clusters[best].1.add(&cell.axes, codes);
-            placing.renew(best, &clusters[best].1);
+            clusters[best].1.add_row(&cell.axes, codes);
+            placing.update_group(best, &clusters[best].1);
         }
     }
     clusters.iter().for_each(|(members, _)| grouping.push(members));
 }
 
 /// Where in `remaining` the row with the least cost stands, the first row of the subspace among equals.
-pub(crate) fn least(remaining: &[usize], cost: impl Fn(usize) -> f64) -> usize {
+pub(crate) fn cheapest_place(remaining: &[usize], cost: impl Fn(usize) -> f64) -> usize {
     let mut best = (f64::INFINITY, usize::MAX, 0);
     for (at, &place) in remaining.iter().enumerate() {
         let cost = cost(place);

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::k_members::least;
+use super::k_members::cheapest_place;
 use crate::grouping::cutting::{self, S};
 use crate::grouping::entry::{Entry, Setting};
 use crate::grouping::options::{Key, Kind};
@@ -17,7 +17,7 @@ use crate::grouping::{Method, in_subspaces};
 use crate::measure::protection::Span;
 use crate::model::{Grouping, Sensitive, Table};
 use crate::privacy::Rules;
-use crate::privacy::range_diversity::Tally;
+use crate::privacy::range_diversity::GroupDiversity;
 
 /// Catalogue entry.
 pub const ENTRY: Entry = Entry::new(
@@ -36,11 +36,11 @@ pub const ENTRY: Entry = Entry::new(
                 }
             }
         };
-        Arc::new(KMembersP { aim, least: cutting::least(setting, 2048) })
+        Arc::new(KMembersP { aim, least: cutting::min_subspace_rows(setting, 2048) })
     },
 )
 .options(&[PROTECT, S])
-.check(cutting::check);
+.check(cutting::check_options);
 
 const PROTECT: Key = Key::new(
     "protect",
@@ -78,7 +78,9 @@ impl Method for KMembersP {
     fn group(&self, cell: &Table, rules: &Rules, _seed: u64) -> Grouping {
         let mut grouping = Grouping::with_capacity(cell.rows());
         let k = rules.k.max(1);
-        in_subspaces(cell, &Widest::default(), self.least.max(k), |rows| self.cluster(cell, rows, k, &mut grouping));
+        in_subspaces(cell, &Widest::default(), self.least.max(k), |rows| {
+            self.cluster_rows(cell, rows, k, &mut grouping)
+        });
         grouping
     }
 }
@@ -86,35 +88,35 @@ impl Method for KMembersP {
 /// How well the sensitive values of a growing cluster are protected.
 enum Guard<'a> {
     Span(&'a Sensitive, Span),
-    Range(&'a Sensitive, Tally),
+    Range(&'a Sensitive, GroupDiversity),
 }
 
 impl<'a> Guard<'a> {
     fn new(aim: Aim, column: &'a Sensitive) -> Self {
         match aim {
             Aim::Span => Self::Span(column, Span::default()),
-            Aim::Range => Self::Range(column, Tally::default()),
+            Aim::Range => Self::Range(column, GroupDiversity::default()),
         }
     }
 
     fn score_with(&self, row: u32) -> f64 {
         match self {
             Self::Span(column, span) => span.s_diversity_with(column.codes[row as usize], column),
-            Self::Range(column, tally) => tally.score_with(column.codes[row as usize], column),
+            Self::Range(column, diversity) => diversity.score_with(column.codes[row as usize], column),
         }
     }
 
     fn score(&self) -> f64 {
         match self {
             Self::Span(column, span) => span.s_diversity(column),
-            Self::Range(_, tally) => tally.score(),
+            Self::Range(_, diversity) => diversity.score(),
         }
     }
 
-    fn add(&mut self, row: u32) {
+    fn add_row(&mut self, row: u32) {
         match self {
-            Self::Span(column, span) => span.add(column.codes[row as usize], column),
-            Self::Range(column, tally) => tally.add(column.codes[row as usize], column),
+            Self::Span(column, span) => span.add_code(column.codes[row as usize], column),
+            Self::Range(column, diversity) => diversity.add_code(column.codes[row as usize], column),
         }
     }
 }
@@ -133,18 +135,18 @@ impl Cluster<'_> {
         self.guards.iter().map(Guard::score).sum()
     }
 
-    fn add(&mut self, row: u32) {
+    fn add_row(&mut self, row: u32) {
         self.rows.push(row);
-        self.guards.iter_mut().for_each(|guard| guard.add(row));
+        self.guards.iter_mut().for_each(|guard| guard.add_row(row));
     }
 }
 
 impl KMembersP {
-    fn cluster(&self, cell: &Table, rows: &[u32], k: usize, grouping: &mut Grouping) {
+    fn cluster_rows(&self, cell: &Table, rows: &[u32], k: usize, grouping: &mut Grouping) {
         let begin = |row: u32| {
             let guards = cell.sensitive.iter().map(|column| Guard::new(self.aim, column)).collect();
             let mut cluster = Cluster { rows: Vec::with_capacity(k), guards };
-            cluster.add(row);
+            cluster.add_row(row);
             cluster
         };
         let mut remaining: Vec<usize> = (0..rows.len()).collect();
@@ -153,14 +155,14 @@ impl KMembersP {
         while remaining.len() >= k {
             let at = previous.map_or(0, |previous| {
                 let beside = begin(previous);
-                least(&remaining, |place| -beside.score_with(rows[place]))
+                cheapest_place(&remaining, |place| -beside.score_with(rows[place]))
             });
             let seed = rows[remaining.swap_remove(at)];
             previous = Some(seed);
             let mut cluster = begin(seed);
             while cluster.rows.len() < k {
-                let joined = remaining.swap_remove(least(&remaining, |place| cluster.score_with(rows[place])));
-                cluster.add(rows[joined]);
+                let joined = remaining.swap_remove(cheapest_place(&remaining, |place| cluster.score_with(rows[place])));
+                cluster.add_row(rows[joined]);
             }
             clusters.push(cluster);
         }
@@ -179,7 +181,7 @@ impl KMembersP {
                     best = (growth, at);
                 }
             }
-            clusters[best.1].add(row);
+            clusters[best.1].add_row(row);
         }
         clusters.iter().for_each(|cluster| grouping.push(&cluster.rows));
     }
@@ -190,17 +192,17 @@ mod tests {
     use super::*;
     use crate::grouping::fixtures;
     use crate::methods::k_members::KMembers;
-    use crate::methods::tune::assess;
+    use crate::methods::tune::measure_groups;
 
     #[test]
     fn groups_are_better_protected_and_lose_more_than_those_of_k_members() {
         let table = fixtures::table_5_1();
         let rules = Rules::k(3);
-        let plain = assess(&table, &KMembers::default().group(&table, &rules, 0));
+        let plain = measure_groups(&table, &KMembers::default().group(&table, &rules, 0));
         for aim in [Aim::Span, Aim::Range] {
             let grouping = KMembersP { aim, least: usize::MAX }.group(&table, &rules, 0);
             assert!(grouping.iter().all(|group| group.len() == 3));
-            let found = assess(&table, &grouping);
+            let found = measure_groups(&table, &grouping);
             assert!(found.protection.mpm() <= plain.protection.mpm());
             assert!(found.protection.mean_rd() <= plain.protection.mean_rd());
             assert!(found.loss.um() >= plain.loss.um());
@@ -212,6 +214,6 @@ mod tests {
     fn loukides_table_3_5_is_fully_protected() {
         let table = fixtures::table_3_5();
         let grouping = KMembersP { aim: Aim::Span, least: usize::MAX }.group(&table, &Rules::k(2), 0);
-        assert_eq!(assess(&table, &grouping).protection.mpm(), Some(0.0));
+        assert_eq!(measure_groups(&table, &grouping).protection.mpm(), Some(0.0));
     }
 }

@@ -18,7 +18,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::grouping::buckets::{Draw, Ties, fill};
+use crate::grouping::buckets::{Draw, Ties, fill_buckets};
 use crate::grouping::cutting::{self, S};
 use crate::grouping::entry::{Entry, Remark, Setting};
 use crate::grouping::options::{Key, Kind};
@@ -39,7 +39,7 @@ pub const ENTRY: Entry = Entry::new(
         let growth = options.text(&OBJECTIVE) == Some("growth");
         let objective = if growth { Objective::Growth } else { Objective::Total };
         Arc::new(KlRedInfo {
-            l: setting.distinct(column.as_deref()),
+            l: setting.max_distinct(column.as_deref()),
             column,
             sort: options.switch(&SORT).unwrap_or(true),
             incorporation: match options.text(&INCORPORATION) {
@@ -49,7 +49,11 @@ pub const ENTRY: Entry = Entry::new(
             cells: options.switch(&CELLS).unwrap_or(true),
             ties: if options.text(&TIES) == Some("loss") { Ties::Loss } else { Ties::Place },
             draw: if nearest { Draw::Nearest } else { Draw::First },
-            least: if nearest { cutting::least(setting, 2048) } else { options.count(&S).unwrap_or(usize::MAX) },
+            least: if nearest {
+                cutting::min_subspace_rows(setting, 2048)
+            } else {
+                options.count(&S).unwrap_or(usize::MAX)
+            },
         })
     },
 )
@@ -57,12 +61,12 @@ pub const ENTRY: Entry = Entry::new(
 .of_buckets()
 .only_generalised()
 .check(|setting| {
-    let mut remarks = check(setting);
+    let mut remarks = check_setting(setting);
     if setting.options.has(&OBJECTIVE) && setting.options.text(&INCORPORATION) == Some("sequential") {
         let message = "is an option of systematic incorporation";
         remarks.push(Remark::error("method.objective", message, "remove it, or set incorporation = \"systematic\""));
     }
-    remarks.extend(ties::check(setting, ["place", "loss"]));
+    remarks.extend(ties::check_ties(setting, ["place", "loss"]));
     remarks
 });
 
@@ -96,8 +100,8 @@ const NEAREST: Key = Key::new(
 const ASKED: usize = 4096;
 
 /// What is wrong with a policy for a method of buckets.
-pub(crate) fn check(setting: &Setting<'_>) -> Vec<Remark> {
-    let mut remarks = cutting::check(setting);
+pub(crate) fn check_setting(setting: &Setting<'_>) -> Vec<Remark> {
+    let mut remarks = cutting::check_options(setting);
     if setting.l_diversity.is_empty() && setting.sensitive.as_ref().is_some_and(Vec::is_empty) {
         let message = "this method builds groups of different sensitive values, but no column is sensitive";
         let help = "give a column the role \"sensitive\" and add l-diversity = { column = \"...\", l = 3 }";
@@ -169,7 +173,7 @@ pub(crate) fn bucket_column<'a>(cell: &'a Table, name: Option<&str>) -> Option<&
 
 /// How wide buckets of these rows can be: max(k, l), or the number of different values if there are fewer; `None` if
 /// there are fewer than l.
-pub(crate) fn width(column: &Sensitive, rows: &[u32], k: usize, l: usize) -> Option<usize> {
+pub(crate) fn bucket_width(column: &Sensitive, rows: &[u32], k: usize, l: usize) -> Option<usize> {
     let mut codes: Vec<u32> = rows.iter().map(|&row| column.codes[row as usize]).collect();
     codes.sort_unstable();
     codes.dedup();
@@ -190,9 +194,9 @@ impl Method for KlRedInfo {
             if self.sort {
                 rows.sort_by(|&a, &b| cell.row(a).cmp(cell.row(b)).then(a.cmp(&b)));
             }
-            match column.and_then(|column| Some((column, width(column, &rows, rules.k, self.l)?))) {
+            match column.and_then(|column| Some((column, bucket_width(column, &rows, rules.k, self.l)?))) {
                 Some((column, width)) => {
-                    let (filled, rest) = fill(cell, &column.codes, &rows, width, self.ties, self.draw);
+                    let (filled, rest) = fill_buckets(cell, &column.codes, &rows, width, self.ties, self.draw);
                     buckets.extend(filled);
                     left_over.extend(rest);
                 }
@@ -201,7 +205,7 @@ impl Method for KlRedInfo {
         });
         if !buckets.is_empty() {
             match self.incorporation {
-                Incorporation::Systematic(objective) => systematic(cell, &mut buckets, &left_over, objective),
+                Incorporation::Systematic(objective) => place_systematically(cell, &mut buckets, &left_over, objective),
                 Incorporation::Sequential => {
                     let turn = buckets.len();
                     left_over.iter().enumerate().for_each(|(at, &row)| buckets[at % turn].push(row));
@@ -224,7 +228,7 @@ impl Method for KlRedInfo {
 /// A bucket never loses less with a row than without, so buckets are asked in the order of what they lose anyway, until that
 /// alone is more than the best score so far: a few of thousands. A row that nothing suits asks [`ASKED`] of them and no more,
 /// so the cost grows with the rows, not with rows times buckets.
-fn systematic(cell: &Table, buckets: &mut [Vec<u32>], left_over: &[u32], objective: Objective) {
+fn place_systematically(cell: &Table, buckets: &mut [Vec<u32>], left_over: &[u32], objective: Objective) {
     let mut covers: Vec<Cover> = buckets.iter().map(|bucket| cell.cover(bucket)).collect();
     // Neither scores nor losses are negative, and the bits of such numbers are in their order.
     let score = |cover: &Cover, cost: f64| {
@@ -249,7 +253,7 @@ fn systematic(cell: &Table, buckets: &mut [Vec<u32>], left_over: &[u32], objecti
         let at = best.2;
         order.remove(&least(at, &covers[at]));
         buckets[at].push(row);
-        covers[at].add(&cell.axes, codes);
+        covers[at].add_row(&cell.axes, codes);
         order.insert(least(at, &covers[at]));
     }
 }
@@ -266,7 +270,7 @@ fn at_one_level(cell: &Table, buckets: &[Vec<u32>]) -> Vec<Vec<u32>> {
     };
     let levels: Vec<u16> = (0..cell.axes.len()).map(needed).collect();
     let raised = |a: usize, code: Code| match &cell.axes[a].shape {
-        Shape::Tree(tree) => tree.below(code, levels[a]).0,
+        Shape::Tree(tree) => tree.codes_below(code, levels[a]).0,
         Shape::Line { .. } | Shape::Set { .. } if levels[a] > 0 => 0,
         Shape::Line { .. } | Shape::Set { .. } => code,
     };
@@ -279,8 +283,8 @@ fn at_one_level(cell: &Table, buckets: &[Vec<u32>]) -> Vec<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grouping::enforce_rules;
     use crate::grouping::fixtures::{tinabo_ten_rows, tinabo_walkthrough};
-    use crate::grouping::settle;
     use crate::privacy::l_diversity::{Diversity, LDiversity};
     use crate::privacy::{GroupView, Rule};
 
@@ -337,7 +341,7 @@ mod tests {
     fn tinabo_tables_3_3_and_3_4() {
         let table = tinabo_walkthrough();
         let diverse = LDiversity { column: "disease".into(), kind: Diversity::Distinct { l: 2 } };
-        let holds = |group: &[u32]| diverse.holds(&GroupView::new(&table, group));
+        let holds = |group: &[u32]| diverse.is_met_by(&GroupView::new(&table, group));
         assert_eq!([&[2, 7][..], &[1, 3], &[4, 6], &[0, 5, 8]].map(holds), [true, true, false, true]);
         assert!(holds(&[1, 3, 4, 6]));
     }
@@ -401,11 +405,11 @@ mod tests {
     fn left_over_rows_go_where_asking_every_bucket_sends_them() {
         let (table, codes) = skewed(3000, 12);
         let rows: Vec<u32> = (0..3000).collect();
-        let (filled, left_over) = fill(&table, &codes, &rows, 10, Ties::Place, Draw::First);
+        let (filled, left_over) = fill_buckets(&table, &codes, &rows, 10, Ties::Place, Draw::First);
         assert!(filled.len() > 50 && left_over.len() > 500, "{} {}", filled.len(), left_over.len());
         for objective in [Objective::Total, Objective::Growth] {
             let mut found = filled.clone();
-            systematic(&table, &mut found, &left_over, objective);
+            place_systematically(&table, &mut found, &left_over, objective);
             let mut expected = filled.clone();
             for &row in &left_over {
                 let score = |bucket: &Vec<u32>| {
@@ -437,7 +441,7 @@ mod tests {
         let (table, codes) = skewed(300, 2);
         let diverse = LDiversity { column: "s".into(), kind: Diversity::Distinct { l: 2 } };
         let rules = Rules { k: 6, others: vec![Arc::new(diverse)] };
-        let settled = settle(&table, KlRedInfo::new(None, 2).group(&table, &rules, 0), &rules);
+        let settled = enforce_rules(&table, KlRedInfo::new(None, 2).group(&table, &rules, 0), &rules);
         assert!(settled.left_over.is_empty());
         assert!(settled.iter().all(|group| group.len() >= 6));
         assert!(settled.iter().all(|group| group.iter().any(|&row| codes[row as usize] == 1)));

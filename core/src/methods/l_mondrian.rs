@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::grouping::Method;
 use crate::grouping::entry::Entry;
-use crate::grouping::mondrian::allowed;
+use crate::grouping::mondrian::is_allowed;
 use crate::grouping::options::{Key, Kind};
 use crate::grouping::split::widest::{Ties, Widest, cut_at_median};
 use crate::model::{Code, Grouping, Shape, Table};
@@ -67,7 +67,7 @@ impl Method for LMondrian {
         let mut classes: Vec<Vec<u32>> = Vec::new();
         let mut open = vec![(0, rows.len())];
         while let Some((start, end)) = open.pop() {
-            match split(cell, &mut rows[start..end], &asked) {
+            match split_rows(cell, &mut rows[start..end], &asked) {
                 Some(ends) => {
                     let ends: Vec<usize> = ends.into_iter().map(|at| start + at).collect();
                     let starts = std::iter::once(start).chain(ends.iter().copied());
@@ -94,12 +94,12 @@ impl Method for LMondrian {
 }
 
 /// Splits rows along the widest attribute that allows it: reorders them and returns where each part ends.
-fn split(cell: &Table, rows: &mut [u32], rules: &Rules) -> Option<Vec<usize>> {
+fn split_rows(cell: &Table, rows: &mut [u32], rules: &Rules) -> Option<Vec<usize>> {
     if rows.len() / 2 < rules.k.max(1) {
         return None;
     }
     let only_rows = rules.only_rows(cell);
-    for axis in Widest::BOUNDARY.order(cell, rows) {
+    for axis in Widest::BOUNDARY.axes_by_width(cell, rows) {
         let mut tried = rows.to_vec();
         let ends = match &cell.axes[axis].shape {
             Shape::Tree(_) => split_at_node(cell, &mut tried, axis),
@@ -111,7 +111,7 @@ fn split(cell: &Table, rows: &mut [u32], rules: &Rules) -> Option<Vec<usize>> {
         let mut start = 0;
         let all = ends.iter().all(|&end| {
             let part = &tried[std::mem::replace(&mut start, end)..end];
-            part.len() >= rules.k.max(1) && (only_rows || allowed(cell, part, rules))
+            part.len() >= rules.k.max(1) && (only_rows || is_allowed(cell, part, rules))
         });
         if all {
             rows.copy_from_slice(&tried);
@@ -127,8 +127,8 @@ fn split_at_node(cell: &Table, rows: &mut [u32], axis: usize) -> Option<Vec<usiz
     let code = |row: u32| cell.row(row)[axis];
     let lo = rows.iter().map(|&row| code(row)).min()?;
     let hi = rows.iter().map(|&row| code(row)).max()?;
-    let node = tree.ancestor(lo, hi)?;
-    let child = |row: u32| -> Code { tree.child(node, code(row)).0 };
+    let node = tree.common_ancestor(lo, hi)?;
+    let child = |row: u32| -> Code { tree.child_codes(node, code(row)).0 };
     rows.sort_by_key(|&row| child(row));
     let parts = rows.chunk_by(|&a, &b| child(a) == child(b));
     Some(
@@ -147,7 +147,7 @@ fn merge_failing(cell: &Table, rules: &Rules, classes: &mut Vec<Vec<u32>>) {
     let mut waiting: Vec<u32> = Vec::new();
     for class in classes.drain(..) {
         waiting.extend(class);
-        if rules.hold(&GroupView::new(cell, &waiting)) {
+        if rules.are_met_by(&GroupView::new(cell, &waiting)) {
             merged.push(std::mem::take(&mut waiting));
         }
     }
@@ -190,10 +190,10 @@ mod tests {
     fn tinabo_ten_rows_printed_class_of_l_mondrian_can_be_split() {
         let table = fixtures::tinabo_ten_rows();
         let rules = diverse(2, 2);
-        assert_eq!(split(&table, &mut [5, 1, 4, 9, 2], &rules), Some(vec![3, 5]));
+        assert_eq!(split_rows(&table, &mut [5, 1, 4, 9, 2], &rules), Some(vec![3, 5]));
         for failing in [Failing::Check, Failing::Merge] {
             let found = groups(failing, &table, &rules);
-            assert!(found.iter().all(|group| rules.hold(&GroupView::new(&table, group))));
+            assert!(found.iter().all(|group| rules.are_met_by(&GroupView::new(&table, group))));
         }
     }
 

@@ -53,12 +53,12 @@ pub static METHODS: &[Entry] = &[
 ];
 
 /// Finds a method by its name.
-pub fn find(name: &str) -> Option<&'static Entry> {
+pub fn find_method(name: &str) -> Option<&'static Entry> {
     METHODS.iter().find(|entry| entry.name == name)
 }
 
 /// Returns the names of the methods that take an option.
-pub fn owners(key: &str) -> Vec<&'static str> {
+pub fn option_owners(key: &str) -> Vec<&'static str> {
     let takes = |entry: &&Entry| entry.options.iter().any(|option| option.name == key);
     METHODS.iter().filter(takes).map(|entry| entry.name).collect()
 }
@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
     use crate::grouping::options::{Key, Kind, Options, Value};
-    use crate::grouping::{fixtures, settle};
+    use crate::grouping::{enforce_rules, fixtures};
     use crate::methods::by_column;
     use crate::model::{Grouping, Region, Table};
     use crate::privacy::l_diversity::{Diversity, LDiversity};
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn names_and_options_are_told_apart() {
         for (at, entry) in METHODS.iter().enumerate() {
-            assert_eq!(find(entry.name).map(|found| found.about), Some(entry.about));
+            assert_eq!(find_method(entry.name).map(|found| found.about), Some(entry.about));
             assert!(METHODS[..at].iter().all(|other| other.name != entry.name), "{}", entry.name);
             for key in entry.options {
                 assert!(!key.about.is_empty() && !["name", "seed", "form", "slices"].contains(&key.name));
@@ -103,10 +103,10 @@ mod tests {
             let options = Options::default();
             assert_eq!((entry.make)(&Setting::new(&options, 2)).name(), entry.name);
         }
-        assert_eq!(owners("variant"), ["mondrian"]);
+        assert_eq!(option_owners("variant"), ["mondrian"]);
         let usual: Vec<&str> = METHODS.iter().filter(|entry| !entry.research).map(|entry| entry.name).collect();
         assert_eq!(usual, ["auto", "mondrian", "full-domain", "anatomy", "mpalm"]);
-        assert!(find("nothing").is_none());
+        assert!(find_method("nothing").is_none());
     }
 
     /// What CONTRIBUTING.md shows of adding a method and a rule is what is compiled here, and the method is tested with those
@@ -145,15 +145,15 @@ mod tests {
         let mut seen: Vec<u32> = grouped.rows().iter().chain(&grouped.left_over).copied().collect();
         seen.sort_unstable();
         prop_assert!(seen.iter().copied().eq(0..table.rows() as u32), "{} keeps every row once", entry.name);
-        let settled = settle(table, grouped, rules);
+        let settled = enforce_rules(table, grouped, rules);
         for group in settled.iter() {
-            prop_assert!(rules.hold(&GroupView::new(table, group)), "{}: {group:?} fails", entry.name);
+            prop_assert!(rules.are_met_by(&GroupView::new(table, group)), "{}: {group:?} fails", entry.name);
         }
         prop_assert_eq!(settled.rows().len() + settled.left_over.len(), table.rows());
         if rules.only_rows(table) && table.rows() >= rules.k {
             prop_assert!(settled.left_over.is_empty(), "k alone never needs suppression");
         }
-        prop_assert_eq!(&settled, &settle(table, method.group(table, rules, 1), rules));
+        prop_assert_eq!(&settled, &enforce_rules(table, method.group(table, rules, 1), rules));
         Ok(settled)
     }
 
@@ -162,7 +162,7 @@ mod tests {
         setting.max_loss = Some(0.6);
         setting.range_diversity = vec![RangeDiversity { column: "s".into(), bound: 0.7 }];
         setting.l_diversity = vec![LDiversity { column: "s".into(), kind: Diversity::Distinct { l: 3 } }];
-        setting.dependencies = settle::tests::first_axis();
+        setting.dependencies = crate::grouping::enforce::tests::first_axis();
         setting
     }
 
@@ -171,7 +171,7 @@ mod tests {
         /// Every method in the list, with any of its options, under any rules.
         #[test]
         fn every_method_meets_every_rule_with_any_options(
-            table in fixtures::tables(), rules in settle::tests::policies(), seed in any::<u64>()
+            table in fixtures::tables(), rules in crate::grouping::enforce::tests::policies(), seed in any::<u64>()
         ) {
             let mut rng = fastrand::Rng::with_seed(seed);
             for entry in METHODS.iter().chain(&[by_column::ENTRY]) {
@@ -192,7 +192,7 @@ mod tests {
         #[test]
         fn every_method_meets_every_rule(table in fixtures::tables(), k in 2..8_usize) {
             for entry in METHODS {
-                for (kind, rule) in settle::tests::one_of_each() {
+                for (kind, rule) in crate::grouping::enforce::tests::one_of_each() {
                     let options = Options::default();
                     let rules = Rules { k, others: vec![rule] };
                     let sound = assert_sound(entry, &with_rules(&options, k), &table, &rules);
@@ -209,7 +209,7 @@ mod tests {
         #[test]
         fn every_method_hides_members_beside_every_rule(
             table in fixtures::public_tables(),
-            mut rules in settle::tests::policies(),
+            mut rules in crate::grouping::enforce::tests::policies(),
             (min, max) in prop_oneof![Just((0.0, 0.9)), Just((0.05, 0.95)), Just((0.2, 0.8))],
             seed in any::<u64>(),
         ) {
@@ -226,7 +226,7 @@ mod tests {
                 let mut setting = with_rules(&options, rules.k);
                 setting.presence = Some(presence.bounds.clone());
                 let settled = assert_sound(entry, &setting, &table, &rules)?;
-                let region = |group: &[u32]| Region::of(&table.axes, &table.cover(group));
+                let region = |group: &[u32]| Region::from_cover(&table.axes, &table.cover(group));
                 let regions: Vec<Region> = settled.iter().map(region).collect();
                 for (at, group) in settled.iter().enumerate() {
                     let view = GroupView::new(&table, group);

@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::k_assemble::{EQUAL, Gain};
-use crate::dependency::{Dependencies, Instances, Value, preserve};
+use crate::dependency::{Dependencies, Instances, Value, preserved_share};
 use crate::grouping::cancel::checkpoint;
 use crate::grouping::cutting::{self, S};
 use crate::grouping::entry::Entry;
@@ -49,8 +49,8 @@ pub const ENTRY: Entry =
     .options(&[NEIGHBOURS, TIES, S])
     .of_dependencies()
     .check(|setting| {
-        let mut remarks = cutting::check(setting);
-        remarks.extend(ties::check(setting, ["complete", "first"]));
+        let mut remarks = cutting::check_options(setting);
+        remarks.extend(ties::check_ties(setting, ["complete", "first"]));
         remarks
     });
 
@@ -105,8 +105,8 @@ impl Method for PairEnum {
         let mut grouping = Grouping::with_capacity(cell.rows());
         in_subspaces(cell, &Widest::BOUNDARY, self.least.max(k), |rows| {
             let mut search = Search::new(self, cell, &instances, k, rows, &sealed);
-            while search.unsealed() >= k && search.merge().is_some() {}
-            search.finish(&mut sealed, &mut grouping);
+            while search.count_unsealed() >= k && search.merge_best().is_some() {}
+            search.finish_clusters(&mut sealed, &mut grouping);
         });
         grouping
     }
@@ -185,33 +185,37 @@ impl<'a> Search<'a> {
             sealed: Vec::new(),
         };
         for row in rows {
-            let cluster = search.cluster(vec![row]);
+            let cluster = search.new_cluster(vec![row]);
             // With k = 1 every row is complete as it is.
-            if k == 1 { search.sealed.push(cluster.rows) } else { search.admit(cluster) }
+            if k == 1 { search.sealed.push(cluster.rows) } else { search.admit_cluster(cluster) }
         }
         search
     }
 
-    fn cluster(&self, rows: Vec<u32>) -> Cluster {
-        let values = self.method.dependencies.values(self.cell, &self.cell.cover(&rows));
+    fn new_cluster(&self, rows: Vec<u32>) -> Cluster {
+        let values = self.method.dependencies.published_values(self.cell, &self.cell.cover(&rows));
         let mut preserved = Vec::with_capacity(self.open.len());
         let mut open = self.open.iter().peekable();
         for kind in &self.instances.kinds {
             let facts = kind.facts_of(self.cell, &rows);
             while let Some(instance) = open.next_if(|instance| **instance < kind.first + kind.count) {
-                preserved.push(preserve(kind.distance(instance - kind.first, &values, &facts), rows.len(), self.k));
+                preserved.push(preserved_share(
+                    kind.distance(instance - kind.first, &values, &facts),
+                    rows.len(),
+                    self.k,
+                ));
             }
         }
         Cluster { rows, values, preserved, number: 0, near: Vec::new() }
     }
 
     /// Takes in a cluster that is not sealed.
-    fn admit(&mut self, mut cluster: Cluster) {
+    fn admit_cluster(&mut self, mut cluster: Cluster) {
         cluster.number = self.numbers;
         self.numbers += 1;
         if self.method.neighbours.is_some() {
             for other in &mut self.clusters {
-                let apart = apart(&cluster, other);
+                let apart = mean_distance(&cluster, other);
                 let [this, that] = [&cluster, &*other].map(|one| (apart, one.rows[0], one.number));
                 other.near.insert(other.near.partition_point(|known| by_distance(known, &this).is_lt()), this);
                 cluster.near.push(that);
@@ -222,12 +226,12 @@ impl<'a> Search<'a> {
         self.clusters.insert(at, cluster);
     }
 
-    fn unsealed(&self) -> usize {
+    fn count_unsealed(&self) -> usize {
         self.clusters.iter().map(|cluster| cluster.rows.len()).sum()
     }
 
     /// The pairs to try, in the order of their first rows.
-    fn pairs(&self) -> Vec<(usize, usize)> {
+    fn candidate_pairs(&self) -> Vec<(usize, usize)> {
         let count = self.clusters.len();
         let Some(neighbours) = self.method.neighbours.filter(|&neighbours| neighbours + 1 < count) else {
             return (0..count).flat_map(|i| (i + 1..count).map(move |j| (i, j))).collect();
@@ -243,15 +247,15 @@ impl<'a> Search<'a> {
     }
 
     /// The best merger: the places of its clusters, their numbers, and its gain.
-    fn best(&mut self) -> Option<((usize, usize), Pair, Gain)> {
-        let leaders = self.leaders();
+    fn best_merger(&mut self) -> Option<((usize, usize), Pair, Gain)> {
+        let leaders = self.find_leaders();
         let mut best: Option<((usize, usize), Pair, Gain)> = None;
-        for (i, j) in self.pairs() {
+        for (i, j) in self.candidate_pairs() {
             let pair = (self.clusters[i].number, self.clusters[j].number);
             if !self.tried.contains_key(&pair) {
-                self.tried.insert(pair, self.merger(i, j));
+                self.tried.insert(pair, self.measure_merger(i, j));
             }
-            let gain = self.gain(&leaders, (i, j), &self.tried[&pair]);
+            let gain = self.merger_gain(&leaders, (i, j), &self.tried[&pair]);
             let better = |known: &Gain| match self.method.ties {
                 Ties::Complete => gain.beats(known),
                 Ties::First => gain.utility > known.utility + EQUAL,
@@ -264,7 +268,7 @@ impl<'a> Search<'a> {
     }
 
     /// Of every open instance the three unsealed clusters that preserve it best.
-    fn leaders(&self) -> Vec<[(f64, usize); 3]> {
+    fn find_leaders(&self) -> Vec<[(f64, usize); 3]> {
         let mut leaders = vec![[(0.0, usize::MAX); 3]; self.open.len()];
         for (index, cluster) in self.clusters.iter().enumerate() {
             for (three, &preserved) in leaders.iter_mut().zip(&cluster.preserved) {
@@ -283,7 +287,7 @@ impl<'a> Search<'a> {
     }
 
     /// The utility of the open instances after a merger.
-    fn gain(&self, leaders: &[[(f64, usize); 3]], (i, j): (usize, usize), merger: &Merger) -> Gain {
+    fn merger_gain(&self, leaders: &[[(f64, usize); 3]], (i, j): (usize, usize), merger: &Merger) -> Gain {
         let mut gain = Gain { utility: 0.0, complete: 0 };
         for (at, three) in leaders.iter().enumerate() {
             let survivor = three.iter().find(|(_, index)| *index != i && *index != j).map_or(0.0, |(best, _)| *best);
@@ -295,17 +299,17 @@ impl<'a> Search<'a> {
         gain
     }
 
-    fn merger(&self, i: usize, j: usize) -> Merger {
+    fn measure_merger(&self, i: usize, j: usize) -> Merger {
         let mut union = [self.clusters[i].rows.as_slice(), &self.clusters[j].rows].concat();
         union.sort_unstable();
-        let (merged, rest) = closest(self.cell, union, self.k);
-        let rest = (!rest.is_empty()).then(|| self.cluster(rest));
-        Merger { merged: self.cluster(merged), rest }
+        let (merged, rest) = closest_rows(self.cell, union, self.k);
+        let rest = (!rest.is_empty()).then(|| self.new_cluster(rest));
+        Merger { merged: self.new_cluster(merged), rest }
     }
 
     /// Makes the best merger, if there is any.
-    fn merge(&mut self) -> Option<Gain> {
-        let ((i, j), pair, gain) = self.best()?;
+    fn merge_best(&mut self) -> Option<Gain> {
+        let ((i, j), pair, gain) = self.best_merger()?;
         let merger = self.tried.remove(&pair)?;
         self.clusters.remove(j);
         self.clusters.remove(i);
@@ -317,13 +321,13 @@ impl<'a> Search<'a> {
                 self.floor.iter_mut().zip(&cluster.preserved).for_each(|(floor, &new)| *floor = floor.max(new));
                 self.sealed.push(cluster.rows);
             } else {
-                self.admit(cluster);
+                self.admit_cluster(cluster);
             }
         }
         Some(gain)
     }
 
-    fn finish(self, sealed: &mut [f64], grouping: &mut Grouping) {
+    fn finish_clusters(self, sealed: &mut [f64], grouping: &mut Grouping) {
         self.open.iter().zip(&self.floor).for_each(|(&instance, &floor)| sealed[instance] = floor);
         self.sealed.iter().for_each(|rows| grouping.push(rows));
         let mut left: Vec<u32> = self.clusters.into_iter().flat_map(|cluster| cluster.rows).collect();
@@ -333,7 +337,7 @@ impl<'a> Search<'a> {
 }
 
 /// Mean distance of what two clusters publish.
-fn apart(one: &Cluster, two: &Cluster) -> f64 {
+fn mean_distance(one: &Cluster, two: &Cluster) -> f64 {
     let pairs = one.values.iter().zip(&two.values);
     pairs.map(|(a, b)| a.distance_to(b)).sum::<f64>() / one.values.len().max(1) as f64
 }
@@ -347,12 +351,12 @@ fn by_distance(one: &(f64, u32, usize), two: &(f64, u32, usize)) -> Ordering {
 const SUBSETS: usize = 100;
 
 /// The k rows of some that are closest to one another, and the others; all when there are no more than k.
-fn closest(cell: &Table, rows: Vec<u32>, k: usize) -> (Vec<u32>, Vec<u32>) {
+fn closest_rows(cell: &Table, rows: Vec<u32>, k: usize) -> (Vec<u32>, Vec<u32>) {
     if rows.len() <= k {
         return (rows, Vec::new());
     }
     let apart = |a: usize, b: usize| cell.row(rows[a]).iter().zip(cell.row(rows[b])).filter(|(a, b)| a != b).count();
-    let chosen = if subsets(rows.len(), k) <= SUBSETS {
+    let chosen = if count_subsets(rows.len(), k) <= SUBSETS {
         least_apart(rows.len(), k, apart)
     } else {
         around_medoid(rows.len(), k, apart)
@@ -363,7 +367,7 @@ fn closest(cell: &Table, rows: Vec<u32>, k: usize) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// How many subsets of k there are; `usize::MAX` when very many.
-fn subsets(count: usize, k: usize) -> usize {
+fn count_subsets(count: usize, k: usize) -> usize {
     (0..k).try_fold(1_usize, |all, i| all.checked_mul(count - i).map(|all| all / (i + 1))).unwrap_or(usize::MAX)
 }
 
@@ -403,7 +407,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::dependency::{Guard, loss, utility};
+    use crate::dependency::{Guard, instance_loss, instance_utility};
     use crate::grouping::fixtures;
     use crate::model::{Attribute, Axis, Dependency, Shape};
 
@@ -417,7 +421,7 @@ mod tests {
         let method = whole(dependencies, neighbours, ties);
         let grouping = method.group(&table, &Rules::k(k), 0);
         let groups: Vec<&[u32]> = grouping.iter().collect();
-        let lost = loss(&method.dependencies, &table, &groups, Guard::Comparable);
+        let lost = instance_loss(&method.dependencies, &table, &groups, Guard::Comparable);
         (groups.iter().map(|group| group.to_vec()).collect(), grouping.left_over.clone(), lost)
     }
 
@@ -451,9 +455,9 @@ mod tests {
         let mut search = Search::new(&method, &table, &instances, 2, &rows, &vec![0.0; instances.len()]);
         let mut counts = Vec::new();
         let mut utilities = Vec::new();
-        while search.unsealed() >= 2 {
-            counts.push(search.pairs().len());
-            utilities.push(search.merge().unwrap().utility);
+        while search.count_unsealed() >= 2 {
+            counts.push(search.candidate_pairs().len());
+            utilities.push(search.merge_best().unwrap().utility);
         }
         assert_eq!(counts, [28, 15, 6, 1]);
         assert_eq!(utilities, [4.0, 5.0, 5.5, 6.0]);
@@ -469,8 +473,8 @@ mod tests {
         let utilities = |k: usize| {
             let mut search = Search::new(&method, &table, &instances, k, &rows, &vec![0.0; instances.len()]);
             let mut utilities = Vec::new();
-            while search.unsealed() >= k {
-                utilities.push(search.merge().unwrap().utility);
+            while search.count_unsealed() >= k {
+                utilities.push(search.merge_best().unwrap().utility);
             }
             utilities
         };
@@ -488,7 +492,7 @@ mod tests {
         let table = Table::new([axis("zip"), axis("town")], vec![0, 0, 1, 1]);
         let list = vec![Dependency { from: vec![Attribute::Quasi(0)], to: vec![Attribute::Quasi(1)] }];
         let method = whole(Dependencies::of_table(list, &table), None, Ties::First);
-        assert_eq!(utility(&method.dependencies, &table, &[&[0, 1]], 2), 0.0);
+        assert_eq!(instance_utility(&method.dependencies, &table, &[&[0, 1]], 2), 0.0);
         let groups = |k: usize| {
             let grouping = method.group(&table, &Rules::k(k), 0);
             (grouping.iter().map(<[u32]>::to_vec).collect::<Vec<_>>(), grouping.left_over)
@@ -515,11 +519,11 @@ mod tests {
     }
 
     #[test]
-    fn closest_rows() {
+    fn the_closest_rows_are_found() {
         let apart = |a: usize, b: usize| a.abs_diff(b).pow(2);
         assert_eq!(least_apart(5, 2, apart), [0, 1]);
         assert_eq!(around_medoid(5, 3, apart), [2, 1, 0]);
-        assert_eq!((subsets(8, 5), subsets(18, 10)), (56, 43_758));
+        assert_eq!((count_subsets(8, 5), count_subsets(18, 10)), (56, 43_758));
     }
 
     proptest! {
@@ -535,11 +539,11 @@ mod tests {
             let mut search = Search::new(&method, &table, &instances, k, &rows, &vec![0.0; instances.len()]);
             let held: std::collections::BTreeSet<usize> = rows.iter().flat_map(|&row| instances.of_row(row)).collect();
             prop_assert_eq!(search.open.len(), held.len());
-            while search.unsealed() >= k {
-                let found = search.merge().unwrap().utility;
+            while search.count_unsealed() >= k {
+                let found = search.merge_best().unwrap().utility;
                 let clusters = search.sealed.iter().map(Vec::as_slice);
                 let clusters: Vec<&[u32]> = clusters.chain(search.clusters.iter().map(|c| c.rows.as_slice())).collect();
-                let expected = utility(&method.dependencies, &table, &clusters, k);
+                let expected = instance_utility(&method.dependencies, &table, &clusters, k);
                 prop_assert!((found - expected).abs() < 1e-9, "{} {}", found, expected);
             }
         }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::kl_redinfo::check;
+use super::kl_redinfo::check_setting;
 use crate::grouping::cutting::S;
 use crate::grouping::entry::{Entry, Form};
 use crate::grouping::split::widest::Widest;
@@ -20,7 +20,7 @@ pub const ENTRY: Entry =
     Entry::new("slicing", "Halves as long as sliced groups leave sensitive values unlikely enough.", |setting| {
         let column = setting.bucket_column();
         Arc::new(Slicing {
-            l: setting.distinct(column.as_deref()) as u32,
+            l: setting.max_distinct(column.as_deref()) as u32,
             column,
             slices: setting.slices.clone(),
             s: setting.options.count(&S).unwrap_or(DEFAULT_S),
@@ -28,7 +28,7 @@ pub const ENTRY: Entry =
     })
     .options(&[S])
     .form(Form::Slice)
-    .check(check);
+    .check(check_setting);
 
 /// Rows of a subspace when the job does not say.
 const DEFAULT_S: usize = 128;
@@ -63,7 +63,7 @@ impl Method for Slicing {
         let partition = TuplePartition { slices, l, split, least: rules.k, sensitive };
         let mut grouping = Grouping::with_capacity(cell.rows());
         in_subspaces(cell, &Widest::default(), self.s.max(rules.k), |rows| {
-            partition.buckets(cell, rows.to_vec()).iter().for_each(|bucket| grouping.push(bucket));
+            partition.partition_rows(cell, rows.to_vec()).iter().for_each(|bucket| grouping.push(bucket));
         });
         grouping
     }

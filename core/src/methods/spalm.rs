@@ -55,7 +55,7 @@ mod tests {
         let table = fixtures::p1_t1();
         let best = |max| {
             let rules = Rules { k: 1, others: vec![Arc::new(Presence::new(0.1, max))] };
-            Spalm::default().0.best(&table, &rules).map(|(node, classes)| (node, classes.len()))
+            Spalm::default().0.best_node(&table, &rules).map(|(node, classes)| (node, classes.len()))
         };
         assert_eq!(best(0.9), Some((vec![1, 0], 2)));
         assert_eq!(best(0.79), None, "not even the top is within");

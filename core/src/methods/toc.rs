@@ -16,32 +16,36 @@ use std::sync::Arc;
 
 use super::tune::{self, Tuning};
 use crate::grouping::cancel::checkpoint;
-use crate::grouping::cutting::{S, SPLIT, WIDTH, check, cut, tuned_least};
+use crate::grouping::cutting::{S, SPLIT, WIDTH, check_options, split_from_options, tuned_least};
 use crate::grouping::entry::{Entry, Remark, Setting, Tuned};
 use crate::grouping::options::{Key, Kind};
-use crate::grouping::placing::{Placing, cheapest};
+use crate::grouping::placing::{Placing, cheapest_group};
 use crate::grouping::reach::Reach;
 use crate::grouping::split::Cut;
 use crate::grouping::{Method, in_subspaces};
 use crate::measure::protection::{Span, mr_wtd};
 use crate::model::{Cover, Grouping, Table};
-use crate::privacy::{Rules, within};
+use crate::privacy::{Rules, is_within_bound};
 
 /// Catalogue entry.
 pub const ENTRY: Entry =
     Entry::new("toc", "Threshold-based clustering that trades utility against protection.", |setting| {
-        Arc::new(Toc::of(setting, setting.options.number(&DELTA).or(setting.tuned.delta), tuned_least(setting)))
+        Arc::new(Toc::from_setting(
+            setting,
+            setting.options.number(&DELTA).or(setting.tuned.delta),
+            tuned_least(setting),
+        ))
     })
     .options(&[DELTA, S, W_UTILITY, W_PROTECTION, SPLIT, WIDTH])
     .check(|setting| {
         let mut remarks = Vec::new();
-        let (utility, protection) = weights(setting);
+        let (utility, protection) = score_weights(setting);
         if (utility + protection - 1.0).abs() > 1e-9 {
             let sum = utility + protection;
             let message = format!("w-utility and w-protection must sum to 1, got {sum}");
             remarks.push(Remark::error("method.w-utility", message, ""));
         }
-        remarks.extend(check(setting));
+        remarks.extend(check_options(setting));
         if protection > 0.0 && setting.sensitive.as_ref().is_some_and(Vec::is_empty) {
             let message = "`toc` weighs protection, but no column is sensitive";
             let help = "set w-protection = 0, or give a column the role \"sensitive\"";
@@ -53,9 +57,10 @@ pub const ENTRY: Entry =
         |setting| !(setting.options.has(&DELTA) && setting.options.has(&S)),
         |setting, rules, sample| {
             let tuning = Tuning::default();
-            let found = || tune::delta(sample, rules, &Toc::of(setting, None, rules.k), &tuning);
+            let found = || tune::tune_delta(sample, rules, &Toc::from_setting(setting, None, rules.k), &tuning);
             let delta = setting.options.number(&DELTA).or_else(found).unwrap_or(USUAL_DELTA);
-            let found = || tune::least(sample, rules, &Toc::of(setting, Some(delta), rules.k), &tuning);
+            let found =
+                || tune::tune_subspace_rows(sample, rules, &Toc::from_setting(setting, Some(delta), rules.k), &tuning);
             Tuned { delta: Some(delta), s: Some(setting.options.count(&S).unwrap_or_else(found)) }
         },
     );
@@ -82,7 +87,7 @@ pub const W_PROTECTION: Key = Key::new(
 const USUAL_DELTA: f64 = 0.25;
 
 /// The weights of utility and of protection.
-fn weights(setting: &Setting<'_>) -> (f64, f64) {
+fn score_weights(setting: &Setting<'_>) -> (f64, f64) {
     match (setting.options.number(&W_UTILITY), setting.options.number(&W_PROTECTION)) {
         (Some(utility), Some(protection)) => (utility, protection),
         (Some(utility), None) => (utility, 1.0 - utility),
@@ -124,9 +129,9 @@ impl Toc {
         Self { delta, least, utility: 0.5, split: Cut::default(), left_overs: LeftOvers::default() }
     }
 
-    fn of(setting: &Setting<'_>, delta: Option<f64>, least: usize) -> Self {
-        let utility = weights(setting).0;
-        Self { utility, split: cut(setting.options), ..Self::new(delta.unwrap_or(USUAL_DELTA), least) }
+    fn from_setting(setting: &Setting<'_>, delta: Option<f64>, least: usize) -> Self {
+        let utility = score_weights(setting).0;
+        Self { utility, split: split_from_options(setting.options), ..Self::new(delta.unwrap_or(USUAL_DELTA), least) }
     }
 }
 
@@ -140,7 +145,7 @@ impl Method for Toc {
         let mut clusters = Vec::new();
         let mut left_over = Vec::new();
         in_subspaces(cell, &self.split, self.least, |rows| {
-            grow(&score, rows, self.delta, |cluster: Cluster| {
+            grow_clusters(&score, rows, self.delta, |cluster: Cluster| {
                 if cluster.rows.len() >= rules.k {
                     clusters.push(cluster);
                 } else {
@@ -153,10 +158,10 @@ impl Method for Toc {
             let mut placing = Placing::new(&cell.axes, covers, left_over.len());
             for row in left_over.drain(..) {
                 checkpoint();
-                let costs = placing.costs(cell.row(row));
-                if let Some(best) = score.best(costs, &clusters, row, self.left_overs) {
-                    score.add(&mut clusters[best], row);
-                    placing.renew(best, &clusters[best].cover);
+                let costs = placing.row_costs(cell.row(row));
+                if let Some(best) = score.best_cluster(costs, &clusters, row, self.left_overs) {
+                    score.add_row(&mut clusters[best], row);
+                    placing.update_group(best, &clusters[best].cover);
                 }
             }
         }
@@ -184,7 +189,7 @@ struct Score<'a> {
 }
 
 impl Score<'_> {
-    fn empty(&self) -> Cluster {
+    fn empty_cluster(&self) -> Cluster {
         Cluster {
             rows: Vec::new(),
             cover: Cover::empty(self.cell.axes.len()),
@@ -194,18 +199,18 @@ impl Score<'_> {
     }
 
     /// mr_wtd if the row joined.
-    fn with(&self, cluster: &Cluster, row: u32) -> f64 {
+    fn score_with_row(&self, cluster: &Cluster, row: u32) -> f64 {
         let loss = cluster.cover.cost_with(&self.cell.axes, self.cell.row(row));
         mr_wtd(self.utility, loss, self.s_diversity_with(&cluster.spans, row))
     }
 
     /// The cluster that suits a row best, given the loss of each with it.
-    fn best(&self, losses: &[f64], clusters: &[Cluster], row: u32, left_overs: LeftOvers) -> Option<usize> {
+    fn best_cluster(&self, losses: &[f64], clusters: &[Cluster], row: u32, left_overs: LeftOvers) -> Option<usize> {
         let before = |c: usize| if left_overs == LeftOvers::Increment { clusters[c].score } else { 0.0 };
         let score = |c: usize, loss: f64| {
             mr_wtd(self.utility, loss, self.s_diversity_with(&clusters[c].spans, row)) - before(c)
         };
-        cheapest(losses, |c, loss| self.utility * loss - before(c), |c, loss| Some(score(c, loss)))
+        cheapest_group(losses, |c, loss| self.utility * loss - before(c), |c, loss| Some(score(c, loss)))
     }
 
     fn s_diversity_with(&self, spans: &[Span], row: u32) -> f64 {
@@ -215,27 +220,27 @@ impl Score<'_> {
         each.sum::<f64>() / columns.len().max(1) as f64
     }
 
-    fn add(&self, cluster: &mut Cluster, row: u32) {
-        cluster.score = self.with(cluster, row);
+    fn add_row(&self, cluster: &mut Cluster, row: u32) {
+        cluster.score = self.score_with_row(cluster, row);
         cluster.rows.push(row);
-        cluster.cover.add(&self.cell.axes, self.cell.row(row));
+        cluster.cover.add_row(&self.cell.axes, self.cell.row(row));
         for (column, span) in self.cell.sensitive.iter().zip(&mut cluster.spans) {
-            span.add(column.codes[row as usize], column);
+            span.add_code(column.codes[row as usize], column);
         }
     }
 }
 
 /// Algorithm 1 on one subspace; every cluster is handed out when it stops growing, however small.
-fn grow(score: &Score<'_>, rows: &[u32], delta: f64, mut done: impl FnMut(Cluster)) {
+fn grow_clusters(score: &Score<'_>, rows: &[u32], delta: f64, mut done: impl FnMut(Cluster)) {
     let mut reach = Reach::new(score.cell, rows);
     let mut taken = vec![false; rows.len()];
     let mut remaining: Vec<usize> = (0..rows.len()).collect();
     while let Some(&seed) = remaining.first() {
         checkpoint();
-        let mut cluster = score.empty();
-        score.add(&mut cluster, rows[seed]);
+        let mut cluster = score.empty_cluster();
+        score.add_row(&mut cluster, rows[seed]);
         taken[seed] = true;
-        reach.start(seed);
+        reach.start_group(seed);
         // Scores are never negative, so their bits sort as they do. Ties go to the row that comes first.
         let ranked = remaining[1..].iter().map(|&place| {
             let s_diversity = score.s_diversity_with(&cluster.spans, rows[place]);
@@ -243,10 +248,10 @@ fn grow(score: &Score<'_>, rows: &[u32], delta: f64, mut done: impl FnMut(Cluste
         });
         let mut queue: BinaryHeap<_> = ranked.collect();
         while let Some(Reverse((_, place))) = queue.pop() {
-            if !within(score.with(&cluster, rows[place]), delta) {
+            if !is_within_bound(score.score_with_row(&cluster, rows[place]), delta) {
                 break;
             }
-            score.add(&mut cluster, rows[place]);
+            score.add_row(&mut cluster, rows[place]);
             taken[place] = true;
         }
         remaining.retain(|&place| !taken[place]);
@@ -269,10 +274,10 @@ mod tests {
     fn loukides_g5_mr_wtd_of_a_pair() {
         let table = fixtures::table_3_5();
         let score = Score { cell: &table, utility: 0.5 };
-        let mut cluster = score.empty();
-        score.add(&mut cluster, 0);
+        let mut cluster = score.empty_cluster();
+        score.add_row(&mut cluster, 0);
         assert_eq!(cluster.score, 0.5, "a single row: no loss, no protection");
-        assert!((score.with(&cluster, 2) - 0.041_667).abs() < 1e-6);
+        assert!((score.score_with_row(&cluster, 2) - 0.041_667).abs() < 1e-6);
     }
 
     #[test]
@@ -307,11 +312,11 @@ mod tests {
         let table = Table::new([Axis::new("x", Shape::Line { span: 100 })], vec![0, 40, 60, 62, 45]);
         let clusters = |left_overs: LeftOvers| {
             let score = Score { cell: &table, utility: 1.0 };
-            let mut both = [score.empty(), score.empty()];
-            [0, 1].iter().for_each(|&row| score.add(&mut both[0], row));
-            [2, 3].iter().for_each(|&row| score.add(&mut both[1], row));
+            let mut both = [score.empty_cluster(), score.empty_cluster()];
+            [0, 1].iter().for_each(|&row| score.add_row(&mut both[0], row));
+            [2, 3].iter().for_each(|&row| score.add_row(&mut both[1], row));
             let losses = both.each_ref().map(|cluster| cluster.cover.cost_with(&table.axes, table.row(4)));
-            score.best(&losses, &both, 4, left_overs)
+            score.best_cluster(&losses, &both, 4, left_overs)
         };
         assert_eq!(clusters(LeftOvers::Increment), Some(0));
         assert_eq!(clusters(LeftOvers::Resulting), Some(1));

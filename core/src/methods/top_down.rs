@@ -21,10 +21,10 @@ use crate::privacy::Rules;
 
 /// Catalogue entry.
 pub const ENTRY: Entry = Entry::new("top-down", "Splits by two rows far apart, down to groups of k.", |setting| {
-    Arc::new(TopDown { least: cutting::least(setting, USUAL_ROWS) })
+    Arc::new(TopDown { least: cutting::min_subspace_rows(setting, USUAL_ROWS) })
 })
 .options(&[S])
-.check(cutting::check);
+.check(cutting::check_options);
 
 /// Fewest rows of a subspace.
 const USUAL_ROWS: usize = 4096;
@@ -59,7 +59,7 @@ impl Method for TopDown {
             while let Some(part) = open.pop() {
                 checkpoint();
                 if part.len() >= 2 * k {
-                    let (one, other) = halve(cell, part, k, &mut rng);
+                    let (one, other) = halve_rows(cell, part, k, &mut rng);
                     open.extend([other, one]);
                 } else if part.len() >= k {
                     grouping.push(&part);
@@ -73,26 +73,26 @@ impl Method for TopDown {
 }
 
 /// Splits rows into two sides of at least k.
-fn halve(cell: &Table, mut rows: Vec<u32>, k: usize, rng: &mut fastrand::Rng) -> (Vec<u32>, Vec<u32>) {
+fn halve_rows(cell: &Table, mut rows: Vec<u32>, k: usize, rng: &mut fastrand::Rng) -> (Vec<u32>, Vec<u32>) {
     rng.shuffle(&mut rows);
     let [mut left, mut right] = [Side::new(cell, &rows), Side::new(cell, &rows)];
     let (mut one, mut other) = (0, 0);
     for _ in 0..SEARCHES {
-        left.reach.start(other);
+        left.reach.start_group(other);
         let furthest = (0..rows.len()).filter(|&place| place != other);
         let furthest = furthest.map(|place| (left.reach.cost_with(place), place));
         let found = furthest.reduce(|best, next| if next.0 > best.0 { next } else { best });
         let Some((_, place)) = found.filter(|&(_, place)| place != one || one == other) else { break };
         (one, other) = (other, place);
     }
-    left.start(one);
-    right.start(other);
+    left.start_side(one);
+    right.start_side(other);
     for place in (0..rows.len()).filter(|&place| place != one && place != other) {
         let (mine, theirs) = (left.growth(place), right.growth(place));
         if mine < theirs || (mine == theirs && left.members.len() <= right.members.len()) {
-            left.add(place);
+            left.add_row(place);
         } else {
-            right.add(place);
+            right.add_row(place);
         }
     }
     let (small, large) =
@@ -124,8 +124,8 @@ impl<'a> Side<'a> {
         Self { reach: Reach::new(cell, rows), members: Vec::new(), burden: 0.0 }
     }
 
-    fn start(&mut self, place: usize) {
-        self.reach.start(place);
+    fn start_side(&mut self, place: usize) {
+        self.reach.start_group(place);
         self.members = vec![place];
         self.burden = 0.0;
     }
@@ -134,9 +134,9 @@ impl<'a> Side<'a> {
         (self.members.len() + 1) as f64 * self.reach.cost_with(place) - self.burden
     }
 
-    fn add(&mut self, place: usize) {
+    fn add_row(&mut self, place: usize) {
         self.burden += self.growth(place);
-        self.reach.add(place);
+        self.reach.add_row(place);
         self.members.push(place);
     }
 }

@@ -31,7 +31,7 @@ impl Default for Tuning {
 }
 
 /// Loss and protection of the groups of a table, as far as codes can show.
-pub fn assess(table: &Table, grouping: &Grouping) -> Groups {
+pub fn measure_groups(table: &Table, grouping: &Grouping) -> Groups {
     let mut groups = Groups::new(table.axes.len(), table.sensitive.len());
     for rows in grouping.iter() {
         checkpoint();
@@ -54,9 +54,9 @@ pub fn assess(table: &Table, grouping: &Grouping) -> Groups {
 
 /// Algorithm 3: the delta, among the midpoints of 2, 4, 8, ... equal intervals, that scores best on the sample without
 /// subspaces; the smaller one among equals. `None` if no delta yields a cluster.
-pub fn delta(sample: &Table, rules: &Rules, toc: &Toc, tuning: &Tuning) -> Option<f64> {
+pub fn tune_delta(sample: &Table, rules: &Rules, toc: &Toc, tuning: &Tuning) -> Option<f64> {
     let mut best: Option<(f64, f64)> = None;
-    for delta in candidates(tuning.max_iterations) {
+    for delta in delta_candidates(tuning.max_iterations) {
         checkpoint();
         let tried = Toc { delta, least: usize::MAX, ..toc.clone() };
         if let Some(score) = toc_score(sample, rules, &tried)
@@ -69,7 +69,7 @@ pub fn delta(sample: &Table, rules: &Rules, toc: &Toc, tuning: &Tuning) -> Optio
 }
 
 /// The midpoints of 2, 4, 8, ... equal intervals.
-fn candidates(levels: u32) -> impl Iterator<Item = f64> {
+fn delta_candidates(levels: u32) -> impl Iterator<Item = f64> {
     (1..=levels).flat_map(|level| {
         let intervals = 1_u32 << level;
         (0..intervals).map(move |interval| f64::from(2 * interval + 1) / f64::from(2 * intervals))
@@ -77,15 +77,15 @@ fn candidates(levels: u32) -> impl Iterator<Item = f64> {
 }
 
 /// Algorithm 4: the s at which doubling it further changes little; the last one tried when none does.
-pub fn least(sample: &Table, rules: &Rules, toc: &Toc, tuning: &Tuning) -> usize {
-    doubling(rules.k, tuning, |least| toc_score(sample, rules, &Toc { least, ..toc.clone() }))
+pub fn tune_subspace_rows(sample: &Table, rules: &Rules, toc: &Toc, tuning: &Tuning) -> usize {
+    double_until_stable(rules.k, tuning, |least| toc_score(sample, rules, &Toc { least, ..toc.clone() }))
 }
 
 /// The same search for UPC, which the thesis only mentions: scored by UM + mean range diversity, each suppressed share
 /// of the rows counting as lost and disclosed.
 pub fn upc_least(sample: &Table, rules: &Rules, upc: &Upc, tuning: &Tuning) -> usize {
-    doubling(rules.k, tuning, |least| {
-        let groups = assess(sample, &Upc { least, ..upc.clone() }.group(sample, rules, 0));
+    double_until_stable(rules.k, tuning, |least| {
+        let groups = measure_groups(sample, &Upc { least, ..upc.clone() }.group(sample, rules, 0));
         let suppressed = groups.loss.suppressed() as f64 / sample.rows().max(1) as f64;
         let kept = groups.loss.um()? + groups.protection.mean_rd().unwrap_or(0.0);
         Some(kept * (1.0 - suppressed) + 2.0 * suppressed)
@@ -94,11 +94,11 @@ pub fn upc_least(sample: &Table, rules: &Rules, upc: &Upc, tuning: &Tuning) -> u
 
 fn toc_score(sample: &Table, rules: &Rules, toc: &Toc) -> Option<f64> {
     let left_overs = if toc.left_overs == LeftOvers::Suppress { LeftOvers::Increment } else { toc.left_overs };
-    let groups = assess(sample, &Toc { left_overs, ..toc.clone() }.group(sample, rules, 0));
+    let groups = measure_groups(sample, &Toc { left_overs, ..toc.clone() }.group(sample, rules, 0));
     Some(groups.loss.um()? + groups.protection.mpm().unwrap_or(0.0))
 }
 
-fn doubling(k: usize, tuning: &Tuning, score: impl Fn(usize) -> Option<f64>) -> usize {
+fn double_until_stable(k: usize, tuning: &Tuning, score: impl Fn(usize) -> Option<f64>) -> usize {
     let mut least = k.max(1);
     let mut previous = score(least);
     for _ in 1..tuning.max_iterations {
@@ -124,10 +124,10 @@ mod tests {
     /// Erratum e14: the printed loop never ends; meant are all levels, and so 2 + 4 + ... runs.
     #[test]
     fn loukides_algorithm_3_tries_every_midpoint_once() {
-        let two: Vec<f64> = candidates(2).collect();
+        let two: Vec<f64> = delta_candidates(2).collect();
         assert_eq!(two, [0.25, 0.75, 0.125, 0.375, 0.625, 0.875]);
         for (levels, runs) in [(3, 14), (6, 126)] {
-            let mut tried: Vec<f64> = candidates(levels).collect();
+            let mut tried: Vec<f64> = delta_candidates(levels).collect();
             tried.sort_by(f64::total_cmp);
             tried.dedup();
             assert_eq!(tried.len(), runs);
@@ -140,7 +140,7 @@ mod tests {
         let score = |groups: [[u32; 2]; 4]| {
             let mut grouping = Grouping::default();
             groups.iter().for_each(|group| grouping.push(group));
-            let groups = assess(&table, &grouping);
+            let groups = measure_groups(&table, &grouping);
             (groups.loss.um().unwrap(), groups.protection.mpm().unwrap(), groups.protection.wgp().unwrap())
         };
         let (um, mpm, wgp) = score([[0, 1], [2, 3], [4, 5], [6, 7]]);
@@ -157,7 +157,7 @@ mod tests {
         let um = |groups: [[u32; 2]; 4]| {
             let mut grouping = Grouping::default();
             groups.iter().for_each(|group| grouping.push(group));
-            assess(&table, &grouping).loss.um().unwrap()
+            measure_groups(&table, &grouping).loss.um().unwrap()
         };
         let (rows, s, axes) = (table.rows(), 2, table.axes.len());
         let bound = |inner: usize| (rows / s) as f64 * (1.0 / (rows / inner) as f64 + (axes - 1) as f64);
@@ -171,10 +171,10 @@ mod tests {
     fn delta_of_table_3_5() {
         let (table, tuning) = (fixtures::table_3_5(), Tuning::default());
         let toc = Toc::new(0.0, 2);
-        assert_eq!(delta(&table, &Rules::k(2), &toc, &tuning), Some(0.0625));
-        assert_eq!(delta(&table, &Rules::k(9), &toc, &tuning), None);
+        assert_eq!(tune_delta(&table, &Rules::k(2), &toc, &tuning), Some(0.0625));
+        assert_eq!(tune_delta(&table, &Rules::k(9), &toc, &tuning), None);
         // One level has the midpoints 1/4 and 3/4 only.
-        let coarse = delta(&table, &Rules::k(2), &toc, &Tuning { max_iterations: 1, ..tuning });
+        let coarse = tune_delta(&table, &Rules::k(2), &toc, &Tuning { max_iterations: 1, ..tuning });
         assert_eq!(coarse, Some(0.25));
     }
 
@@ -183,39 +183,39 @@ mod tests {
         let tuning = Tuning { max_iterations: 5, epsilon: 0.01 };
         let scores = [(5, 0.9), (10, 0.7), (20, 0.5), (40, 0.495), (80, 0.2)];
         let score = |least: usize| scores.iter().find(|(s, _)| *s == least).map(|&(_, score)| score);
-        assert_eq!(doubling(5, &tuning, score), 40, "the s at which it was seen to be stable");
-        assert_eq!(doubling(5, &Tuning { max_iterations: 3, ..tuning }, score), 20, "the last one tried");
-        assert_eq!(doubling(5, &tuning, |_| None), 80);
+        assert_eq!(double_until_stable(5, &tuning, score), 40, "the s at which it was seen to be stable");
+        assert_eq!(double_until_stable(5, &Tuning { max_iterations: 3, ..tuning }, score), 20, "the last one tried");
+        assert_eq!(double_until_stable(5, &tuning, |_| None), 80);
     }
 
     /// Nobody waits: the first look at the flag ends the search, in whichever loop it is.
     #[test]
     fn tuning_ends_when_nobody_waits() {
-        use crate::grouping::cancel::{CancelOnDrop, cancellable};
+        use crate::grouping::cancel::{CancelOnDrop, run_cancellable};
         use std::panic::{AssertUnwindSafe, catch_unwind};
         use std::sync::atomic::{AtomicU32, Ordering};
 
         let tuning = Tuning { max_iterations: 9, epsilon: 0.0 };
         let ends = |work: &dyn Fn()| {
             let flag = CancelOnDrop::default().flag();
-            catch_unwind(AssertUnwindSafe(|| cancellable(flag, work))).is_err()
+            catch_unwind(AssertUnwindSafe(|| run_cancellable(flag, work))).is_err()
         };
         let table = fixtures::table_3_5();
-        assert!(ends(&|| _ = delta(&table, &Rules::k(2), &Toc::new(0.0, 2), &tuning)));
+        assert!(ends(&|| _ = tune_delta(&table, &Rules::k(2), &Toc::new(0.0, 2), &tuning)));
         let tried = AtomicU32::new(0);
         let score = |_: usize| Some(f64::from(tried.fetch_add(1, Ordering::Relaxed)));
-        assert!(ends(&|| _ = doubling(2, &tuning, score)));
+        assert!(ends(&|| _ = double_until_stable(2, &tuning, score)));
         assert_eq!(tried.into_inner(), 1, "the score before the first look");
         let mut grouping = Grouping::default();
         grouping.push(&[0, 1]);
-        assert!(ends(&|| _ = assess(&table, &grouping)));
+        assert!(ends(&|| _ = measure_groups(&table, &grouping)));
     }
 
     #[test]
     fn s_of_small_samples() {
         let tuning = Tuning::default();
         let table = fixtures::table_3_5();
-        let s = least(&table, &Rules::k(2), &Toc::new(0.0625, 2), &tuning);
+        let s = tune_subspace_rows(&table, &Rules::k(2), &Toc::new(0.0625, 2), &tuning);
         // s = 2 and s = 4 both keep the pairs together.
         assert_eq!(s, 4);
         let protect = vec![RangeDiversity { column: "income".into(), bound: 0.5 }];

@@ -16,26 +16,26 @@ use std::sync::Arc;
 use super::toc::LeftOvers;
 use super::tune::{self, Tuning};
 use crate::grouping::cancel::checkpoint;
-use crate::grouping::cutting::{S, SPLIT, WIDTH, check, cut, tuned_least};
+use crate::grouping::cutting::{S, SPLIT, WIDTH, check_options, split_from_options, tuned_least};
 use crate::grouping::entry::{Entry, Remark, Setting, Tuned};
-use crate::grouping::placing::{Placing, cheapest};
+use crate::grouping::placing::{Placing, cheapest_group};
 use crate::grouping::reach::Reach;
 use crate::grouping::split::Cut;
 use crate::grouping::{Method, in_subspaces};
-use crate::measure::protection::gd;
+use crate::measure::protection::group_diversity;
 use crate::model::{Cover, Grouping, Sensitive, Table};
-use crate::privacy::max_loss::{MaxLoss, slack};
-use crate::privacy::range_diversity::{Forecast, RangeDiversity, Tally};
-use crate::privacy::{Rules, within};
+use crate::privacy::max_loss::{MaxLoss, loss_slack};
+use crate::privacy::range_diversity::{Forecast, GroupDiversity, RangeDiversity};
+use crate::privacy::{Rules, is_within_bound};
 
 /// Catalogue entry.
 pub const ENTRY: Entry =
     Entry::new("upc", "Clustering under hard bounds on loss (U) and range diversity (P).", |setting| {
-        Arc::new(Upc::of(setting, tuned_least(setting)))
+        Arc::new(Upc::from_setting(setting, tuned_least(setting)))
     })
     .options(&[S, SPLIT, WIDTH])
     .check(|setting| {
-        let mut remarks = check(setting);
+        let mut remarks = check_options(setting);
         if setting.range_diversity.is_empty() {
             let message = "is missing: method `upc` groups under its bound P";
             let help = "add range-diversity = { column = \"...\", p = 0.5 }";
@@ -50,7 +50,7 @@ pub const ENTRY: Entry =
     .tune(
         |setting| !setting.options.has(&S),
         |setting, rules, sample| {
-            let s = tune::upc_least(sample, rules, &Upc::of(setting, rules.k), &Tuning::default());
+            let s = tune::upc_least(sample, rules, &Upc::from_setting(setting, rules.k), &Tuning::default());
             Tuned { delta: None, s: Some(s) }
         },
     );
@@ -77,9 +77,9 @@ impl Upc {
         Self { max_loss, protect, least, split: Cut::default(), left_overs: LeftOvers::Resulting }
     }
 
-    fn of(setting: &Setting<'_>, least: usize) -> Self {
+    fn from_setting(setting: &Setting<'_>, least: usize) -> Self {
         let upc = Self::new(setting.max_loss.unwrap_or(1.0), setting.range_diversity.clone(), least);
-        Self { split: cut(setting.options), ..upc }
+        Self { split: split_from_options(setting.options), ..upc }
     }
 }
 
@@ -97,9 +97,9 @@ impl Method for Upc {
         let mut clusters = Vec::new();
         let mut left_over = Vec::new();
         in_subspaces(cell, &self.split, self.least, |rows| {
-            grow(&bounds, rows, rules.k, |members: Vec<u32>| {
+            grow_clusters(&bounds, rows, rules.k, |members: Vec<u32>| {
                 if members.len() >= rules.k {
-                    clusters.push(bounds.cluster(members));
+                    clusters.push(bounds.new_cluster(members));
                 } else {
                     left_over.extend(members);
                 }
@@ -111,14 +111,19 @@ impl Method for Upc {
             left_over.retain(|&row| {
                 checkpoint();
                 let before = |c: usize| if self.left_overs == LeftOvers::Increment { clusters[c].gd } else { 0.0 };
-                let best = cheapest(
-                    placing.costs(cell.row(row)),
-                    |c, loss| gd(loss, bounds.mean(clusters[c].tallies.iter().map(Tally::least_with_any))) - before(c),
+                let best = cheapest_group(
+                    placing.row_costs(cell.row(row)),
+                    |c, loss| {
+                        group_diversity(
+                            loss,
+                            bounds.mean_disclosure(clusters[c].diversities.iter().map(GroupDiversity::least_with_any)),
+                        ) - before(c)
+                    },
                     |c, loss| bounds.gd_within(&clusters[c], row, loss).map(|gd| gd - before(c)),
                 );
                 if let Some(best) = best {
-                    bounds.add(&mut clusters[best], row);
-                    placing.renew(best, &clusters[best].cover);
+                    bounds.add_row(&mut clusters[best], row);
+                    placing.update_group(best, &clusters[best].cover);
                 }
                 best.is_none()
             });
@@ -134,7 +139,7 @@ impl Method for Upc {
 struct Cluster {
     rows: Vec<u32>,
     cover: Cover,
-    tallies: Vec<Tally>,
+    diversities: Vec<GroupDiversity>,
     gd: f64,
 }
 
@@ -155,46 +160,54 @@ impl<'a> Bounds<'a> {
             Some((column, rule.bound))
         };
         let columns = upc.protect.iter().map(named).collect::<Option<Vec<_>>>()?;
-        Some(Self { cell, max_loss: upc.max_loss, slack: slack(&cell.axes), columns })
+        Some(Self { cell, max_loss: upc.max_loss, slack: loss_slack(&cell.axes), columns })
     }
 
-    fn cluster(&self, rows: Vec<u32>) -> Cluster {
+    fn new_cluster(&self, rows: Vec<u32>) -> Cluster {
         let codes = |column: &'a Sensitive| rows.iter().map(|&row| column.codes[row as usize]);
-        let tallies: Vec<Tally> = self.columns.iter().map(|(column, _)| Tally::of(codes(column), column)).collect();
+        let diversities: Vec<GroupDiversity> =
+            self.columns.iter().map(|(column, _)| GroupDiversity::from_codes(codes(column), column)).collect();
         let cover = self.cell.cover(&rows);
-        let gd = gd(cover.cost(&self.cell.axes), self.mean(tallies.iter().map(Tally::score)));
-        Cluster { rows, cover, tallies, gd }
+        let gd = group_diversity(
+            cover.cost(&self.cell.axes),
+            self.mean_disclosure(diversities.iter().map(GroupDiversity::score)),
+        );
+        Cluster { rows, cover, diversities, gd }
     }
 
     /// Group diversity if the row joined, given the (weighted) loss; `None` if U or P would be violated.
     fn gd_within(&self, cluster: &Cluster, row: u32, loss: f64) -> Option<f64> {
         let disclosures = self.disclosures_with(cluster, row);
-        let protects = disclosures.clone().zip(&self.columns).all(|(rd, (_, bound))| within(rd, *bound));
+        let protects = disclosures.clone().zip(&self.columns).all(|(rd, (_, bound))| is_within_bound(rd, *bound));
         let useful = || cluster.cover.loss_with(&self.cell.axes, self.cell.row(row));
-        (protects && self.max_loss.allows(useful(), self.slack)).then(|| gd(loss, self.mean(disclosures)))
+        (protects && self.max_loss.allows_loss(useful(), self.slack))
+            .then(|| group_diversity(loss, self.mean_disclosure(disclosures)))
     }
 
     fn disclosures_with(&self, cluster: &Cluster, row: u32) -> impl Iterator<Item = f64> + Clone {
-        let columns = cluster.tallies.iter().zip(&self.columns);
-        columns.map(move |(tally, (column, _))| tally.score_with(column.codes[row as usize], column))
+        let columns = cluster.diversities.iter().zip(&self.columns);
+        columns.map(move |(diversity, (column, _))| diversity.score_with(column.codes[row as usize], column))
     }
 
-    fn add(&self, cluster: &mut Cluster, row: u32) {
+    fn add_row(&self, cluster: &mut Cluster, row: u32) {
         cluster.rows.push(row);
-        cluster.cover.add(&self.cell.axes, self.cell.row(row));
-        for (tally, (column, _)) in cluster.tallies.iter_mut().zip(&self.columns) {
-            tally.add(column.codes[row as usize], column);
+        cluster.cover.add_row(&self.cell.axes, self.cell.row(row));
+        for (diversity, (column, _)) in cluster.diversities.iter_mut().zip(&self.columns) {
+            diversity.add_code(column.codes[row as usize], column);
         }
-        cluster.gd = gd(cluster.cover.cost(&self.cell.axes), self.mean(cluster.tallies.iter().map(Tally::score)));
+        cluster.gd = group_diversity(
+            cluster.cover.cost(&self.cell.axes),
+            self.mean_disclosure(cluster.diversities.iter().map(GroupDiversity::score)),
+        );
     }
 
-    fn mean(&self, disclosures: impl Iterator<Item = f64>) -> f64 {
+    fn mean_disclosure(&self, disclosures: impl Iterator<Item = f64>) -> f64 {
         disclosures.sum::<f64>() / self.columns.len().max(1) as f64
     }
 }
 
 /// Step 2 on one subspace; the members of every cluster are handed out when it stops growing, however few.
-fn grow(bounds: &Bounds<'_>, rows: &[u32], k: usize, mut done: impl FnMut(Vec<u32>)) {
+fn grow_clusters(bounds: &Bounds<'_>, rows: &[u32], k: usize, mut done: impl FnMut(Vec<u32>)) {
     let axes = &bounds.cell.axes;
     let mut reach = Reach::new(bounds.cell, rows);
     let mut forecasts: Vec<Forecast<'_>> =
@@ -204,33 +217,36 @@ fn grow(bounds: &Bounds<'_>, rows: &[u32], k: usize, mut done: impl FnMut(Vec<u3
         checkpoint();
         let seed = remaining.remove(0);
         let mut members = vec![rows[seed]];
-        reach.start(seed);
+        reach.start_group(seed);
         for forecast in &mut forecasts {
             forecast.clear();
-            forecast.add(seed);
+            forecast.add_candidate(seed);
         }
         loop {
             let mut best: Option<(f64, usize)> = None;
             for (at, &place) in remaining.iter().enumerate() {
-                let disclosure = bounds.mean(forecasts.iter().map(|forecast| forecast.score_with(place)));
-                let score = gd(reach.cost_with(place), disclosure);
+                let disclosure = bounds.mean_disclosure(forecasts.iter().map(|forecast| forecast.score_with(place)));
+                let score = group_diversity(reach.cost_with(place), disclosure);
                 if best.is_none_or(|(least, _)| score < least) {
                     best = Some((score, at));
                 }
             }
             let Some((_, at)) = best else { break };
             let place = remaining[at];
-            let useful = bounds.max_loss.allows(reach.cover().loss_with(axes, reach.codes(place)), bounds.slack);
+            let useful = bounds.max_loss.allows_loss(reach.cover().loss_with(axes, reach.codes(place)), bounds.slack);
             let protects = || {
-                forecasts.iter().zip(&bounds.columns).all(|(forecast, (_, p))| within(forecast.score_with(place), *p))
+                forecasts
+                    .iter()
+                    .zip(&bounds.columns)
+                    .all(|(forecast, (_, p))| is_within_bound(forecast.score_with(place), *p))
             };
             if !useful || (members.len() + 1 >= k && !protects()) {
                 break;
             }
             members.push(rows[place]);
             remaining.remove(at);
-            reach.add(place);
-            forecasts.iter_mut().for_each(|forecast| forecast.add(place));
+            reach.add_row(place);
+            forecasts.iter_mut().for_each(|forecast| forecast.add_candidate(place));
         }
         done(members);
     }

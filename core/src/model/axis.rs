@@ -41,7 +41,8 @@ pub struct Axis {
     /// The code of null, when the column may hold nulls. Null is a value of its own: together with any other value
     /// it widens the group to the top (loss 1).
     pub null: Option<Code>,
-    /// Whether NaN shares the code of null: a group that holds it is published as the top.
+    /// Whether what is published of nulls alone may cover everything: NaN shares their code and is published as the top, or
+    /// the published form has one word for both.
     pub shared_null: bool,
     /// Weight of this axis in the search (the job's `priority`); measures are never weighted.
     pub weight: f64,

@@ -30,16 +30,16 @@ impl Cover {
     }
 
     /// The cover of the given rows of codes.
-    pub fn of<'a>(axes: &[Axis], rows: impl IntoIterator<Item = &'a [Code]>) -> Self {
+    pub fn from_rows<'a>(axes: &[Axis], rows: impl IntoIterator<Item = &'a [Code]>) -> Self {
         let mut cover = Self::empty(axes.len());
         for row in rows {
-            cover.add(axes, row);
+            cover.add_row(axes, row);
         }
         cover
     }
 
     /// Widens the cover by one row.
-    pub fn add(&mut self, axes: &[Axis], row: &[Code]) {
+    pub fn add_row(&mut self, axes: &[Axis], row: &[Code]) {
         self.rows += 1;
         for (a, &code) in row.iter().enumerate() {
             self.lo[a] = self.lo[a].min(code);
@@ -67,7 +67,7 @@ impl Cover {
     }
 
     /// Widens the cover to everything on one axis.
-    pub fn widen(&mut self, axes: &[Axis], a: usize) {
+    pub fn widen_axis(&mut self, axes: &[Axis], a: usize) {
         let last = match &axes[a].shape {
             Shape::Line { span } => axes[a].null.unwrap_or(*span),
             Shape::Tree(tree) => tree.codes().saturating_sub(1) as Code,
@@ -87,7 +87,7 @@ impl Cover {
     }
 
     /// Distinct codes on a set axis; 0 on the others.
-    pub fn distinct(&self, a: usize) -> u32 {
+    pub fn count_distinct(&self, a: usize) -> u32 {
         self.sets[a].len() as u32
     }
 
@@ -99,7 +99,7 @@ impl Cover {
     /// Loss on one axis if `code` joined.
     pub fn axis_loss_with(&self, axes: &[Axis], a: usize, code: Code) -> f64 {
         let new = axes[a].is_set() && self.sets[a].binary_search(&code).is_err();
-        axes[a].loss(self.lo[a].min(code), self.hi[a].max(code), self.distinct(a) + u32::from(new))
+        axes[a].loss(self.lo[a].min(code), self.hi[a].max(code), self.count_distinct(a) + u32::from(new))
     }
 
     /// Mean loss over the axes (Q-diversity averaged over the quasi-identifiers): what U bounds and UM averages.
@@ -149,8 +149,8 @@ mod tests {
         let shapes = [Shape::Line { span: 30 }, tree, Shape::Set { values: 4 }, Shape::Set { values: 500 }];
         for shape in shapes {
             let axes = [Axis::new("other", Shape::Line { span: 30 }), Axis::new("widened", shape)];
-            let mut cover = Cover::of(&axes, [[3, 1].as_slice(), &[3, 1]]);
-            cover.widen(&axes, 1);
+            let mut cover = Cover::from_rows(&axes, [[3, 1].as_slice(), &[3, 1]]);
+            cover.widen_axis(&axes, 1);
             assert_eq!((cover.axis_loss(&axes, 0), cover.axis_loss(&axes, 1)), (0.0, 1.0));
         }
     }
@@ -158,9 +158,9 @@ mod tests {
     #[test]
     fn cover_with_a_row_equals_cover_after_adding_it() {
         let axes = [Axis::new("line", Shape::Line { span: 30 }), Axis::new("set", Shape::Set { values: 4 })];
-        let mut cover = Cover::of(&axes, [[3, 0].as_slice(), &[9, 2]]);
+        let mut cover = Cover::from_rows(&axes, [[3, 0].as_slice(), &[9, 2]]);
         let expected = cover.loss_with(&axes, &[12, 3]);
-        cover.add(&axes, &[12, 3]);
+        cover.add_row(&axes, &[12, 3]);
         assert_eq!(cover.loss(&axes), expected);
         assert_eq!(expected, (9.0 / 30.0 + 2.0 / 3.0) / 2.0);
     }
@@ -171,7 +171,7 @@ mod tests {
         axis.null = Some(crate::model::NULL_ON_LINE);
         let axes = [axis];
         let null = [crate::model::NULL_ON_LINE];
-        assert_eq!(Cover::of(&axes, [null.as_slice(), &null]).loss(&axes), 0.0);
-        assert_eq!(Cover::of(&axes, [null.as_slice(), &[4]]).loss(&axes), 1.0);
+        assert_eq!(Cover::from_rows(&axes, [null.as_slice(), &null]).loss(&axes), 0.0);
+        assert_eq!(Cover::from_rows(&axes, [null.as_slice(), &[4]]).loss(&axes), 1.0);
     }
 }

@@ -20,14 +20,14 @@ pub struct Dependency {
 
 impl Dependency {
     /// The axes of both sides.
-    pub fn quasi(&self) -> Vec<usize> {
+    pub fn quasi_axes(&self) -> Vec<usize> {
         self.attributes()
             .filter_map(|attribute| if let Attribute::Quasi(axis) = attribute { Some(axis) } else { None })
             .collect()
     }
 
     /// The plain columns of both sides.
-    pub fn plain(&self) -> Vec<usize> {
+    pub fn plain_columns(&self) -> Vec<usize> {
         self.attributes()
             .filter_map(|attribute| if let Attribute::Plain(column) = attribute { Some(column) } else { None })
             .collect()

@@ -15,9 +15,9 @@ pub struct Levels {
 
 impl Levels {
     /// The levels of an axis.
-    pub fn of(axis: &Axis) -> Self {
+    pub fn from_axis(axis: &Axis) -> Self {
         let Shape::Tree(tree) = &axis.shape else { return Self { paths: Vec::new(), height: 1 } };
-        let paths: Vec<Vec<u32>> = (0..tree.codes()).map(|code| path(tree, code as Code)).collect();
+        let paths: Vec<Vec<u32>> = (0..tree.codes()).map(|code| path_from_root(tree, code as Code)).collect();
         let height = paths.iter().map(Vec::len).max().unwrap_or(1) as u8;
         Self { paths, height }
     }
@@ -29,7 +29,7 @@ impl Levels {
 
     /// What stands for a value at a level: equal numbers mean equal published values. Numbers of one level and axis
     /// only compare with each other.
-    pub fn raise(&self, code: Code, level: u8) -> u32 {
+    pub fn raise_code(&self, code: Code, level: u8) -> u32 {
         if level == 0 {
             return u32::from(code);
         }
@@ -46,8 +46,8 @@ impl Levels {
 }
 
 /// Inner nodes above a code, the root first.
-fn path(tree: &Tree, code: Code) -> Vec<u32> {
-    let mut path = vec![tree.above(code)];
+fn path_from_root(tree: &Tree, code: Code) -> Vec<u32> {
+    let mut path = vec![tree.node_above(code)];
     while let Some(&node) = path.last().filter(|&&node| tree.nodes()[node as usize].parent != node) {
         path.push(tree.nodes()[node as usize].parent);
     }
@@ -56,7 +56,7 @@ fn path(tree: &Tree, code: Code) -> Vec<u32> {
 }
 
 /// All nodes of a lattice with these heights: ascending by the sum of levels, then by the levels from the first axis on.
-pub fn lattice(heights: &[u8]) -> Vec<Vec<u8>> {
+pub fn lattice_nodes(heights: &[u8]) -> Vec<Vec<u8>> {
     let mut nodes: Vec<Vec<u8>> = vec![Vec::new()];
     for &height in heights {
         let raised =
@@ -73,16 +73,16 @@ mod tests {
 
     #[test]
     fn toth_fig_5_1_down_set_in_order() {
-        assert_eq!(lattice(&[1, 1]), [[0, 0], [0, 1], [1, 0], [1, 1]]);
-        assert_eq!(lattice(&[1, 2]), [[0, 0], [0, 1], [1, 0], [0, 2], [1, 1], [1, 2]]);
+        assert_eq!(lattice_nodes(&[1, 1]), [[0, 0], [0, 1], [1, 0], [1, 1]]);
+        assert_eq!(lattice_nodes(&[1, 2]), [[0, 0], [0, 1], [1, 0], [0, 2], [1, 1], [1, 2]]);
     }
 
     #[test]
     fn leaves_of_uneven_trees_arrive_together() {
         // ((0 1) 2) 3
         let tree = Tree::new(4, [(0, 1, 0.3), (0, 2, 0.6)]);
-        let levels = Levels::of(&Axis::new("t", Shape::Tree(tree)));
-        let at = |level| (0..4).map(|code| levels.raise(code, level)).collect::<Vec<_>>();
+        let levels = Levels::from_axis(&Axis::new("t", Shape::Tree(tree)));
+        let at = |level| (0..4).map(|code| levels.raise_code(code, level)).collect::<Vec<_>>();
         assert_eq!(levels.height(), 3);
         let same =
             |values: &[u32]| values.iter().map(|v| values.iter().position(|w| w == v).unwrap()).collect::<Vec<_>>();
@@ -90,6 +90,6 @@ mod tests {
         assert_eq!(same(&at(1)), [0, 0, 2, 3]);
         assert_eq!(same(&at(2)), [0, 0, 0, 3]);
         assert_eq!(same(&at(3)), [0, 0, 0, 0]);
-        assert_eq!(Levels::of(&Axis::new("l", Shape::Line { span: 9 })).height(), 1);
+        assert_eq!(Levels::from_axis(&Axis::new("l", Shape::Line { span: 9 })).height(), 1);
     }
 }

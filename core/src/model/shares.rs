@@ -38,18 +38,18 @@ impl Shares {
     }
 
     /// Share of the rows that hold a code; 0 for a code beyond the last.
-    pub fn of(&self, code: u32) -> f64 {
+    pub fn share_of(&self, code: u32) -> f64 {
         self.share.get(code as usize).copied().unwrap_or(0.0)
     }
 
     /// Share of the rows that hold a code from `lo` to `hi`, both included.
-    pub fn between(&self, lo: u32, hi: u32) -> f64 {
+    pub fn share_between(&self, lo: u32, hi: u32) -> f64 {
         let end = |code: usize| self.below[code.min(self.share.len())];
         end(hi as usize + 1) - end(lo as usize)
     }
 
     /// Sum over the codes `from..until` of how far the share up to and with them is from `level`.
-    pub fn distance(&self, from: usize, until: usize, level: f64) -> f64 {
+    pub fn distance_to_level(&self, from: usize, until: usize, level: f64) -> f64 {
         // The share up to a code only grows, so there is one place where it passes the level.
         let up_to = &self.below[from + 1..=until];
         let middle = from + up_to.partition_point(|&up_to| up_to < level);
@@ -66,8 +66,11 @@ mod tests {
     #[test]
     fn shares_and_sums() {
         let shares = Shares::new(&[1, 0, 4, 3]);
-        assert_eq!((shares.of(0), shares.of(2), shares.of(9)), (0.125, 0.5, 0.0));
-        assert_eq!((shares.between(0, 2), shares.between(1, 1), shares.between(2, 9)), (0.625, 0.0, 0.875));
+        assert_eq!((shares.share_of(0), shares.share_of(2), shares.share_of(9)), (0.125, 0.5, 0.0));
+        assert_eq!(
+            (shares.share_between(0, 2), shares.share_between(1, 1), shares.share_between(2, 9)),
+            (0.625, 0.0, 0.875)
+        );
     }
 
     #[test]
@@ -78,7 +81,7 @@ mod tests {
             for from in 0..6 {
                 for until in from..=6 {
                     let plain: f64 = up_to[from..until].iter().map(|up_to: &f64| (up_to - level).abs()).sum();
-                    assert!((shares.distance(from, until, level) - plain).abs() < 1e-12);
+                    assert!((shares.distance_to_level(from, until, level) - plain).abs() < 1e-12);
                 }
             }
         }

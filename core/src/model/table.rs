@@ -56,7 +56,7 @@ impl Table {
 
     /// Cover of some rows.
     pub fn cover(&self, rows: &[u32]) -> Cover {
-        Cover::of(&self.axes, rows.iter().map(|&row| self.row(row)))
+        Cover::from_rows(&self.axes, rows.iter().map(|&row| self.row(row)))
     }
 }
 

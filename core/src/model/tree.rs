@@ -92,11 +92,11 @@ impl Tree {
 
     /// Generalisation steps from a leaf to the closest common ancestor of `lo..=hi`; none for a single leaf.
     pub fn steps(&self, lo: Code, hi: Code) -> u16 {
-        self.ancestor(lo, hi).map_or(0, |node| self.nodes[node as usize].steps)
+        self.common_ancestor(lo, hi).map_or(0, |node| self.nodes[node as usize].steps)
     }
 
     /// The codes below the ancestor of a code at most the given number of steps up.
-    pub fn below(&self, code: Code, steps: u16) -> (Code, Code) {
+    pub fn codes_below(&self, code: Code, steps: u16) -> (Code, Code) {
         let mut span = (code, code);
         let mut node = self.above[code as usize];
         while self.nodes[node as usize].steps <= steps {
@@ -111,7 +111,7 @@ impl Tree {
     }
 
     /// The codes below the child of a node that a code belongs to: an inner node's, or the code alone.
-    pub fn child(&self, node: u32, code: Code) -> (Code, Code) {
+    pub fn child_codes(&self, node: u32, code: Code) -> (Code, Code) {
         let mut at = self.above[code as usize];
         if at == node {
             return (code, code);
@@ -140,7 +140,7 @@ impl Tree {
     }
 
     /// The deepest inner node above a code.
-    pub fn above(&self, code: Code) -> u32 {
+    pub fn node_above(&self, code: Code) -> u32 {
         self.above[code as usize]
     }
 
@@ -150,12 +150,12 @@ impl Tree {
     }
 
     /// Steps from a leaf to an inner node, counted from the top.
-    pub fn level(&self, node: u32) -> u16 {
+    pub fn node_level(&self, node: u32) -> u16 {
         self.levels - self.nodes[node as usize].depth.saturating_sub(self.top)
     }
 
     /// The closest common ancestor of all codes between `lo` and `hi`, if they differ; `None` for a single leaf.
-    pub fn ancestor(&self, lo: Code, hi: Code) -> Option<u32> {
+    pub fn common_ancestor(&self, lo: Code, hi: Code) -> Option<u32> {
         if lo == hi {
             return None;
         }
@@ -168,7 +168,7 @@ impl Tree {
 
     /// Loss of publishing the closest common ancestor of `lo..=hi`.
     pub fn loss(&self, lo: Code, hi: Code) -> f64 {
-        match self.ancestor(lo, hi) {
+        match self.common_ancestor(lo, hi) {
             Some(node) => self.nodes[node as usize].loss,
             None => self.leaf_loss.get(lo as usize).copied().unwrap_or(0.0),
         }
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(tree.loss(10, 13), 0.5);
         assert_eq!(tree.loss(5, 6), 1.0);
         assert_eq!(tree.loss(7, 7), 0.0);
-        assert_eq!(tree.ancestor(0, 20), Some(0));
+        assert_eq!(tree.common_ancestor(0, 20), Some(0));
     }
 
     #[test]
@@ -200,10 +200,10 @@ mod tests {
         let tree = Tree::new(8, [(0, 3, 0.5), (0, 1, 0.2), (4, 5, 0.2)]);
         assert_eq!((tree.height(), tree.steps(0, 1), tree.steps(1, 2), tree.steps(6, 6)), (3, 1, 2, 0));
         assert_eq!(
-            (tree.below(0, 0), tree.below(0, 1), tree.below(0, 2), tree.below(0, 3)),
+            (tree.codes_below(0, 0), tree.codes_below(0, 1), tree.codes_below(0, 2), tree.codes_below(0, 3)),
             ((0, 0), (0, 1), (0, 3), (0, 7))
         );
-        assert_eq!((tree.child(0, 1), tree.child(0, 5), tree.child(0, 7)), ((0, 3), (4, 5), (7, 7)));
+        assert_eq!((tree.child_codes(0, 1), tree.child_codes(0, 5), tree.child_codes(0, 7)), ((0, 3), (4, 5), (7, 7)));
         assert_eq!(tree.with_steps(|lo, hi| hi - lo).height(), 7);
     }
 
@@ -213,7 +213,7 @@ mod tests {
         for codes in [6, 8] {
             let tree = tree(codes);
             assert_eq!(tree.levels(), 3);
-            let level = |lo, hi| tree.ancestor(lo, hi).map(|node| tree.level(node));
+            let level = |lo, hi| tree.common_ancestor(lo, hi).map(|node| tree.node_level(node));
             assert_eq!([level(0, 1), level(0, 3), level(0, 5), level(0, codes as Code - 1)], [1, 2, 3, 3].map(Some));
         }
     }

@@ -16,7 +16,7 @@ const STEPS: usize = 10;
 
 impl Column {
     /// The column as categories: numbers by tenths of their ranks.
-    fn codes(&self) -> Vec<u32> {
+    fn rank_codes(&self) -> Vec<u32> {
         let numbers = match self {
             Self::Codes(codes) => return codes.clone(),
             Self::Numbers(numbers) => numbers,
@@ -33,7 +33,7 @@ impl Column {
 pub fn dependence(a: &Column, b: &Column) -> f64 {
     match (a, b) {
         (Column::Numbers(a), Column::Numbers(b)) => pearson(a, b).abs(),
-        _ => contingency(&a.codes(), &b.codes()),
+        _ => contingency(&a.rank_codes(), &b.rank_codes()),
     }
 }
 

@@ -6,7 +6,7 @@
 use super::correlation::{Column, dependence};
 
 /// Slices of at most `count` groups of columns that depend on each other, ordered by their first column.
-pub fn slices(columns: &[Column], count: usize) -> Vec<Vec<usize>> {
+pub fn slice_columns(columns: &[Column], count: usize) -> Vec<Vec<usize>> {
     let distance: Vec<Vec<f64>> = columns
         .iter()
         .enumerate()
@@ -14,11 +14,11 @@ pub fn slices(columns: &[Column], count: usize) -> Vec<Vec<usize>> {
             columns.iter().enumerate().map(|(to, b)| if at == to { 0.0 } else { 1.0 - dependence(a, b) }).collect()
         })
         .collect();
-    around(&distance, count)
+    cluster_around_medoids(&distance, count)
 }
 
 /// Groups around `count` medoids of a matrix of distances.
-pub fn around(distance: &[Vec<f64>], count: usize) -> Vec<Vec<usize>> {
+pub fn cluster_around_medoids(distance: &[Vec<f64>], count: usize) -> Vec<Vec<usize>> {
     let all = 0..distance.len();
     let cost = |medoids: &[usize]| -> f64 {
         all.clone().map(|at| medoids.iter().map(|&to| distance[at][to]).fold(f64::INFINITY, f64::min)).sum()
@@ -78,8 +78,8 @@ mod tests {
             Column::Numbers(other.iter().map(|x| x * 3.0 + 1.0).collect()),
             Column::Codes((0..500).map(|_| rng.u32(0..3)).collect()),
         ];
-        assert_eq!(slices(&columns, 3), [vec![0, 2], vec![1, 3], vec![4]]);
-        assert_eq!(slices(&columns, 9).len(), 5);
-        assert!(slices(&[], 2).is_empty());
+        assert_eq!(slice_columns(&columns, 3), [vec![0, 2], vec![1, 3], vec![4]]);
+        assert_eq!(slice_columns(&columns, 9).len(), 5);
+        assert!(slice_columns(&[], 2).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! | form | slices |
 //! |---|---|
-//! | [`bucketise`] | all quasi-identifiers stay as they are, the sensitive columns are permuted as one |
+//! | [`bucket_slices`] | all quasi-identifiers stay as they are, the sensitive columns are permuted as one |
 //! | [`one_by_one`] | every column for itself |
 //! | [`correlation`], [`medoids`] | columns that depend on each other stay together (slicing, Li et al.) |
 //!
@@ -24,7 +24,7 @@ pub struct Slices {
 }
 
 /// Quasi-identifiers together and in place, sensitive columns together.
-pub fn bucketise(quasi: usize, sensitive: usize) -> Slices {
+pub fn bucket_slices(quasi: usize, sensitive: usize) -> Slices {
     Slices { columns: vec![(0..quasi).collect(), (quasi..quasi + sensitive).collect()], first_stays: true }
 }
 
@@ -37,7 +37,7 @@ impl Slices {
     /// For every column the row of the bucket whose value stands in each published row. `content` is a hash of every row
     /// of the bucket: what is published does not depend on the order that rows come in. `shuffle` brings rows into an order
     /// of which every one is equally likely, by a secret.
-    pub fn permute(&self, content: &[u64], mut shuffle: impl FnMut(&mut [u32])) -> Vec<Vec<u32>> {
+    pub fn permute_rows(&self, content: &[u64], mut shuffle: impl FnMut(&mut [u32])) -> Vec<Vec<u32>> {
         let mut order: Vec<u32> = (0..content.len() as u32).collect();
         order.sort_by_key(|&row| (content[row as usize], row));
         let width = self.columns.iter().flatten().max().map_or(0, |last| last + 1);
@@ -52,7 +52,7 @@ impl Slices {
 }
 
 /// Spreads every bit of a number over all of them.
-pub fn mix(mut bits: u64) -> u64 {
+pub fn mix_bits(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     bits ^ (bits >> 31)
@@ -73,14 +73,14 @@ mod tests {
         #[test]
         fn toth_a10_marginals_are_unchanged(content in prop::collection::vec(any::<u64>(), 0..40), seed in any::<u64>()) {
             let slices = Slices { columns: vec![vec![0, 2], vec![1]], first_stays: false };
-            let places = slices.permute(&content, shuffle(seed));
+            let places = slices.permute_rows(&content, shuffle(seed));
             prop_assert_eq!(&places[0], &places[2], "columns of a slice stay together");
             for column in &places {
                 let mut rows = column.clone();
                 rows.sort_unstable();
                 prop_assert_eq!(rows, (0..content.len() as u32).collect::<Vec<_>>());
             }
-            prop_assert_eq!(&places, &slices.permute(&content, shuffle(seed)));
+            prop_assert_eq!(&places, &slices.permute_rows(&content, shuffle(seed)));
         }
 
         #[test]
@@ -88,7 +88,7 @@ mod tests {
             let forth: Vec<u64> = content.into_iter().collect();
             let back: Vec<u64> = forth.iter().rev().copied().collect();
             let read = |content: &[u64]| -> Vec<Vec<u64>> {
-                let places = one_by_one(3).permute(content, shuffle(seed));
+                let places = one_by_one(3).permute_rows(content, shuffle(seed));
                 places.iter().map(|column| column.iter().map(|&row| content[row as usize]).collect()).collect()
             };
             prop_assert_eq!(read(&forth), read(&back));
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn bucketisation_leaves_quasi_identifiers_in_their_rows() {
-        let places = bucketise(2, 1).permute(&[30, 10, 20, 50, 40, 60, 80, 70], shuffle(1));
+        let places = bucket_slices(2, 1).permute_rows(&[30, 10, 20, 50, 40, 60, 80, 70], shuffle(1));
         assert_eq!(places[0], [1, 2, 0, 4, 3, 5, 7, 6], "by content, not by arrival");
         assert_eq!(places[0], places[1]);
         assert_ne!(places[0], places[2]);

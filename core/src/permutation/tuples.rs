@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::grouping::split::Split;
 use crate::grouping::split::widest::Widest;
 use crate::model::Table;
-use crate::privacy::within;
+use crate::privacy::is_within_bound;
 
 /// Slicing's partition of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,11 +34,11 @@ type Held = HashMap<Vec<u16>, (u64, HashMap<u32, u64>)>;
 
 impl TuplePartition {
     /// Buckets of some rows of a table, looked at as if they were all.
-    pub fn buckets(&self, table: &Table, rows: Vec<u32>) -> Vec<Vec<u32>> {
+    pub fn partition_rows(&self, table: &Table, rows: Vec<u32>) -> Vec<Vec<u32>> {
         let mut open: VecDeque<Vec<u32>> = VecDeque::from([rows]);
         let mut done: Vec<Vec<u32>> = Vec::new();
         while let Some(mut bucket) = open.pop_front() {
-            if let Some(left) = self.split.cut(table, &mut bucket, self.least.max(1)) {
+            if let Some(left) = self.split.cut_rows(table, &mut bucket, self.least.max(1)) {
                 let halves = [bucket[..left].to_vec(), bucket[left..].to_vec()];
                 let others = open.iter().chain(&done).map(Vec::as_slice);
                 let all: Vec<&[u32]> = halves.iter().map(Vec::as_slice).chain(others).collect();
@@ -58,7 +58,7 @@ impl TuplePartition {
         if self.l <= 1 {
             return true;
         }
-        let held: Vec<Vec<Held>> = buckets.iter().map(|rows| self.hold(table, rows)).collect();
+        let held: Vec<Vec<Held>> = buckets.iter().map(|rows| self.held_tuples(table, rows)).collect();
         let mut tuples: Vec<&[u16]> = buckets.iter().flat_map(|rows| rows.iter()).map(|&row| table.row(row)).collect();
         tuples.sort_unstable();
         tuples.dedup();
@@ -69,7 +69,7 @@ impl TuplePartition {
                 let mut share = 1.0;
                 let mut sensitive = None;
                 for (slice, held) in self.slices.iter().zip(bucket) {
-                    let Some((count, values)) = held.get(&pick(tuple, slice)) else {
+                    let Some((count, values)) = held.get(&pick_columns(tuple, slice)) else {
                         share = 0.0;
                         break;
                     };
@@ -82,16 +82,16 @@ impl TuplePartition {
                     *likely.entry(value).or_default() += share * with as f64 / count as f64;
                 }
             }
-            likely.values().all(|&chance| within(chance / fit, 1.0 / f64::from(self.l)))
+            likely.values().all(|&chance| is_within_bound(chance / fit, 1.0 / f64::from(self.l)))
         })
     }
 
-    fn hold(&self, table: &Table, rows: &[u32]) -> Vec<Held> {
+    fn held_tuples(&self, table: &Table, rows: &[u32]) -> Vec<Held> {
         let last = self.slices.len().saturating_sub(1);
         let slice = |(number, slice): (usize, &Vec<usize>)| {
             let mut held = Held::new();
             for &row in rows {
-                let entry = held.entry(pick(table.row(row), slice)).or_default();
+                let entry = held.entry(pick_columns(table.row(row), slice)).or_default();
                 entry.0 += 1;
                 if let (true, Some(sensitive)) = (number == last, table.sensitive.get(self.sensitive)) {
                     *entry.1.entry(sensitive.codes[row as usize]).or_default() += 1;
@@ -103,7 +103,7 @@ impl TuplePartition {
     }
 }
 
-fn pick(row: &[u16], slice: &[usize]) -> Vec<u16> {
+fn pick_columns(row: &[u16], slice: &[usize]) -> Vec<u16> {
     slice.iter().map(|&column| row[column]).collect()
 }
 
@@ -133,11 +133,11 @@ mod tests {
     #[test]
     fn a_chance_of_exactly_one_in_l_is_allowed() {
         let even = table(&[(0, 0, 0), (1, 0, 1), (8, 9, 0), (9, 9, 1)]);
-        let buckets = partition(2).buckets(&even, (0..4).collect());
+        let buckets = partition(2).partition_rows(&even, (0..4).collect());
         assert_eq!(buckets.len(), 2);
         assert!(buckets.iter().all(|bucket| bucket.len() == 2));
         assert_eq!(
-            partition(3).buckets(&even, (0..4).collect()).len(),
+            partition(3).partition_rows(&even, (0..4).collect()).len(),
             1,
             "not even the whole is 3-diverse, so nothing is cut"
         );
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn identical_rows_are_halved_by_rank_only() {
         let same = table(&[(4, 4, 0), (4, 4, 1), (4, 4, 0), (4, 4, 1)]);
-        let buckets = partition(2).buckets(&same, (0..4).collect());
+        let buckets = partition(2).partition_rows(&same, (0..4).collect());
         assert!(partition(2).is_diverse(&same, &buckets.iter().map(Vec::as_slice).collect::<Vec<_>>()));
     }
 }

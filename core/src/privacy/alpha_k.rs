@@ -8,7 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flaw, Histogram, RuleRecord, SensitiveRule, Setting, within};
+use super::{Flaw, Histogram, RuleRecord, SensitiveRule, Setting, is_within_bound};
 use crate::model::Sensitive;
 
 /// (alpha, k)-anonymity: no value of a sensitive column is common in any group.
@@ -41,8 +41,8 @@ impl SensitiveRule for AlphaK {
         format!("hold the same value of `{}` in a share of more than alpha = {}", self.column, self.alpha)
     }
 
-    fn allows(&self, histogram: Histogram<'_>, _column: &Sensitive) -> bool {
-        within(largest_share(histogram), self.alpha)
+    fn allows_histogram(&self, histogram: Histogram<'_>, _column: &Sensitive) -> bool {
+        is_within_bound(largest_share(histogram), self.alpha)
     }
 
     fn excess(&self, histogram: Histogram<'_>, _column: &Sensitive) -> Option<f64> {
@@ -98,9 +98,9 @@ mod tests {
     fn loukides_erratum_e10_alpha_bounds_a_share() {
         let column = fixtures::income(&[1.0, 2.0], &[]);
         let rule = |alpha| AlphaK { column: "income".into(), alpha };
-        assert!(rule(0.5).allows(&[(0, 2), (1, 2)], &column));
-        assert!(!rule(0.5).allows(&[(0, 3), (1, 2)], &column));
-        assert!(rule(0.6).allows(&[(0, 3), (1, 2)], &column));
+        assert!(rule(0.5).allows_histogram(&[(0, 2), (1, 2)], &column));
+        assert!(!rule(0.5).allows_histogram(&[(0, 3), (1, 2)], &column));
+        assert!(rule(0.6).allows_histogram(&[(0, 3), (1, 2)], &column));
         assert_eq!(largest_share(&[]), 0.0);
         assert_eq!(rule(0.0).flaws(None).len() + rule(1.5).flaws(None).len() + rule(1.0).flaws(None).len(), 2);
     }

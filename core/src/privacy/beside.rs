@@ -23,13 +23,13 @@ impl Rule for Beside {
         self.rule.record()
     }
 
-    fn holds(&self, group: &GroupView<'_>) -> bool {
+    fn is_met_by(&self, group: &GroupView<'_>) -> bool {
         let mut parts: BTreeMap<Vec<u16>, Vec<u32>> = BTreeMap::new();
         for row in group.table.members_of(group.rows) {
             let codes = group.table.row(row);
             parts.entry(self.axes.iter().map(|&axis| codes[axis]).collect()).or_default().push(row);
         }
-        parts.values().all(|rows| self.rule.holds(&GroupView::new(group.table, rows)))
+        parts.values().all(|rows| self.rule.is_met_by(&GroupView::new(group.table, rows)))
     }
 }
 
@@ -48,9 +48,9 @@ mod tests {
         let width = table.axes.len();
         table.codes.iter_mut().enumerate().for_each(|(at, code)| *code = (at / width) as u16);
         let view = GroupView::new(&table, &all);
-        assert!(two.holds(&view));
-        assert!(!Beside { rule: two.clone(), axes: vec![0] }.holds(&view), "every row is a part of its own");
-        assert!(Beside { rule: one, axes: vec![0] }.holds(&view));
-        assert!(Beside { rule: two, axes: vec![] }.holds(&view));
+        assert!(two.is_met_by(&view));
+        assert!(!Beside { rule: two.clone(), axes: vec![0] }.is_met_by(&view), "every row is a part of its own");
+        assert!(Beside { rule: one, axes: vec![0] }.is_met_by(&view));
+        assert!(Beside { rule: two, axes: vec![] }.is_met_by(&view));
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flaw, Histogram, Needs, RESERVE, RuleRecord, SensitiveRule, Setting, within};
+use super::{Flaw, Histogram, Needs, RESERVE, RuleRecord, SensitiveRule, Setting, is_within_bound};
 use crate::hierarchy::LevelTree;
 use crate::model::{Sensitive, Shares};
 
@@ -41,10 +41,10 @@ pub enum Likeness {
 }
 
 /// (q - p) / p and p of every value of a group.
-fn gains<'a>(histogram: Histogram<'a>, table: &'a Shares) -> impl Iterator<Item = (f64, f64)> + 'a {
+fn likeness_gains<'a>(histogram: Histogram<'a>, table: &'a Shares) -> impl Iterator<Item = (f64, f64)> + 'a {
     let rows: f64 = histogram.iter().map(|&(_, count)| f64::from(count)).sum();
     histogram.iter().map(move |&(code, count)| {
-        let share = table.of(code);
+        let share = table.share_of(code);
         ((f64::from(count) / rows - share) / share, share)
     })
 }
@@ -66,20 +66,20 @@ impl SensitiveRule for BetaLikeness {
         format!("hold a value of `{}` more often than beta = {} allows", self.column, self.beta)
     }
 
-    fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
+    fn allows_histogram(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
         let Some(table) = &column.shares else { return false };
-        gains(histogram, table).all(|(gain, share)| {
+        likeness_gains(histogram, table).all(|(gain, share)| {
             let bound = match self.kind {
                 Likeness::Basic => self.beta,
                 Likeness::Enhanced => self.beta.min(-share.ln()),
             };
-            within(gain, bound)
+            is_within_bound(gain, bound)
         })
     }
 
     fn excess(&self, histogram: Histogram<'_>, column: &Sensitive) -> Option<f64> {
         let table = column.shares.as_ref()?;
-        let excess = gains(histogram, table).map(|(gain, share)| match self.kind {
+        let excess = likeness_gains(histogram, table).map(|(gain, share)| match self.kind {
             Likeness::Basic => gain - self.beta,
             Likeness::Enhanced => gain - self.beta.min(-share.ln()),
         });
@@ -111,13 +111,13 @@ mod tests {
         let halves = [(0, 1), (1, 1)];
         let rule = |beta, kind| BetaLikeness { column: "income".into(), beta, kind };
         // 1/2 instead of 1/4 is more by a factor of 1.
-        assert!(rule(1.0, Likeness::Basic).allows(&halves, &column));
-        assert!(!rule(0.99, Likeness::Basic).allows(&halves, &column));
+        assert!(rule(1.0, Likeness::Basic).allows_histogram(&halves, &column));
+        assert!(!rule(0.99, Likeness::Basic).allows_histogram(&halves, &column));
         // The common value alone: (1 - 3/4) / (3/4) = 1/3 is more than -ln(3/4) = 0.288.
-        assert!(rule(1.0, Likeness::Basic).allows(&[(0, 4)], &column));
-        assert!(!rule(1.0, Likeness::Enhanced).allows(&[(0, 4)], &column));
-        assert!(rule(1.0, Likeness::Enhanced).allows(&halves, &column), "-ln(1/4) = 1.386");
+        assert!(rule(1.0, Likeness::Basic).allows_histogram(&[(0, 4)], &column));
+        assert!(!rule(1.0, Likeness::Enhanced).allows_histogram(&[(0, 4)], &column));
+        assert!(rule(1.0, Likeness::Enhanced).allows_histogram(&halves, &column), "-ln(1/4) = 1.386");
         // No beta allows what -ln p does not.
-        assert!(!rule(f64::MAX, Likeness::Enhanced).allows(&[(0, 4)], &column));
+        assert!(!rule(f64::MAX, Likeness::Enhanced).allows_histogram(&[(0, 4)], &column));
     }
 }

@@ -25,9 +25,9 @@ pub struct DeltaDisclosure {
 }
 
 /// The largest |ln(q / p)| of any value of a group; 0 of no rows.
-pub fn delta(histogram: Histogram<'_>, table: &Shares) -> f64 {
+pub fn max_log_ratio(histogram: Histogram<'_>, table: &Shares) -> f64 {
     let rows: f64 = histogram.iter().map(|&(_, count)| f64::from(count)).sum();
-    let of = |&(code, count): &(u32, u32)| (f64::from(count) / rows / table.of(code)).ln().abs();
+    let of = |&(code, count): &(u32, u32)| (f64::from(count) / rows / table.share_of(code)).ln().abs();
     histogram.iter().map(of).fold(0.0, f64::max)
 }
 
@@ -44,8 +44,8 @@ impl SensitiveRule for DeltaDisclosure {
         format!("reveal more about `{}` than the whole table, by delta = {} or more", self.column, self.delta)
     }
 
-    fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
-        column.shares.as_ref().is_some_and(|table| delta(histogram, table) < self.delta)
+    fn allows_histogram(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
+        column.shares.as_ref().is_some_and(|table| max_log_ratio(histogram, table) < self.delta)
     }
 
     fn needs(&self) -> Needs {
@@ -71,17 +71,23 @@ mod tests {
     fn factors_count_up_and_down() {
         let column = fixtures::income(&[1.0, 1.0, 1.0, 2.0], &[]);
         let table = column.shares.as_ref().unwrap();
-        assert!((delta(&[(0, 1), (1, 1)], table) - 2.0_f64.ln()).abs() < 1e-12, "1/2 is twice 1/4");
-        assert!((delta(&[(0, 1)], table) - (4.0_f64 / 3.0).ln()).abs() < 1e-12, "what is not there is passed over");
-        assert_eq!(delta(&[(0, 6), (1, 2)], table), 0.0);
+        assert!((max_log_ratio(&[(0, 1), (1, 1)], table) - 2.0_f64.ln()).abs() < 1e-12, "1/2 is twice 1/4");
+        assert!(
+            (max_log_ratio(&[(0, 1)], table) - (4.0_f64 / 3.0).ln()).abs() < 1e-12,
+            "what is not there is passed over"
+        );
+        assert_eq!(max_log_ratio(&[(0, 6), (1, 2)], table), 0.0);
         let rule = |delta| DeltaDisclosure { column: "income".into(), delta };
-        assert!(rule(0.7).allows(&[(0, 1), (1, 1)], &column) && !rule(0.69).allows(&[(0, 1), (1, 1)], &column));
-        assert!(!rule(0.0).allows(&[(0, 6), (1, 2)], &column), "below, not at the bound");
+        assert!(
+            rule(0.7).allows_histogram(&[(0, 1), (1, 1)], &column)
+                && !rule(0.69).allows_histogram(&[(0, 1), (1, 1)], &column)
+        );
+        assert!(!rule(0.0).allows_histogram(&[(0, 6), (1, 2)], &column), "below, not at the bound");
     }
 
     #[test]
     fn without_the_table_nothing_holds() {
         let column = Sensitive { shares: None, ..fixtures::income(&[1.0], &[]) };
-        assert!(!DeltaDisclosure { column: "income".into(), delta: 9.0 }.allows(&[(0, 1)], &column));
+        assert!(!DeltaDisclosure { column: "income".into(), delta: 9.0 }.allows_histogram(&[(0, 1)], &column));
     }
 }

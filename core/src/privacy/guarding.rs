@@ -11,7 +11,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flaw, Histogram, Needs, RuleRecord, SensitiveRule, Setting, within};
+use super::{Flaw, Histogram, Needs, RuleRecord, SensitiveRule, Setting, is_within_bound};
 use crate::hierarchy::LevelTree;
 use crate::model::Sensitive;
 
@@ -29,7 +29,7 @@ pub struct Guarding {
 }
 
 impl Guarding {
-    fn spans(&self, levels: Option<&LevelTree>) -> Vec<(u32, u32)> {
+    fn guarded_spans(&self, levels: Option<&LevelTree>) -> Vec<(u32, u32)> {
         let Some(levels) = levels else { return Vec::new() };
         self.nodes.iter().filter_map(|node| levels.span_of(node)).collect()
     }
@@ -63,9 +63,9 @@ impl SensitiveRule for Guarded {
         self.rule.breach()
     }
 
-    fn allows(&self, histogram: Histogram<'_>, _column: &Sensitive) -> bool {
+    fn allows_histogram(&self, histogram: Histogram<'_>, _column: &Sensitive) -> bool {
         self.spans.len() == self.rule.nodes.len()
-            && self.spans.iter().all(|&span| within(share_between(histogram, span), self.rule.p))
+            && self.spans.iter().all(|&span| is_within_bound(share_between(histogram, span), self.rule.p))
     }
 
     fn excess(&self, histogram: Histogram<'_>, _column: &Sensitive) -> Option<f64> {
@@ -96,7 +96,7 @@ impl SensitiveRule for Guarding {
     }
 
     /// Not before its nodes are looked up.
-    fn allows(&self, _histogram: Histogram<'_>, _column: &Sensitive) -> bool {
+    fn allows_histogram(&self, _histogram: Histogram<'_>, _column: &Sensitive) -> bool {
         false
     }
 
@@ -116,7 +116,7 @@ impl SensitiveRule for Guarding {
     }
 
     fn ready(&self, setting: &Setting<'_>) -> Arc<dyn SensitiveRule> {
-        Arc::new(Guarded { rule: self.clone(), spans: self.spans(setting.levels) })
+        Arc::new(Guarded { rule: self.clone(), spans: self.guarded_spans(setting.levels) })
     }
 }
 
@@ -134,14 +134,14 @@ mod tests {
             p,
         };
         let column = fixtures::income(&[1.0], &[]);
-        let leaf = |name| levels.leaf(name).unwrap();
+        let leaf = |name| levels.find_leaf(name).unwrap();
         let mut group = [(leaf("flu"), 1), (leaf("cold"), 1), (leaf("rash"), 2)];
         group.sort_unstable();
         let setting = Setting { levels: Some(&levels), reserve: false };
-        let holds = |nodes: &[&str], p| rule(nodes, p).ready(&setting).allows(&group, &column);
+        let holds = |nodes: &[&str], p| rule(nodes, p).ready(&setting).allows_histogram(&group, &column);
         assert!(holds(&["lung"], 0.5) && !holds(&["lung"], 0.4));
         assert!(holds(&["HIV", "flu"], 0.25) && !holds(&["flu", "skin"], 0.25));
-        assert!(!rule(&["lung"], 1.0).allows(&group, &column), "nodes are not looked up yet");
+        assert!(!rule(&["lung"], 1.0).allows_histogram(&group, &column), "nodes are not looked up yet");
         assert_eq!(rule(&["brain"], 0.5).flaws(Some(&levels))[0].message, "the hierarchy of `ill` has no node `brain`");
     }
 }

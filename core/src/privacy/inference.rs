@@ -37,13 +37,14 @@ impl HiddenFromReaders {
     /// The rule for a cell; `None` if no dependency can distinguish rows of a group, or so many values are in play that
     /// it cannot be said who fits what.
     pub fn new(rules: &Rules, cell: &Table, dependencies: &[Dependency]) -> Option<Self> {
-        let mixed = |dependency: &&Dependency| !dependency.quasi().is_empty() && !dependency.plain().is_empty();
+        let mixed =
+            |dependency: &&Dependency| !dependency.quasi_axes().is_empty() && !dependency.plain_columns().is_empty();
         let dependencies: Vec<&Dependency> = dependencies.iter().filter(mixed).collect();
         if dependencies.is_empty() {
             return None;
         }
-        let mut quasi: Vec<usize> = dependencies.iter().flat_map(|dependency| dependency.quasi()).collect();
-        let mut plain: Vec<usize> = dependencies.iter().flat_map(|dependency| dependency.plain()).collect();
+        let mut quasi: Vec<usize> = dependencies.iter().flat_map(|dependency| dependency.quasi_axes()).collect();
+        let mut plain: Vec<usize> = dependencies.iter().flat_map(|dependency| dependency.plain_columns()).collect();
         [&mut quasi, &mut plain].into_iter().for_each(|columns| {
             columns.sort_unstable();
             columns.dedup();
@@ -52,8 +53,8 @@ impl HiddenFromReaders {
         let of_profile = |row: u32| -> Vec<u64> { quasi.iter().map(|&axis| u64::from(cell.row(row)[axis])).collect() };
         let of_plain =
             |row: u32| -> Vec<u64> { plain.iter().map(|&column| cell.plain[column][row as usize]).collect() };
-        let (profiles, first_profile) = number(rows.clone(), of_profile);
-        let (plains, first_plain) = number(rows.clone(), of_plain);
+        let (profiles, first_profile) = number_rows(rows.clone(), of_profile);
+        let (plains, first_plain) = number_rows(rows.clone(), of_plain);
         if first_profile.len().saturating_mul(first_plain.len()) > MAX_BITS {
             return None;
         }
@@ -68,7 +69,7 @@ impl HiddenFromReaders {
         let functions: Vec<HashMap<Vec<u64>, Vec<u64>>> = dependencies
             .iter()
             .map(|dependency| {
-                commonest(rows.clone(), |row| (side(&dependency.from, row, row), side(&dependency.to, row, row)))
+                commonest_sides(rows.clone(), |row| (side(&dependency.from, row, row), side(&dependency.to, row, row)))
             })
             .collect();
         let mut fits = Vec::with_capacity(first_profile.len());
@@ -99,7 +100,7 @@ impl HiddenFromReaders {
     }
 
     /// The rows of a group that fit each of its people. Many people fit the same rows, which are returned once.
-    fn crowds(&self, group: &GroupView<'_>) -> Vec<Vec<u32>> {
+    fn fitting_rows(&self, group: &GroupView<'_>) -> Vec<Vec<u32>> {
         let mut plains: Vec<u32> = group.rows.iter().map(|&row| self.plains[row as usize]).collect();
         plains.sort_unstable();
         plains.dedup();
@@ -107,7 +108,7 @@ impl HiddenFromReaders {
             let fits = &self.fits[profile as usize];
             plains.iter().copied().filter(|&plain| fits.contains(plain as usize)).collect()
         };
-        let distinct: BTreeSet<Vec<u32>> = self.people(group).into_iter().map(fitting).collect();
+        let distinct: BTreeSet<Vec<u32>> = self.possible_people(group).into_iter().map(fitting).collect();
         let rows = |fitting: Vec<u32>| {
             let fits = |row: &u32| fitting.binary_search(&self.plains[*row as usize]).is_ok();
             group.rows.iter().copied().filter(fits).collect()
@@ -116,14 +117,14 @@ impl HiddenFromReaders {
     }
 
     /// Whoever may be in a group.
-    fn people(&self, group: &GroupView<'_>) -> Vec<u32> {
+    fn possible_people(&self, group: &GroupView<'_>) -> Vec<u32> {
         let mut plains: Vec<u32> = group.table.members_of(group.rows).map(|row| self.plains[row as usize]).collect();
         plains.sort_unstable();
         plains.dedup();
-        let region = Region::of(&group.table.axes, &group.cover());
+        let region = Region::from_cover(&group.table.axes, &group.cover());
         let covered = |&profile: &u32| {
             let codes = group.table.row(self.first_profile[profile as usize]);
-            self.axes.iter().all(|&axis| region.holds(axis, codes[axis]))
+            self.axes.iter().all(|&axis| region.holds_code(axis, codes[axis]))
         };
         let mut people: Vec<u32> =
             plains.iter().flat_map(|&plain| &self.beside[plain as usize]).copied().filter(covered).collect();
@@ -134,7 +135,7 @@ impl HiddenFromReaders {
 }
 
 /// Numbers rows by what they have, and the first row of every number.
-fn number(rows: impl Iterator<Item = u32>, value: impl Fn(u32) -> Vec<u64>) -> (Vec<u32>, Vec<u32>) {
+fn number_rows(rows: impl Iterator<Item = u32>, value: impl Fn(u32) -> Vec<u64>) -> (Vec<u32>, Vec<u32>) {
     let mut numbers: HashMap<Vec<u64>, u32> = HashMap::new();
     let (mut all, mut first) = (Vec::new(), Vec::new());
     for row in rows {
@@ -149,7 +150,7 @@ fn number(rows: impl Iterator<Item = u32>, value: impl Fn(u32) -> Vec<u64>) -> (
 }
 
 /// The commonest right side of every left side; of several, the smallest.
-fn commonest(
+fn commonest_sides(
     rows: impl Iterator<Item = u32>,
     sides: impl Fn(u32) -> (Vec<u64>, Vec<u64>),
 ) -> HashMap<Vec<u64>, Vec<u64>> {
@@ -169,15 +170,15 @@ impl Rule for HiddenFromReaders {
         RuleRecord::new("inference")
     }
 
-    fn holds(&self, group: &GroupView<'_>) -> bool {
-        self.crowds(group)
+    fn is_met_by(&self, group: &GroupView<'_>) -> bool {
+        self.fitting_rows(group)
             .iter()
-            .all(|crowd| crowd.len() == group.rows.len() || self.rules.hold(&GroupView::new(group.table, crowd)))
+            .all(|crowd| crowd.len() == group.rows.len() || self.rules.are_met_by(&GroupView::new(group.table, crowd)))
     }
 
     /// The sum over all crowds that fail.
     fn excess(&self, group: &GroupView<'_>) -> Option<f64> {
-        let crowds = self.crowds(group);
+        let crowds = self.fitting_rows(group);
         Some(crowds.iter().map(|crowd| self.rules.excess(&GroupView::new(group.table, crowd))).sum())
     }
 }
@@ -191,7 +192,7 @@ mod tests {
     fn gorla_section_5_r2_fails_and_r1_does_not() {
         let (table, dependencies) = fixtures::gorla();
         let rule = HiddenFromReaders::new(&Rules::k(2), &table, &dependencies.list).unwrap();
-        let holds = |rows: &[u32]| rule.holds(&GroupView::new(&table, rows));
+        let holds = |rows: &[u32]| rule.is_met_by(&GroupView::new(&table, rows));
         assert!(holds(&[0, 1]) && holds(&[6, 7]) && holds(&[2, 3]) && holds(&[4, 5]));
         assert!(!holds(&[2, 5]) && !holds(&[3, 4]), "the diagnosis reveals the medication");
         assert!(holds(&[2, 3, 4, 5]), "two of each");
@@ -201,7 +202,7 @@ mod tests {
     fn dependencies_of_one_kind_of_columns_tell_nobody_apart() {
         let (table, dependencies) = fixtures::gorla();
         let quasi: Vec<Dependency> =
-            dependencies.list.iter().filter(|dependency| dependency.plain().is_empty()).cloned().collect();
+            dependencies.list.iter().filter(|dependency| dependency.plain_columns().is_empty()).cloned().collect();
         assert_eq!(quasi.len(), 1);
         assert!(HiddenFromReaders::new(&Rules::k(2), &table, &quasi).is_none());
     }

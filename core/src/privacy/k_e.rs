@@ -24,15 +24,19 @@ pub struct KE {
 }
 
 /// The different numbers of a group, ascending. Nulls and NaN are left out.
-fn numbers<'a>(histogram: Histogram<'a>, column: &'a Sensitive, at: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
+fn distinct_numbers<'a>(
+    histogram: Histogram<'a>,
+    column: &'a Sensitive,
+    at: &'a [f64],
+) -> impl Iterator<Item = f64> + 'a {
     let known = histogram.iter().filter(|(code, _)| Some(*code) != column.null);
     known.map(|&(code, _)| at[code as usize]).filter(|number| !number.is_nan())
 }
 
 /// The largest minus the smallest number of a group, and how many different ones there are.
-pub fn range(histogram: Histogram<'_>, column: &Sensitive) -> (f64, usize) {
+pub fn number_range(histogram: Histogram<'_>, column: &Sensitive) -> (f64, usize) {
     let SensitiveShape::Number { at, .. } = &column.shape else { return (0.0, histogram.len()) };
-    let mut values = numbers(histogram, column, at);
+    let mut values = distinct_numbers(histogram, column, at);
     let Some(first) = values.next() else { return (0.0, 0) };
     let (last, count) = values.fold((first, 1), |(_, count), value| (value, count + 1));
     (last - first, count)
@@ -53,8 +57,8 @@ impl SensitiveRule for KE {
         format!("hold fewer than k = {k} different values of `{column}`, or values less than e = {e} apart")
     }
 
-    fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
-        let (range, different) = range(histogram, column);
+    fn allows_histogram(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
+        let (range, different) = number_range(histogram, column);
         different >= self.k as usize && range >= self.e
     }
 
@@ -83,16 +87,16 @@ mod tests {
         let column = fixtures::income(&[0.0, 40.0], &[]);
         let rule = |k, e| KE { column: "income".into(), k, e };
         let group = [(0, 1), (1, 2)];
-        assert!(rule(2, 40.0).allows(&group, &column));
-        assert!(!rule(3, 40.0).allows(&group, &column), "three rows, but two values");
-        assert!(!rule(2, 41.0).allows(&group, &column));
+        assert!(rule(2, 40.0).allows_histogram(&group, &column));
+        assert!(!rule(3, 40.0).allows_histogram(&group, &column), "three rows, but two values");
+        assert!(!rule(2, 41.0).allows_histogram(&group, &column));
     }
 
     #[test]
     fn nulls_are_no_numbers() {
         let mut column = fixtures::income(&[0.0, 40.0], &[]);
         column.null = Some(2);
-        assert_eq!(range(&[(0, 1), (2, 5)], &column), (0.0, 1));
-        assert_eq!(range(&[(2, 5)], &column), (0.0, 0));
+        assert_eq!(number_range(&[(0, 1), (2, 5)], &column), (0.0, 1));
+        assert_eq!(number_range(&[(2, 5)], &column), (0.0, 0));
     }
 }

@@ -16,7 +16,7 @@ impl Rule for KMap {
     }
 
     /// Without public rows nobody is there to be mistaken for.
-    fn holds(&self, group: &GroupView<'_>) -> bool {
+    fn is_met_by(&self, group: &GroupView<'_>) -> bool {
         group.table.members.is_some() && group.rows.len() >= self.people
     }
 
@@ -38,10 +38,10 @@ mod tests {
         let mut table = fixtures::p1_t1();
         let rules = Rules { k: 3, others: vec![Arc::new(KMap { people: 4 })] };
         // Everybody of age 27, three of four in T1; without Jesper, who is not.
-        assert!(rules.hold(&GroupView::new(&table, &[3, 4, 5, 9])));
-        assert!(!rules.hold(&GroupView::new(&table, &[3, 4, 5])));
-        assert!(rules.hold(&GroupView::new(&table, &[0, 9])), "nothing is published of them");
+        assert!(rules.are_met_by(&GroupView::new(&table, &[3, 4, 5, 9])));
+        assert!(!rules.are_met_by(&GroupView::new(&table, &[3, 4, 5])));
+        assert!(rules.are_met_by(&GroupView::new(&table, &[0, 9])), "nothing is published of them");
         table.members = None;
-        assert!(!rules.hold(&GroupView::new(&table, &[3, 4, 5, 9])));
+        assert!(!rules.are_met_by(&GroupView::new(&table, &[3, 4, 5, 9])));
     }
 }

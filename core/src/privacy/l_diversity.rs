@@ -47,11 +47,11 @@ impl Diversity {
     }
 
     /// Whether a group with this histogram of `(code, count)` is diverse enough.
-    pub fn holds(&self, histogram: &[(u32, u32)]) -> bool {
+    pub fn is_met_by(&self, histogram: &[(u32, u32)]) -> bool {
         match *self {
             Self::Distinct { l } => histogram.len() + usize::from(Fault::OneValueLess.is_planted()) >= l,
-            Self::Entropy { l } => entropy(histogram) >= l.ln() - 1e-9,
-            Self::Recursive { c, l } => recursive(histogram, c, l),
+            Self::Entropy { l } => histogram_entropy(histogram) >= l.ln() - 1e-9,
+            Self::Recursive { c, l } => is_recursively_diverse(histogram, c, l),
         }
     }
 
@@ -59,9 +59,9 @@ impl Diversity {
     fn excess(&self, histogram: &[(u32, u32)]) -> f64 {
         match *self {
             Self::Distinct { l } => (l as f64 - histogram.len() as f64) / l.max(1) as f64,
-            Self::Entropy { l } => l.ln() - entropy(histogram),
+            Self::Entropy { l } => l.ln() - histogram_entropy(histogram),
             Self::Recursive { c, l } => {
-                let counts = ranked(histogram);
+                let counts = ranked_counts(histogram);
                 let tail: f64 = counts.iter().skip(l.max(1) - 1).map(|&count| f64::from(count)).sum();
                 let rows: f64 = counts.iter().map(|&count| f64::from(count)).sum();
                 (f64::from(counts.first().copied().unwrap_or(0)) - c * tail) / rows.max(1.0)
@@ -71,22 +71,22 @@ impl Diversity {
 }
 
 /// Entropy, in nats, of a histogram of `(code, count)`.
-pub fn entropy(histogram: &[(u32, u32)]) -> f64 {
+pub fn histogram_entropy(histogram: &[(u32, u32)]) -> f64 {
     let rows: f64 = histogram.iter().map(|&(_, count)| f64::from(count)).sum();
     let share = |count: u32| f64::from(count) / rows;
     -histogram.iter().filter(|&&(_, count)| count > 0).map(|&(_, n)| share(n) * share(n).ln()).sum::<f64>()
 }
 
 /// The counts of a histogram, the largest first.
-pub fn ranked(histogram: &[(u32, u32)]) -> Vec<u32> {
+pub fn ranked_counts(histogram: &[(u32, u32)]) -> Vec<u32> {
     let mut counts: Vec<u32> = histogram.iter().map(|&(_, count)| count).collect();
     counts.sort_unstable_by(|a, b| b.cmp(a));
     counts
 }
 
 /// Recursive (c, l)-diversity of a histogram: r1 < c * (r_l + r_(l+1) + ...), r_i the i-th largest count.
-pub fn recursive(histogram: &[(u32, u32)], c: f64, l: usize) -> bool {
-    let counts = ranked(histogram);
+pub fn is_recursively_diverse(histogram: &[(u32, u32)], c: f64, l: usize) -> bool {
+    let counts = ranked_counts(histogram);
     let tail: f64 = counts.iter().skip(l.max(1) - 1).map(|&count| f64::from(count)).sum();
     counts.first().is_some_and(|&most| f64::from(most) < c * tail)
 }
@@ -112,8 +112,8 @@ impl SensitiveRule for LDiversity {
         format!("do not hold enough variety of `{column}` (l = {l})")
     }
 
-    fn allows(&self, histogram: &[(u32, u32)], _column: &Sensitive) -> bool {
-        self.kind.holds(histogram)
+    fn allows_histogram(&self, histogram: &[(u32, u32)], _column: &Sensitive) -> bool {
+        self.kind.is_met_by(histogram)
     }
 
     fn excess(&self, histogram: &[(u32, u32)], _column: &Sensitive) -> Option<f64> {
@@ -139,23 +139,23 @@ mod tests {
     fn loukides_g3_recursive_2_2_diversity() {
         let table = fixtures::table_3_1();
         let rule = LDiversity { column: "salary".into(), kind: Diversity::Recursive { c: 2.0, l: 2 } };
-        assert!(!rule.holds(&GroupView::new(&table, &[0, 1, 2, 3])));
-        assert!(rule.holds(&GroupView::new(&table, &[4, 5, 6, 7])));
+        assert!(!rule.is_met_by(&GroupView::new(&table, &[0, 1, 2, 3])));
+        assert!(rule.is_met_by(&GroupView::new(&table, &[4, 5, 6, 7])));
     }
 
     #[test]
     fn recursive_diversity_is_strict() {
-        assert!(!recursive(&[(0, 2), (1, 1)], 2.0, 2));
-        assert!(recursive(&[(0, 2), (1, 1)], 2.1, 2));
-        assert!(!recursive(&[(0, 2), (1, 2)], 9.0, 3), "too few values for a tail");
-        assert!(!recursive(&[], 2.0, 1));
+        assert!(!is_recursively_diverse(&[(0, 2), (1, 1)], 2.0, 2));
+        assert!(is_recursively_diverse(&[(0, 2), (1, 1)], 2.1, 2));
+        assert!(!is_recursively_diverse(&[(0, 2), (1, 2)], 9.0, 3), "too few values for a tail");
+        assert!(!is_recursively_diverse(&[], 2.0, 1));
     }
 
     #[test]
     fn entropy_counts_equally_frequent_values() {
-        assert!(Diversity::Entropy { l: 3.0 }.holds(&[(1, 4), (5, 4), (9, 4)]));
-        assert!(!Diversity::Entropy { l: 3.0 }.holds(&[(1, 4), (5, 4), (9, 5)]));
-        assert!(!Diversity::Distinct { l: 3 }.holds(&[(1, 4), (5, 4)]));
-        assert!(Diversity::Distinct { l: 2 }.holds(&[(1, 4), (5, 4)]));
+        assert!(Diversity::Entropy { l: 3.0 }.is_met_by(&[(1, 4), (5, 4), (9, 4)]));
+        assert!(!Diversity::Entropy { l: 3.0 }.is_met_by(&[(1, 4), (5, 4), (9, 5)]));
+        assert!(!Diversity::Distinct { l: 3 }.is_met_by(&[(1, 4), (5, 4)]));
+        assert!(Diversity::Distinct { l: 2 }.is_met_by(&[(1, 4), (5, 4)]));
     }
 }

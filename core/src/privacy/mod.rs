@@ -41,7 +41,7 @@ use crate::model::{Cover, Sensitive, Table};
 
 /// Whether a score is within its bound, give or take the rounding of its last digits: a group that meets a bound
 /// exactly must not fail because its score was summed in another order.
-pub fn within(score: f64, bound: f64) -> bool {
+pub fn is_within_bound(score: f64, bound: f64) -> bool {
     score <= bound + 1e-9
 }
 
@@ -104,7 +104,7 @@ impl<'a> GroupView<'a> {
 }
 
 /// The commonest code of a histogram; of several, the first.
-pub fn commonest(histogram: Histogram<'_>) -> Option<u32> {
+pub fn commonest_code(histogram: Histogram<'_>) -> Option<u32> {
     histogram.iter().rev().max_by_key(|(_, count)| *count).map(|(code, _)| *code)
 }
 
@@ -114,7 +114,7 @@ pub trait Rule: fmt::Debug + Send + Sync {
     fn record(&self) -> RuleRecord;
 
     /// Whether the group meets the rule.
-    fn holds(&self, group: &GroupView<'_>) -> bool;
+    fn is_met_by(&self, group: &GroupView<'_>) -> bool;
 
     /// Whether the group fails and would still fail if more rows joined, so that only fewer rows can help.
     fn beyond_growth(&self, _group: &GroupView<'_>) -> bool {
@@ -185,7 +185,7 @@ impl Rules {
     /// Whether the group meets every rule but those that fewer rows may yet meet, so that it may be cut into groups that meet
     /// all.
     pub fn hold_in_parts(&self, group: &GroupView<'_>) -> bool {
-        self.large_enough(group) && self.others.iter().all(|rule| rule.holds(group) || rule.beyond_growth(group))
+        self.large_enough(group) && self.others.iter().all(|rule| rule.is_met_by(group) || rule.beyond_growth(group))
     }
 
     /// Whether the group would still [`hold_in_parts`](Self::hold_in_parts) if of the rows with the commonest value of each
@@ -194,7 +194,7 @@ impl Rules {
     pub fn hold_with_room(&self, group: &GroupView<'_>, every: usize) -> bool {
         let mut rows = group.rows.to_vec();
         for column in &group.table.sensitive {
-            if let Some(commonest) = commonest(&group.histogram(column)) {
+            if let Some(commonest) = commonest_code(&group.histogram(column)) {
                 let same = group.rows.iter().filter(|&&row| column.codes[row as usize] == commonest);
                 rows.extend(same.step_by(every.max(1)));
             }
@@ -205,22 +205,22 @@ impl Rules {
     /// How far the group is from meeting every rule: 0 if it does, infinite if no further row can repair it. A rule that
     /// cannot measure how far counts 1.
     pub fn excess(&self, group: &GroupView<'_>) -> f64 {
-        if self.hold(group) {
+        if self.are_met_by(group) {
             return 0.0;
         }
         if self.beyond_growth(group) {
             return f64::INFINITY;
         }
         let missing = self.k.saturating_sub(group.people()) as f64 / self.k.max(1) as f64;
-        let failed = self.others.iter().filter(|rule| !rule.holds(group));
+        let failed = self.others.iter().filter(|rule| !rule.is_met_by(group));
         missing + failed.map(|rule| rule.excess(group).unwrap_or(1.0).max(f64::MIN_POSITIVE)).sum::<f64>()
     }
 
     /// Whether the group meets every rule; of a group that publishes nothing, those that guard the absent.
-    pub fn hold(&self, group: &GroupView<'_>) -> bool {
+    pub fn are_met_by(&self, group: &GroupView<'_>) -> bool {
         if group.table.members.is_some() && group.members() == 0 {
-            return self.others.iter().filter(|rule| rule.guards_the_absent()).all(|rule| rule.holds(group));
+            return self.others.iter().filter(|rule| rule.guards_the_absent()).all(|rule| rule.is_met_by(group));
         }
-        self.large_enough(group) && self.others.iter().all(|rule| rule.holds(group))
+        self.large_enough(group) && self.others.iter().all(|rule| rule.is_met_by(group))
     }
 }

@@ -30,7 +30,7 @@ impl Rule for Presence {
     }
 
     /// Without public rows to hide among, everybody published is known to be there.
-    fn holds(&self, group: &GroupView<'_>) -> bool {
+    fn is_met_by(&self, group: &GroupView<'_>) -> bool {
         self.bounds.allow_counts(group.members() as u64, group.rows.len() as u64)
     }
 
@@ -60,9 +60,9 @@ mod tests {
         let table = fixtures::p1_t1();
         // Everybody of age 27, three of four in T1.
         let old = [3, 4, 5, 9];
-        assert!(Presence::new(0.75, 0.75).holds(&GroupView::new(&table, &old)));
-        assert!(!Presence::new(0.0, 0.74).holds(&GroupView::new(&table, &old)));
-        assert!(!Presence::new(0.76, 1.0).holds(&GroupView::new(&table, &old)));
+        assert!(Presence::new(0.75, 0.75).is_met_by(&GroupView::new(&table, &old)));
+        assert!(!Presence::new(0.0, 0.74).is_met_by(&GroupView::new(&table, &old)));
+        assert!(!Presence::new(0.76, 1.0).is_met_by(&GroupView::new(&table, &old)));
     }
 
     #[test]
@@ -70,14 +70,14 @@ mod tests {
         let table = fixtures::p1_t1();
         let absent = GroupView::new(&table, &[0, 9]);
         let rules = |min| Rules { k: 2, others: vec![Arc::new(Presence::new(min, 0.9))] };
-        assert!(rules(0.0).hold(&absent), "there is nothing to be too small");
-        assert!(!rules(0.1).hold(&absent));
+        assert!(rules(0.0).are_met_by(&absent), "there is nothing to be too small");
+        assert!(!rules(0.1).are_met_by(&absent));
     }
 
     #[test]
     fn a_table_without_public_rows_hides_nobody() {
         let mut table = fixtures::p1_t1();
         table.members = None;
-        assert!(!Presence::new(0.0, 0.9).holds(&GroupView::new(&table, &[3, 4])));
+        assert!(!Presence::new(0.0, 0.9).is_met_by(&GroupView::new(&table, &[3, 4])));
     }
 }

@@ -25,7 +25,7 @@ pub trait SensitiveRule: fmt::Debug + Send + Sync {
     fn breach(&self) -> String;
 
     /// Whether a group with this histogram meets the rule.
-    fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool;
+    fn allows_histogram(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool;
 
     /// How far such a group is from meeting the rule, if that can be measured.
     fn excess(&self, _histogram: Histogram<'_>, _column: &Sensitive) -> Option<f64> {
@@ -114,12 +114,12 @@ impl<R: SensitiveRule> Rule for R {
         SensitiveRule::record(self)
     }
 
-    fn holds(&self, group: &GroupView<'_>) -> bool {
-        holds(self, group)
+    fn is_met_by(&self, group: &GroupView<'_>) -> bool {
+        group_meets_rule(self, group)
     }
 
     fn excess(&self, group: &GroupView<'_>) -> Option<f64> {
-        excess(self, group)
+        group_excess(self, group)
     }
 
     fn counts_values_only(&self) -> bool {
@@ -145,12 +145,12 @@ impl Rule for OnColumn {
         self.record.clone()
     }
 
-    fn holds(&self, group: &GroupView<'_>) -> bool {
-        holds(self.rule.as_ref(), group)
+    fn is_met_by(&self, group: &GroupView<'_>) -> bool {
+        group_meets_rule(self.rule.as_ref(), group)
     }
 
     fn excess(&self, group: &GroupView<'_>) -> Option<f64> {
-        excess(self.rule.as_ref(), group)
+        group_excess(self.rule.as_ref(), group)
     }
 
     fn counts_values_only(&self) -> bool {
@@ -163,14 +163,14 @@ impl Rule for OnColumn {
 }
 
 /// A column that the table does not have meets no rule.
-fn holds(rule: &dyn SensitiveRule, group: &GroupView<'_>) -> bool {
-    column(rule, group).is_some_and(|column| rule.allows(&group.histogram(column), column))
+fn group_meets_rule(rule: &dyn SensitiveRule, group: &GroupView<'_>) -> bool {
+    find_column(rule, group).is_some_and(|column| rule.allows_histogram(&group.histogram(column), column))
 }
 
-fn excess(rule: &dyn SensitiveRule, group: &GroupView<'_>) -> Option<f64> {
-    column(rule, group).and_then(|column| rule.excess(&group.histogram(column), column))
+fn group_excess(rule: &dyn SensitiveRule, group: &GroupView<'_>) -> Option<f64> {
+    find_column(rule, group).and_then(|column| rule.excess(&group.histogram(column), column))
 }
 
-fn column<'a>(rule: &dyn SensitiveRule, group: &GroupView<'a>) -> Option<&'a Sensitive> {
+fn find_column<'a>(rule: &dyn SensitiveRule, group: &GroupView<'a>) -> Option<&'a Sensitive> {
     group.table.sensitive.iter().find(|sensitive| sensitive.name == rule.column())
 }

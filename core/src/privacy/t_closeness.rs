@@ -5,7 +5,7 @@
 //!
 //! - *equal*: 1 for any two values, so the distance is half the sum of |q - p|;
 //! - *ordered*: the number of values between them, over m - 1 of the m values that occur, so it is
-//!   1 / (m - 1) times the sum over i of |sum over j <= i of (q_j - p_j)|;
+//!   1 / (m - 1) times the sum over i of |sum over j <= i of (q_j - p_j)|; null is a value beyond the largest;
 //! - *hierarchical*: the level of their closest common ancestor over the height of the tree. At every node, what its
 //!   children have too much is moved to those that have too little; the rest goes on to the parent.
 //!
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flaw, Histogram, Needs, RESERVE, RuleRecord, SensitiveRule, Setting, within};
+use super::{Flaw, Histogram, Needs, RESERVE, RuleRecord, SensitiveRule, Setting, is_within_bound};
 use crate::faults::Fault;
 use crate::hierarchy::LevelTree;
 use crate::model::{Code, Sensitive, SensitiveShape, Shares, Tree};
@@ -44,7 +44,7 @@ pub struct TCloseness {
 pub enum Distance {
     /// Any two values are equally far.
     Equal,
-    /// By the number of values between them.
+    /// By the number of values between them. Null is beyond the largest.
     Ordered,
     /// By the level of their closest common ancestor in the hierarchy.
     Hierarchical,
@@ -52,7 +52,7 @@ pub enum Distance {
 
 impl Distance {
     /// The distance that suits a column.
-    pub fn of(column: &Sensitive) -> Self {
+    pub fn for_column(column: &Sensitive) -> Self {
         match column.shape {
             SensitiveShape::Number { .. } => Self::Ordered,
             SensitiveShape::Tree(_) => Self::Hierarchical,
@@ -61,44 +61,44 @@ impl Distance {
     }
 
     /// Distance of a group from the table; `None` without the distribution of the table, or a tree where one is needed.
-    pub fn measure(self, histogram: Histogram<'_>, column: &Sensitive) -> Option<f64> {
+    pub fn measure_group(self, histogram: Histogram<'_>, column: &Sensitive) -> Option<f64> {
         let table = column.shares.as_deref()?;
         match (self, &column.shape) {
-            (Self::Equal, _) => Some(equal(histogram, table)),
-            (Self::Ordered, _) => Some(ordered(histogram, table)),
-            (Self::Hierarchical, SensitiveShape::Tree(tree)) => Some(hierarchical(histogram, table, tree)),
+            (Self::Equal, _) => Some(equal_distance(histogram, table)),
+            (Self::Ordered, _) => Some(ordered_distance(histogram, table)),
+            (Self::Hierarchical, SensitiveShape::Tree(tree)) => Some(hierarchical_distance(histogram, table, tree)),
             (Self::Hierarchical, _) => None,
         }
     }
 }
 
-fn rows(histogram: Histogram<'_>) -> f64 {
+fn count_rows(histogram: Histogram<'_>) -> f64 {
     histogram.iter().map(|&(_, count)| f64::from(count)).sum()
 }
 
 /// Distance when any two values are equally far: what the group has too much of some values, it has too little of others.
-pub fn equal(histogram: Histogram<'_>, table: &Shares) -> f64 {
-    let rows = rows(histogram);
-    histogram.iter().map(|&(code, count)| (f64::from(count) / rows - table.of(code)).max(0.0)).sum()
+pub fn equal_distance(histogram: Histogram<'_>, table: &Shares) -> f64 {
+    let rows = count_rows(histogram);
+    histogram.iter().map(|&(code, count)| (f64::from(count) / rows - table.share_of(code)).max(0.0)).sum()
 }
 
 /// Distance when values are ordered by their codes.
-pub fn ordered(histogram: Histogram<'_>, table: &Shares) -> f64 {
-    let rows = rows(histogram);
+pub fn ordered_distance(histogram: Histogram<'_>, table: &Shares) -> f64 {
+    let rows = count_rows(histogram);
     let (mut seen, mut from, mut work) = (0.0, 0, 0.0);
     for &(code, count) in histogram {
-        work += table.distance(from, code as usize, seen / rows);
+        work += table.distance_to_level(from, code as usize, seen / rows);
         seen += f64::from(count);
         from = code as usize;
     }
     if rows > 0.0 {
-        work += table.distance(from, table.len(), seen / rows);
+        work += table.distance_to_level(from, table.len(), seen / rows);
     }
     work / table.len().saturating_sub(1).max(1) as f64
 }
 
 /// Distance by the levels of a tree.
-pub fn hierarchical(histogram: Histogram<'_>, table: &Shares, tree: &Tree) -> f64 {
+pub fn hierarchical_distance(histogram: Histogram<'_>, table: &Shares, tree: &Tree) -> f64 {
     /// What the children of a node that the group reaches have too much, what they have too little, and their share of
     /// the table.
     #[derive(Default)]
@@ -108,31 +108,31 @@ pub fn hierarchical(histogram: Histogram<'_>, table: &Shares, tree: &Tree) -> f6
         share: f64,
     }
     impl Children {
-        fn add(&mut self, extra: f64, share: f64) {
+        fn add_child(&mut self, extra: f64, share: f64) {
             self.surplus += extra.max(0.0);
             self.lack += (-extra).max(0.0);
             self.share += share;
         }
     }
-    let rows = rows(histogram);
+    let rows = count_rows(histogram);
     let nodes = tree.nodes();
     // Deepest nodes first, so that a node comes after everything below it.
     let mut open: BTreeMap<(u16, u32), Children> = BTreeMap::new();
     for &(code, count) in histogram {
-        let (share, above) = (table.of(code), tree.above(code as Code));
+        let (share, above) = (table.share_of(code), tree.node_above(code as Code));
         let extra = f64::from(count) / rows - share;
-        open.entry((nodes[above as usize].depth, above)).or_default().add(extra, share);
+        open.entry((nodes[above as usize].depth, above)).or_default().add_child(extra, share);
     }
     let mut work = 0.0;
     while let Some(((depth, index), children)) = open.pop_last() {
         let node = &nodes[index as usize];
-        let share = table.between(u32::from(node.lo), u32::from(node.hi));
+        let share = table.share_between(u32::from(node.lo), u32::from(node.hi));
         // The group holds nothing of the other children.
         let lack = children.lack + (share - children.share).max(0.0);
-        work += children.surplus.min(lack) * f64::from(tree.level(index)) / f64::from(tree.height());
+        work += children.surplus.min(lack) * f64::from(tree.node_level(index)) / f64::from(tree.height());
         if depth > 0 {
             let parent = nodes[node.parent as usize].depth;
-            open.entry((parent, node.parent)).or_default().add(children.surplus - lack, share);
+            open.entry((parent, node.parent)).or_default().add_child(children.surplus - lack, share);
         }
     }
     work
@@ -157,13 +157,13 @@ impl SensitiveRule for TCloseness {
         format!("hold values of `{}` distributed further from the whole table than t = {}", self.column, self.t)
     }
 
-    fn allows(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
-        let distance = self.distance.unwrap_or_else(|| Distance::of(column)).measure(histogram, column);
-        distance.is_some_and(|distance| within(distance, self.t) || Fault::AnyDistribution.is_planted())
+    fn allows_histogram(&self, histogram: Histogram<'_>, column: &Sensitive) -> bool {
+        let distance = self.distance.unwrap_or_else(|| Distance::for_column(column)).measure_group(histogram, column);
+        distance.is_some_and(|distance| is_within_bound(distance, self.t) || Fault::AnyDistribution.is_planted())
     }
 
     fn excess(&self, histogram: Histogram<'_>, column: &Sensitive) -> Option<f64> {
-        let distance = self.distance.unwrap_or_else(|| Distance::of(column)).measure(histogram, column);
+        let distance = self.distance.unwrap_or_else(|| Distance::for_column(column)).measure_group(histogram, column);
         distance.map(|distance| distance - self.t)
     }
 
@@ -203,10 +203,13 @@ mod tests {
         let column = fixtures::income(&salaries, &[]);
         let table = column.shares.as_deref().unwrap();
         let group = |salaries: [u32; 3]| salaries.map(|salary| (salary - 3, 1));
-        assert!((ordered(&group([3, 4, 5]), table) - 0.375).abs() < 1e-12);
-        assert!((ordered(&group([6, 8, 11]), table) - 1.0 / 6.0).abs() < 1e-12);
+        assert!((ordered_distance(&group([3, 4, 5]), table) - 0.375).abs() < 1e-12);
+        assert!((ordered_distance(&group([6, 8, 11]), table) - 1.0 / 6.0).abs() < 1e-12);
         let rule = |t| TCloseness { column: "income".into(), t, distance: None };
-        assert!(rule(0.375).allows(&group([3, 4, 5]), &column) && !rule(0.37).allows(&group([3, 4, 5]), &column));
+        assert!(
+            rule(0.375).allows_histogram(&group([3, 4, 5]), &column)
+                && !rule(0.37).allows_histogram(&group([3, 4, 5]), &column)
+        );
     }
 
     /// The hierarchy of diseases of Li et al., of height 3: flu to bronchitis is 1/3, to pulmonary embolism 2/3, to stomach
@@ -224,9 +227,9 @@ mod tests {
             let tree = levels.to_tree(more, more);
             for (other, expected) in [("bronchitis", 1.0 / 3.0), ("embolism", 2.0 / 3.0), ("cancer", 1.0)] {
                 let mut counts = vec![0; tree.codes()];
-                counts[levels.leaf(other).unwrap() as usize] = 1;
+                counts[levels.find_leaf(other).unwrap() as usize] = 1;
                 let table = Shares::new(&counts);
-                let work = hierarchical(&[(levels.leaf("flu").unwrap(), 1)], &table, &tree);
+                let work = hierarchical_distance(&[(levels.find_leaf("flu").unwrap(), 1)], &table, &tree);
                 assert!((work - expected).abs() < 1e-12, "{other}: {work}");
             }
         }
@@ -234,7 +237,7 @@ mod tests {
 
     /// The definitions, over all values.
     fn plain(histogram: Histogram<'_>, counts: &[u64], tree: &Tree) -> [f64; 3] {
-        let (rows, total) = (rows(histogram), counts.iter().sum::<u64>() as f64);
+        let (rows, total) = (count_rows(histogram), counts.iter().sum::<u64>() as f64);
         let mut extra: Vec<f64> = counts.iter().map(|&count| -(count as f64) / total).collect();
         histogram.iter().for_each(|&(code, count)| extra[code as usize] += f64::from(count) / rows);
         let equal = extra.iter().map(|extra| extra.abs()).sum::<f64>() / 2.0;
@@ -253,7 +256,7 @@ mod tests {
             let below = |lo: u16, hi: u16| extra[usize::from(lo)..=usize::from(hi)].iter().sum::<f64>();
             let inner =
                 nodes.iter().enumerate().filter(|(other, child)| *other != index && child.parent == index as u32);
-            let leaves = (node.lo..=node.hi).filter(|&code| tree.above(code) == index as u32);
+            let leaves = (node.lo..=node.hi).filter(|&code| tree.node_above(code) == index as u32);
             let children: Vec<f64> =
                 inner.map(|(_, child)| below(child.lo, child.hi)).chain(leaves.map(|code| below(code, code))).collect();
             let surplus: f64 = children.iter().map(|extra| extra.max(0.0)).sum();
@@ -275,7 +278,7 @@ mod tests {
             prop_assume!(!histogram.is_empty());
             let tree = Tree::new(12, [(0, 5, 0.5), (1, 3, 0.2), (6, 9, 0.3), (6, 7, 0.1)]);
             let table = Shares::new(&counts);
-            let found = [equal(&histogram, &table), ordered(&histogram, &table), hierarchical(&histogram, &table, &tree)];
+            let found = [equal_distance(&histogram, &table), ordered_distance(&histogram, &table), hierarchical_distance(&histogram, &table, &tree)];
             for (found, expected) in found.into_iter().zip(plain(&histogram, &counts, &tree)) {
                 prop_assert!((found - expected).abs() < 1e-9, "{} {}", found, expected);
                 prop_assert!((-1e-9..=1.0 + 1e-9).contains(&found));

@@ -22,7 +22,7 @@ pub struct WeakDiversity {
 
 impl WeakDiversity {
     /// Whether that many people are enough for the commonest value.
-    pub fn allows(&self, commonest: u64, people: u64) -> bool {
+    pub fn allows_count(&self, commonest: u64, people: u64) -> bool {
         commonest.saturating_mul(u64::from(self.l)) <= people
     }
 }
@@ -34,11 +34,11 @@ impl Rule for WeakDiversity {
     }
 
     /// Without public rows nobody is there to share a value with.
-    fn holds(&self, group: &GroupView<'_>) -> bool {
+    fn is_met_by(&self, group: &GroupView<'_>) -> bool {
         let column = group.table.sensitive.iter().find(|sensitive| sensitive.name == self.column);
         let (Some(column), Some(_)) = (column, &group.table.members) else { return false };
         let commonest = group.histogram(column).iter().map(|(_, rows)| *rows).max().unwrap_or(0);
-        self.allows(u64::from(commonest), group.rows.len() as u64)
+        self.allows_count(u64::from(commonest), group.rows.len() as u64)
     }
 
     fn survives_merging(&self) -> bool {
@@ -61,12 +61,12 @@ mod tests {
         table.sensitive.push(fixtures::income(&salaries, &[]));
         let rule = |l| Rules { k: 1, others: vec![Arc::new(WeakDiversity { column: "income".into(), l })] };
         // Everybody of age 27: 30 twice and 40 once in T1, four in P1.
-        let holds = |l, rows: &[u32]| rule(l).hold(&GroupView::new(&table, rows));
+        let holds = |l, rows: &[u32]| rule(l).are_met_by(&GroupView::new(&table, rows));
         assert!(holds(2, &[3, 4, 5, 9]) && !holds(3, &[3, 4, 5, 9]));
         assert!(!holds(2, &[3, 4, 5]), "without Jesper, who is not in T1");
         assert!(holds(9, &[0, 9]), "nothing is published of them");
         let mut alone = table.clone();
         alone.members = None;
-        assert!(!rule(1).hold(&GroupView::new(&alone, &[3, 4])));
+        assert!(!rule(1).are_met_by(&GroupView::new(&alone, &[3, 4])));
     }
 }

@@ -12,6 +12,8 @@
 //! - [`retire`]: whether a cohort stays, is split into those who come back together and those who are gone, or is dissolved;
 //! - [`terms`]: whether a policy asks at least what another one asks.
 //!
+//! [`churn`] is who comes and leaves in a simulation.
+//!
 //! # Choices
 //!
 //! - The live part of a split cohort comes back alone, as one class. It may happen to be published with the same values as
@@ -22,5 +24,6 @@
 //! - Who has left with a cohort stays away for good, also when the subject comes back to the source: it would come back from
 //!   its group alone.
 
+pub mod churn;
 pub mod retire;
 pub mod terms;

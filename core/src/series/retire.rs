@@ -56,10 +56,10 @@ pub enum Fate {
 /// Whether some members of a cohort, by their places in it, meet k and every rule.
 pub trait Judge {
     /// On the values that were published of them.
-    fn published(&self, members: &[u32]) -> bool;
+    fn accepts_published(&self, members: &[u32]) -> bool;
 
     /// On the values that they have now. Nobody is asked of members that are gone.
-    fn current(&self, members: &[u32]) -> bool;
+    fn accepts_current(&self, members: &[u32]) -> bool;
 }
 
 impl Retirement {
@@ -69,7 +69,7 @@ impl Retirement {
     }
 
     /// Decides what becomes of a cohort.
-    pub fn decide(&self, cohort: &[Member], judge: &impl Judge) -> Fate {
+    pub fn decide_fate(&self, cohort: &[Member], judge: &impl Judge) -> Fate {
         let stale = cohort.iter().filter(|member| member.presence != Presence::Live).count();
         if !self.is_due(stale as u64, cohort.len() as u64) {
             Fate::Keep
@@ -100,12 +100,12 @@ fn may_split(cohort: &[Member], judge: &impl Judge) -> bool {
         branch.revised |= member.revised;
     }
     let live: Vec<u32> = branches.values().flat_map(|branch| branch.live.iter().copied()).collect();
-    let comes_back_well = live.is_empty() || judge.current(&live);
+    let comes_back_well = live.is_empty() || judge.accepts_current(&live);
     comes_back_well
         && branches.values().all(|branch| {
             let divided = !branch.live.is_empty() && !branch.gone.is_empty();
-            let parts_hold = || judge.published(&branch.live) && judge.published(&branch.gone);
-            let live_holds = branch.live.is_empty() || judge.current(&branch.live);
+            let parts_hold = || judge.accepts_published(&branch.live) && judge.accepts_published(&branch.gone);
+            let live_holds = branch.live.is_empty() || judge.accepts_current(&branch.live);
             live_holds && (!divided || !branch.revised && parts_hold())
         })
 }
@@ -131,11 +131,11 @@ mod tests {
     }
 
     impl Judge for Values {
-        fn published(&self, members: &[u32]) -> bool {
+        fn accepts_published(&self, members: &[u32]) -> bool {
             self.holds(members, &self.published)
         }
 
-        fn current(&self, members: &[u32]) -> bool {
+        fn accepts_current(&self, members: &[u32]) -> bool {
             self.holds(members, &self.current)
         }
     }
@@ -154,7 +154,7 @@ mod tests {
 
     fn fate(presences: &str, published: &str, current: &str, dissolve: bool) -> Fate {
         let (members, judge) = cohort(presences, published, current);
-        Retirement { retire_at: 0.5, dissolve }.decide(&members, &judge)
+        Retirement { retire_at: 0.5, dissolve }.decide_fate(&members, &judge)
     }
 
     #[test]
@@ -187,11 +187,11 @@ mod tests {
         let (mut members, judge) = cohort("LLGGLLGG", "abababab", "ab--ab--");
         members[4..].iter_mut().for_each(|member| member.history = 1);
         let retirement = Retirement { retire_at: 0.5, dissolve: false };
-        assert_eq!(retirement.decide(&members, &judge), Fate::Split);
+        assert_eq!(retirement.decide_fate(&members, &judge), Fate::Split);
         // One of the second history is in the first: alone among its own.
         let (mut mixed, judge) = cohort("LLLGGG", "ababab", "aba---");
         mixed[0].history = 1;
-        assert_eq!(retirement.decide(&mixed, &judge), Fate::Keep);
+        assert_eq!(retirement.decide_fate(&mixed, &judge), Fate::Keep);
     }
 
     #[test]
@@ -199,8 +199,8 @@ mod tests {
         let (mut members, judge) = cohort("LLGG", "abab", "ab--");
         members[3].revised = true;
         let retirement = Retirement { retire_at: 0.5, dissolve: false };
-        assert_eq!(retirement.decide(&members, &judge), Fate::Keep);
+        assert_eq!(retirement.decide_fate(&members, &judge), Fate::Keep);
         members.iter_mut().for_each(|member| member.presence = Presence::Gone);
-        assert_eq!(retirement.decide(&members, &judge), Fate::Split, "all leave together");
+        assert_eq!(retirement.decide_fate(&members, &judge), Fate::Split, "all leave together");
     }
 }

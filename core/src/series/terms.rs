@@ -48,7 +48,7 @@ impl fmt::Display for Loosened {
 }
 
 /// What a policy asks less than another one that was in force before.
-pub fn loosened(before: &Terms, now: &Terms) -> Vec<Loosened> {
+pub fn find_loosened(before: &Terms, now: &Terms) -> Vec<Loosened> {
     let mut found = Vec::new();
     if now.k < before.k {
         found.push(Loosened::K(before.k, now.k));
@@ -87,18 +87,18 @@ mod tests {
     #[test]
     fn stricter_policies_are_not_loosened() {
         let before = terms(5, &[("variety", 3.0, true), ("share", 0.5, false)]);
-        assert!(loosened(&before, &before).is_empty());
+        assert!(find_loosened(&before, &before).is_empty());
         let now = terms(6, &[("variety", 4.0, true), ("share", 0.4, false), ("more", 1.0, true)]);
-        assert!(loosened(&before, &now).is_empty());
+        assert!(find_loosened(&before, &now).is_empty());
     }
 
     #[test]
     fn whatever_is_looser_is_named() {
         let before = terms(5, &[("variety", 3.0, true), ("share", 0.5, false), ("other", 1.0, true)]);
         let now = terms(4, &[("variety", 2.0, true), ("share", 0.6, false)]);
-        let told: Vec<String> = loosened(&before, &now).iter().map(ToString::to_string).collect();
+        let reported: Vec<String> = find_loosened(&before, &now).iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "k was 5 and is 4",
                 "other is asked no more",

@@ -5,9 +5,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::propose::csv;
+use super::propose::to_level_csv;
 use super::{Column, Profile, Proposal};
-use crate::error::{Error, Result, unwritable};
+use crate::error::{Error, Result, unwritable_file};
 use crate::policy::{CalendarUnit, Role};
 use crate::storage::is_url;
 
@@ -38,7 +38,7 @@ impl Draft {
             100..1000 => 5,
             _ => 10,
         };
-        let (source, sink) = locations(source, path)?;
+        let (source, sink) = relative_locations(source, path)?;
         let mut hierarchies = Vec::new();
         let mut job = format!(
             "# Drafted by `throng profile`. Roles are guesses from names and content: check every line before you publish.\n\
@@ -50,10 +50,10 @@ impl Draft {
              k = {k:<34}# every combination of published quasi-identifiers occurs {k} times or more\n",
             name =
                 path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned()),
-            source = quoted(&source),
-            sink = format!("url = {}", quoted(&sink)),
+            source = toml_string(&source),
+            sink = format!("url = {}", toml_string(&sink)),
         );
-        job += &rules(profile, k);
+        job += &draft_rules(profile, k);
         job +=
             "max-suppression = 0.05                # the run fails rather than leave out more than one row in twenty\n";
         job += "\n# Every column of the source needs a role: a forgotten one could leak data.\n[columns]\n";
@@ -72,7 +72,8 @@ impl Draft {
                 continue;
             }
             job += &format!("# {title}\n");
-            let lines = columns.into_iter().map(|column| line(column, &mut hierarchies)).collect::<Result<Vec<_>>>()?;
+            let lines =
+                columns.into_iter().map(|column| column_line(column, &mut hierarchies)).collect::<Result<Vec<_>>>()?;
             let widest = lines.iter().map(|(setting, _)| setting.chars().count()).max().unwrap_or(0).min(WIDEST);
             lines.iter().for_each(|(setting, remark)| job += &format!("{setting:<widest$}   # {remark}\n"));
             job += "\n";
@@ -84,7 +85,7 @@ impl Draft {
     }
 
     /// Refuses to overwrite existing files.
-    pub(crate) fn refuse(path: &Path) -> Result<()> {
+    pub(crate) fn ensure_absent(path: &Path) -> Result<()> {
         if !path.exists() {
             return Ok(());
         }
@@ -96,26 +97,26 @@ impl Draft {
 
     /// Writes the files; those with values of the data can be read by their owner only. Nothing is overwritten unless
     /// `force` says so.
-    pub(crate) fn write(&self, force: bool) -> Result<()> {
-        let base = folder(&self.path);
+    pub(crate) fn write_files(&self, force: bool) -> Result<()> {
+        let base = parent_folder(&self.path);
         let targets = [self.path.clone()].into_iter().chain(self.hierarchies.iter().map(|(name, _)| base.join(name)));
         if !force {
-            targets.into_iter().try_for_each(|path| Self::refuse(&path))?;
+            targets.into_iter().try_for_each(|path| Self::ensure_absent(&path))?;
         }
         for (name, content) in &self.hierarchies {
-            write(&base.join(name), content, true)?;
+            write_file(&base.join(name), content, true)?;
         }
-        write(&self.path, self.job.as_bytes(), false)
+        write_file(&self.path, self.job.as_bytes(), false)
     }
 }
 
-fn folder(path: &Path) -> &Path {
+fn parent_folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn write(path: &Path, content: &[u8], private: bool) -> Result<()> {
-    let failed = |error: std::io::Error| unwritable(path, &error);
-    fs::create_dir_all(folder(path)).map_err(failed)?;
+fn write_file(path: &Path, content: &[u8], private: bool) -> Result<()> {
+    let failed = |error: std::io::Error| unwritable_file(path, &error);
+    fs::create_dir_all(parent_folder(path)).map_err(failed)?;
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
@@ -128,11 +129,11 @@ fn write(path: &Path, content: &[u8], private: bool) -> Result<()> {
 }
 
 /// Source and sink as the job writes them: relative paths start at its folder, and the sink lies outside the source.
-fn locations(source: &str, path: &Path) -> Result<(String, String)> {
+fn relative_locations(source: &str, path: &Path) -> Result<(String, String)> {
     if is_url(source) {
         return Ok((source.to_owned(), "release".into()));
     }
-    let base = std::path::absolute(folder(path))?;
+    let base = std::path::absolute(parent_folder(path))?;
     let base = base.canonicalize().unwrap_or(base);
     let data = std::path::absolute(source)?;
     let data = data.canonicalize().unwrap_or(data);
@@ -146,14 +147,14 @@ fn locations(source: &str, path: &Path) -> Result<(String, String)> {
 }
 
 /// A rule for every sensitive column that can have one.
-fn rules(profile: &Profile, k: u32) -> String {
+fn draft_rules(profile: &Profile, k: u32) -> String {
     let mut text = String::new();
     let mut rules = Vec::new();
     for column in profile.columns.iter().filter(|column| column.role == Role::Sensitive) {
-        match diversity(column, k) {
-            Some(l) => rules.push(format!("{{ column = {}, l = {l} }}", quoted(&column.name))),
+        match feasible_diversity(column, k) {
+            Some(l) => rules.push(format!("{{ column = {}, l = {l} }}", toml_string(&column.name))),
             None => {
-                let name = plain(&column.name);
+                let name = comment_text(&column.name);
                 text += &format!(
                     "# `{name}`: one value is so common that no class is sure to hold another; guard it in some other way\n"
                 );
@@ -174,7 +175,7 @@ fn rules(profile: &Profile, k: u32) -> String {
 }
 
 /// The most values, up to three, that every class of k rows can be expected to hold.
-fn diversity(column: &Column, k: u32) -> Option<usize> {
+fn feasible_diversity(column: &Column, k: u32) -> Option<usize> {
     let facts = &column.facts;
     let values = (facts.rows - facts.nulls).max(1) as f64;
     let enough = |l: &usize| {
@@ -186,7 +187,7 @@ fn diversity(column: &Column, k: u32) -> Option<usize> {
 }
 
 /// The line of a column, and the remark behind it.
-fn line(column: &Column, hierarchies: &mut Vec<(String, Vec<u8>)>) -> Result<(String, String)> {
+fn column_line(column: &Column, hierarchies: &mut Vec<(String, Vec<u8>)>) -> Result<(String, String)> {
     let role = match column.role {
         Role::Identifier => "identifier",
         Role::Quasi => "quasi",
@@ -195,12 +196,12 @@ fn line(column: &Column, hierarchies: &mut Vec<(String, Vec<u8>)>) -> Result<(St
     };
     let mut options = format!("role = \"{role}\"");
     let mut remark = column.reason.clone();
-    match column.proposal() {
+    match column.propose_hierarchy() {
         _ if column.role != Role::Quasi => {}
         Proposal::Levels(lines, by_beginning) => {
             let taken: BTreeSet<&String> = hierarchies.iter().map(|(name, _)| name).collect();
             let name = file_name(&column.name, &taken);
-            options += &format!(", hierarchy = {}", quoted(&name));
+            options += &format!(", hierarchy = {}", toml_string(&name));
             remark += if by_beginning {
                 "; groups by common beginnings and frequency, edit them"
             } else {
@@ -208,13 +209,13 @@ fn line(column: &Column, hierarchies: &mut Vec<(String, Vec<u8>)>) -> Result<(St
             };
             hierarchies.push((name, level_csv(&lines)?));
         }
-        other => options += &inline(&other).map(|table| format!(", hierarchy = {table}")).unwrap_or_default(),
+        other => options += &inline_hierarchy(&other).map(|table| format!(", hierarchy = {table}")).unwrap_or_default(),
     }
-    Ok((format!("{} = {{ {options} }}", key(&column.name)), plain(&remark)))
+    Ok((format!("{} = {{ {options} }}", toml_key(&column.name)), comment_text(&remark)))
 }
 
 /// A proposal as written in a job file; `None` for one that needs a file, or nothing.
-pub(crate) fn inline(proposal: &Proposal) -> Option<String> {
+pub(crate) fn inline_hierarchy(proposal: &Proposal) -> Option<String> {
     match proposal {
         Proposal::None | Proposal::Levels(..) => None,
         Proposal::Widths(widths) => {
@@ -231,7 +232,7 @@ pub(crate) fn inline(proposal: &Proposal) -> Option<String> {
 
 /// Lines as a level file.
 pub(crate) fn level_csv(lines: &[Vec<String>]) -> Result<Vec<u8>> {
-    csv(lines).map_err(|error| Error::internal(error.to_string()))
+    to_level_csv(lines).map_err(|error| Error::internal(error.to_string()))
 }
 
 fn unit_name(unit: CalendarUnit) -> &'static str {
@@ -256,18 +257,18 @@ fn file_name(column: &str, taken: &BTreeSet<&String>) -> String {
 }
 
 /// A TOML key: bare where it may be.
-fn key(name: &str) -> String {
+fn toml_key(name: &str) -> String {
     let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-    if bare { name.to_owned() } else { quoted(name) }
+    if bare { name.to_owned() } else { toml_string(name) }
 }
 
 /// A basic string: what JSON escapes, TOML reads, also as a key.
-fn quoted(text: &str) -> String {
+fn toml_string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
 /// Text that stays on the line of a comment.
-fn plain(text: &str) -> String {
+fn comment_text(text: &str) -> String {
     text.replace(|c: char| c.is_control(), " ")
 }
 
@@ -277,9 +278,9 @@ mod tests {
 
     #[test]
     fn keys_and_files_of_any_name() {
-        assert_eq!(key("native-country"), "native-country");
+        assert_eq!(toml_key("native-country"), "native-country");
         assert_eq!(
-            toml::from_str::<toml::Table>(&format!("{} = 1", key("a \"b\"\n.c"))).unwrap().keys().next().unwrap(),
+            toml::from_str::<toml::Table>(&format!("{} = 1", toml_key("a \"b\"\n.c"))).unwrap().keys().next().unwrap(),
             "a \"b\"\n.c"
         );
         let (first, second) = ("hierarchies/a_b.csv".to_owned(), "hierarchies/a_b-2.csv".to_owned());
@@ -292,9 +293,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         fs::create_dir(&data).unwrap();
-        let (source, sink) = locations(data.to_str().unwrap(), &folder.path().join("job.toml")).unwrap();
+        let (source, sink) = relative_locations(data.to_str().unwrap(), &folder.path().join("job.toml")).unwrap();
         assert_eq!((source.as_str(), sink.as_str()), ("data", "release"));
-        let (source, sink) = locations(data.to_str().unwrap(), &data.join("job.toml")).unwrap();
+        let (source, sink) = relative_locations(data.to_str().unwrap(), &data.join("job.toml")).unwrap();
         assert!(sink.ends_with("data-release") && !Path::new(&sink).starts_with(&source));
     }
 }

@@ -4,9 +4,9 @@
 
 use datafusion::arrow::datatypes::DataType;
 
-use super::names::{hint, is_number_of};
-use super::pattern::{Pattern, pattern};
-use super::tally::ColumnStats;
+use super::column_profiler::ColumnStats;
+use super::names::{find_hint, is_number_of};
+use super::pattern::{Pattern, find_pattern};
 use crate::binding::{is_number, is_time};
 use crate::policy::Role;
 
@@ -29,7 +29,7 @@ const NUMBERED: f64 = 0.95;
 const FEW_ROWS: u64 = 50;
 
 /// Guesses the role of a column.
-pub(super) fn guess(name: &str, data_type: &DataType, facts: &ColumnStats) -> Guess {
+pub(super) fn guess_role(name: &str, data_type: &DataType, facts: &ColumnStats) -> Guess {
     let values = facts.rows - facts.nulls;
     let share = facts.distinct as f64 / values.max(1) as f64;
     let guess = |role, reason: String| Guess { role, reason, code: false };
@@ -43,13 +43,13 @@ pub(super) fn guess(name: &str, data_type: &DataType, facts: &ColumnStats) -> Gu
     if facts.distinct == 1 && facts.nulls == 0 {
         return guess(Role::Kept, "the same value in every row".into());
     }
-    let look = pattern(facts.sample.iter().map(String::as_str));
-    if let Some(look) = look.filter(|look| look.identifies()) {
-        return guess(Role::Identifier, format!("values look like {}", look.what()));
+    let look = find_pattern(facts.sample.iter().map(String::as_str));
+    if let Some(look) = look.filter(|look| look.is_identifying()) {
+        return guess(Role::Identifier, format!("values look like {}", look.describe_kind()));
     }
     let text = is_text(data_type);
     let telling = share > TELLING && values >= FEW_ROWS;
-    let hint = hint(name);
+    let hint = find_hint(name);
     let numbered = is_number_of(name);
     if let Some(hint) = hint.filter(|hint| hint.role == Role::Identifier) {
         return guess(Role::Identifier, format!("its name says `{}`: {}", hint.word, hint.what));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn role(name: &str, data_type: DataType, distinct: u64, sample: &[&str]) -> Role {
-        guess(name, &data_type, &facts(1000, distinct, sample)).role
+        guess_role(name, &data_type, &facts(1000, distinct, sample)).role
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_reason_never_holds_a_value() {
         let secret = "b7kanarienvogel@example.org";
-        let found = guess("c7", &DataType::Utf8, &facts(1000, 1000, &[secret]));
+        let found = guess_role("c7", &DataType::Utf8, &facts(1000, 1000, &[secret]));
         assert!(!found.reason.contains(secret));
     }
 }

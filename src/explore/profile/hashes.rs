@@ -9,7 +9,7 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 
 use super::guess::is_text;
-use crate::encode::{row_hashes, text};
+use crate::encode::{row_hashes, to_text};
 use crate::error::Result;
 
 const SEED: u64 = 0x70_726f_6669_6c65;
@@ -39,13 +39,13 @@ struct Lately {
 
 impl Hashes {
     /// Hashes a batch of the column. It helps to know of texts whether few of them are repeated over and over.
-    pub(super) fn add(&mut self, array: &ArrayRef, few: bool) -> Result<()> {
+    pub(super) fn add_batch(&mut self, array: &ArrayRef, few: bool) -> Result<()> {
         self.found.clear();
         let data_type = array.data_type();
         let width = data_type.primitive_width();
         match data_type {
             _ if is_text(data_type) => {
-                let words = text(array)?;
+                let words = to_text(array)?;
                 match few {
                     true => self.count_few(&words, true, |_, _, _| {}),
                     false => self.add_words(&words),
@@ -55,38 +55,38 @@ impl Hashes {
             // Adding zero makes one zero of two: -0.0 and 0.0 are the same value.
             DataType::Float32 => {
                 let values = array.as_primitive::<Float32Type>().values().iter();
-                self.found.extend(values.map(|value| mix(u64::from((value + 0.0).to_bits()))));
+                self.found.extend(values.map(|value| mix_value(u64::from((value + 0.0).to_bits()))));
             }
             DataType::Float64 => {
                 let values = array.as_primitive::<Float64Type>().values().iter();
-                self.found.extend(values.map(|value| mix((value + 0.0).to_bits())));
+                self.found.extend(values.map(|value| mix_value((value + 0.0).to_bits())));
             }
             _ if width.is_some_and(|width| matches!(width, 1 | 2 | 4 | 8 | 16)) => {
                 let (data, width) = (array.to_data(), width.unwrap_or_default());
                 let bytes = &data.buffers()[0].as_slice()[data.offset() * width..][..data.len() * width];
                 match width {
-                    1 => self.found.extend(bytes.iter().map(|byte| mix(u64::from(*byte)))),
-                    2 => self.add_bytes(bytes, |value| mix(u64::from(u16::from_le_bytes(value)))),
-                    4 => self.add_bytes(bytes, |value| mix(u64::from(u32::from_le_bytes(value)))),
-                    8 => self.add_bytes(bytes, |value| mix(u64::from_le_bytes(value))),
+                    1 => self.found.extend(bytes.iter().map(|byte| mix_value(u64::from(*byte)))),
+                    2 => self.add_bytes(bytes, |value| mix_value(u64::from(u16::from_le_bytes(value)))),
+                    4 => self.add_bytes(bytes, |value| mix_value(u64::from(u32::from_le_bytes(value)))),
+                    8 => self.add_bytes(bytes, |value| mix_value(u64::from_le_bytes(value))),
                     _ => self.add_bytes(bytes, |value| mix_long(u128::from_le_bytes(value))),
                 }
             }
             _ => self.found = row_hashes(std::slice::from_ref(array), array.len(), SEED)?,
         }
-        self.mask(array.logical_nulls());
+        self.mask_nulls(array.logical_nulls());
         Ok(())
     }
 
     /// Null has a hash of its own, whatever stands in its place.
-    fn mask(&mut self, nulls: Option<NullBuffer>) {
+    fn mask_nulls(&mut self, nulls: Option<NullBuffer>) {
         if let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) {
             (!nulls.inner()).set_indices().for_each(|row| self.found[row] = NULL);
         }
     }
 
     /// The hashes that were added last: of every row's value, or of null.
-    pub(super) fn found(&self) -> &[u64] {
+    pub(super) fn last_hashes(&self) -> &[u64] {
         &self.found
     }
 
@@ -105,7 +105,7 @@ impl Hashes {
         self.found.clear();
         let hash = |(row, view): (usize, &u128)| hash_word(words, row, *view);
         self.found.extend(words.views().iter().enumerate().map(hash));
-        self.mask(words.nulls().cloned());
+        self.mask_nulls(words.nulls().cloned());
     }
 
     /// Hashes a batch of texts of which few are repeated over and over, and reports every hash with its rows, once or a few
@@ -171,7 +171,7 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 const SILVER: u64 = 0xB504_F333_F9DE_6485;
 
 /// The hash of a value of up to eight bytes: no two of them are alike.
-fn mix(value: u64) -> u64 {
+fn mix_value(value: u64) -> u64 {
     let mixed = (value ^ SEED).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
@@ -179,7 +179,7 @@ fn mix(value: u64) -> u64 {
 
 /// The hash of a value of sixteen bytes.
 fn mix_long(value: u128) -> u64 {
-    mix(fold(value as u64 ^ GOLDEN, (value >> 64) as u64 ^ SILVER))
+    mix_value(fold_product(value as u64 ^ GOLDEN, (value >> 64) as u64 ^ SILVER))
 }
 
 /// The hash of more than twelve bytes.
@@ -187,15 +187,15 @@ fn mix_bytes(bytes: &[u8]) -> u64 {
     let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
     let length = bytes.len();
     // The first sixteen bytes and the last, some of them twice; what is between them is rare.
-    let mut mixed = fold(word(0) ^ length as u64 ^ GOLDEN, word((length - 8).min(8)) ^ SILVER);
+    let mut mixed = fold_product(word(0) ^ length as u64 ^ GOLDEN, word((length - 8).min(8)) ^ SILVER);
     for at in (16..length.saturating_sub(16)).step_by(16) {
-        mixed = fold(word(at) ^ mixed, word(at + 8) ^ SILVER);
+        mixed = fold_product(word(at) ^ mixed, word(at + 8) ^ SILVER);
     }
-    mix(fold(word(length.saturating_sub(16)) ^ mixed, word(length - 8) ^ SILVER))
+    mix_value(fold_product(word(length.saturating_sub(16)) ^ mixed, word(length - 8) ^ SILVER))
 }
 
 /// All bits of a product.
-fn fold(a: u64, b: u64) -> u64 {
+fn fold_product(a: u64, b: u64) -> u64 {
     let wide = u128::from(a) * u128::from(b);
     wide as u64 ^ (wide >> 64) as u64
 }
@@ -213,7 +213,7 @@ mod tests {
 
     fn hashes(array: ArrayRef) -> Vec<u64> {
         let mut hashes = Hashes::default();
-        hashes.add(&array, false).unwrap();
+        hashes.add_batch(&array, false).unwrap();
         hashes.found
     }
 
@@ -233,8 +233,8 @@ mod tests {
         let (mut both, mut few) = (Hashes::default(), false);
         let mut of = |array: &ArrayRef| {
             few = !few;
-            both.add(array, few).unwrap();
-            both.found().to_vec()
+            both.add_batch(array, few).unwrap();
+            both.last_hashes().to_vec()
         };
         let first = of(&plain);
         let mut second = of(&turned);
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn hashes_are_spread_evenly() {
         // Numbers in a row, and texts that begin with them: how many of a million fall below a hundredth of all hashes.
-        let numbers = (0..1_000_000).map(mix).collect::<Vec<u64>>();
+        let numbers = (0..1_000_000).map(mix_value).collect::<Vec<u64>>();
         let short = StringViewArray::from_iter_values((0..1_000_000).map(|n| format!("{n:07}")));
         let long =
             StringViewArray::from_iter_values((0..1_000_000).map(|n| format!("{n}, a street that is long{}", n % 7)));

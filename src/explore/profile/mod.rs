@@ -3,7 +3,7 @@
 //!
 //! One scan of all columns, bounded in memory and the same for any order of rows, finds two things:
 //!
-//! 1. of every column its nulls, distinct values, ends and shapes (`tally`, with `hashes`, `seen` and `values`), from which roles
+//! 1. of every column its nulls, distinct values, ends and shapes (`profiler`, with `hashes`, `seen` and `values`), from which roles
 //!    are guessed (`guess`, with `names` and `pattern`);
 //! 2. of the guessed quasi-identifiers, how many rows are alone with their values (`singling`).
 //!
@@ -20,6 +20,7 @@
 //! A profile holds counts and guesses. Values of the data are in it only on demand ([`Profile::show_values`]) and in
 //! the hierarchy files that [`Draft`] proposes, which cannot do without.
 
+mod column_profiler;
 mod draft;
 mod forecast;
 mod guess;
@@ -30,7 +31,6 @@ mod population;
 mod propose;
 mod seen;
 mod singling;
-mod tally;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -39,11 +39,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::common::runtime::JoinSet;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::{DataFrame, SessionContext};
-use futures::StreamExt;
 use serde::Serialize;
 
 pub(crate) use draft::Draft;
@@ -52,15 +50,16 @@ pub(crate) use propose::Proposal;
 
 use crate::audit::PopulationRisk;
 use crate::binding::is_time;
+use crate::engine::phase::known_rows;
 use crate::error::{Error, Result};
 use crate::hierarchy::{Period, Unit};
+use crate::plan::{join_parts, read_rows};
 use crate::policy::Role;
-use crate::release::known_rows;
+use column_profiler::{ColumnProfilers, ColumnStats};
 use forecast::Forecast;
-use guess::{Guess, guess};
+use guess::{Guess, guess_role};
 use hashes::Hashes;
-use singling::{Alone, Few, Singling, sets};
-use tally::{ColumnStats, Tallies};
+use singling::{Alone, Few, Singling, choose_sets};
 
 /// A dataset as it stands.
 #[derive(Debug, Clone, Serialize)]
@@ -159,13 +158,13 @@ pub(crate) enum Scan {
 pub(crate) type Watch<'a> = &'a (dyn Fn(Scan, &Arc<dyn ExecutionPlan>, u64) + Sync);
 
 /// Profiles the rows of a plan.
-pub(crate) async fn profile(context: &SessionContext, input: LogicalPlan) -> Result<Profile> {
+pub(crate) async fn profile_rows(context: &SessionContext, input: LogicalPlan) -> Result<Profile> {
     profile_watched(context, input, &|_, _, _| {}).await
 }
 
 /// Profiles the rows of a plan and reports progress.
 pub(crate) async fn profile_watched(context: &SessionContext, input: LogicalPlan, watch: Watch<'_>) -> Result<Profile> {
-    let plan = scan(context, input.clone()).await?;
+    let plan = scan_plan(context, input.clone()).await?;
     let forecast = Forecast::new(context, &input, known_rows(&plan)).await?;
     profile_by(context, input, plan, forecast, watch).await
 }
@@ -179,16 +178,16 @@ async fn profile_by(
 ) -> Result<Profile> {
     watch(Scan::Columns, &plan, known_rows(&plan));
     let schema = input.schema().as_arrow();
-    let mut tallies = Tallies::new(schema);
-    forecast.iter().for_each(|forecast| forecast.watch(&mut tallies));
-    let first = Look { tallies, forecast };
-    let Look { tallies, forecast } = fold(context, plan, first, Look::add, Look::merge).await?;
-    let columns = columns(schema, tallies.finish());
+    let mut profilers = ColumnProfilers::new(schema);
+    forecast.iter().for_each(|forecast| forecast.watch_columns(&mut profilers));
+    let first = Look { profilers, forecast };
+    let Look { profilers, forecast } = fold_partitions(context, plan, first, Look::add_batch, Look::merge).await?;
+    let columns = guess_columns(schema, profilers.finish());
     let rows = columns.first().map_or(0, |column| column.facts.rows);
     if rows == 0 {
         return Err(Error::input("the input holds no rows"));
     }
-    let quasi = quasi(&columns);
+    let quasi = guessed_quasi(&columns);
     let names: Vec<String> = quasi.iter().map(|column| columns[*column].name.clone()).collect();
     if quasi.is_empty() {
         let exposure =
@@ -196,16 +195,16 @@ async fn profile_by(
         return Ok(Profile { rows, columns, exposure });
     }
     let distinct = |column: &usize| columns[*column].facts.distinct + u64::from(columns[*column].nulls > 0);
-    let sets = sets(&quasi.iter().map(distinct).collect::<Vec<u64>>(), rows);
-    let singling = match forecast.filter(|forecast| forecast.holds(&quasi, &sets, rows)) {
+    let sets = choose_sets(&quasi.iter().map(distinct).collect::<Vec<u64>>(), rows);
+    let singling = match forecast.filter(|forecast| forecast.covers_sets(&quasi, &sets, rows)) {
         Some(forecast) => forecast.singling,
         None => {
             let plan = LogicalPlanBuilder::from(input).project(names.iter().map(ident))?.build()?;
-            let plan = scan(context, plan).await?;
+            let plan = scan_plan(context, plan).await?;
             watch(Scan::Exposure, &plan, rows);
             let first =
                 Again { hashes: vec![Hashes::default(); quasi.len()], singling: Singling::new(sets.clone(), rows) };
-            fold(context, plan, first, Again::add, Again::merge).await?.singling
+            fold_partitions(context, plan, first, Again::add_batch, Again::merge).await?.singling
         }
     };
     let Alone { whole, counted, smallest } = singling.finish(&sets);
@@ -220,34 +219,34 @@ async fn profile_by(
 }
 
 /// Columns with guesses of their roles.
-fn columns(schema: &Schema, facts: Vec<ColumnStats>) -> Vec<Column> {
+fn guess_columns(schema: &Schema, facts: Vec<ColumnStats>) -> Vec<Column> {
     let of = |(field, facts): (&Arc<Field>, ColumnStats)| Column::new(field.name(), field.data_type(), facts);
     schema.fields().iter().zip(facts).map(of).collect()
 }
 
 /// The numbers of the guessed quasi-identifiers.
-fn quasi(columns: &[Column]) -> Vec<usize> {
+fn guessed_quasi(columns: &[Column]) -> Vec<usize> {
     (0..columns.len()).filter(|column| columns[*column].role == Role::Quasi).collect()
 }
 
 /// The scan of all columns.
 #[derive(Debug, Clone)]
 struct Look {
-    tallies: Tallies,
+    profilers: ColumnProfilers,
     forecast: Option<Forecast>,
 }
 
 impl Look {
-    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.tallies.add(batch)?;
+    fn add_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.profilers.add_batch(batch)?;
         if let Some(forecast) = &mut self.forecast {
-            forecast.add(&self.tallies);
+            forecast.add_tallied(&self.profilers);
         }
         Ok(())
     }
 
     fn merge(&mut self, other: Self) {
-        self.tallies.merge(other.tallies);
+        self.profilers.merge(other.profilers);
         if let Some((mine, theirs)) = self.forecast.as_mut().zip(other.forecast) {
             mine.merge(theirs);
         }
@@ -262,11 +261,11 @@ struct Again {
 }
 
 impl Again {
-    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+    fn add_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         for (hashes, column) in self.hashes.iter_mut().zip(batch.columns()) {
-            hashes.add(column, true)?;
+            hashes.add_batch(column, true)?;
         }
-        self.singling.add(&self.hashes.iter().map(Hashes::found).collect::<Vec<_>>());
+        self.singling.add_rows(&self.hashes.iter().map(Hashes::last_hashes).collect::<Vec<_>>());
         Ok(())
     }
 
@@ -275,42 +274,34 @@ impl Again {
     }
 }
 
-async fn scan(context: &SessionContext, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+async fn scan_plan(context: &SessionContext, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(DataFrame::new(context.state(), plan).create_physical_plan().await?)
 }
 
 /// Folds every partition of a plan on a task of its own, and the results into one.
-async fn fold<T: Clone + Send + 'static>(
+async fn fold_partitions<T: Clone + Send + 'static>(
     context: &SessionContext,
     plan: Arc<dyn ExecutionPlan>,
     first: T,
     add: fn(&mut T, &RecordBatch) -> Result<()>,
     merge: fn(&mut T, T),
 ) -> Result<T> {
-    let streams = execute_stream_partitioned(plan, context.task_ctx())?;
-    let mut tasks = JoinSet::new();
-    for mut stream in streams {
+    let parts = execute_stream_partitioned(plan, context.task_ctx())?.into_iter().map(|mut stream| {
         let mut part = first.clone();
-        tasks.spawn(async move {
-            while let Some(batch) = stream.next().await {
-                add(&mut part, &batch?)?;
+        async move {
+            while let Some(batch) = read_rows(&mut stream).await? {
+                add(&mut part, &batch)?;
             }
-            Ok::<_, Error>(part)
-        });
-    }
-    let mut whole = first;
-    while let Some(part) = tasks.join_next().await {
-        merge(&mut whole, part.map_err(|error| scan_failed(&error))??);
-    }
+            Ok::<T, Error>(part)
+        }
+    });
+    let mut whole = first.clone();
+    join_parts("a scan", parts.collect::<Vec<_>>(), |part| {
+        merge(&mut whole, part);
+        Ok(())
+    })
+    .await?;
     Ok(whole)
-}
-
-/// A reader that panics has met a file that is not what its footer says.
-fn scan_failed(error: &tokio::task::JoinError) -> Error {
-    if error.is_panic() {
-        return Error::damaged_pages();
-    }
-    Error::internal(format!("a scan has failed: {error}"))
 }
 
 /// Commonest values that are shown on demand.
@@ -318,7 +309,7 @@ const SHOWN: usize = 5;
 
 impl Column {
     fn new(name: &str, kind: &DataType, facts: ColumnStats) -> Self {
-        let guess = guess(name, kind, &facts);
+        let guess = guess_role(name, kind, &facts);
         let values = facts.rows - facts.nulls;
         let counted = !guess::is_nested(kind);
         Self {
@@ -328,7 +319,7 @@ impl Column {
             distinct: counted.then_some(facts.distinct),
             estimated: facts.estimated,
             uniqueness: counted.then(|| (facts.distinct as f64 / values.max(1) as f64).min(1.0)),
-            extent: extent(kind, &facts),
+            extent: describe_extent(kind, &facts),
             role: guess.role,
             reason: guess.reason.clone(),
             values: None,
@@ -344,15 +335,15 @@ impl Column {
     }
 
     /// Proposes a hierarchy for the column, if it were a quasi-identifier.
-    pub(crate) fn proposal(&self) -> Proposal {
-        propose::propose(&self.kind, &self.facts, &self.guess)
+    pub(crate) fn propose_hierarchy(&self) -> Proposal {
+        propose::propose_hierarchy(&self.kind, &self.facts, &self.guess)
     }
 
     /// Returns the proposed hierarchy as text: a level file, or a table of a job file.
-    pub(crate) fn hierarchy(&self) -> Result<String> {
-        match self.proposal() {
+    pub(crate) fn hierarchy_text(&self) -> Result<String> {
+        match self.propose_hierarchy() {
             Proposal::Levels(lines, _) => Ok(String::from_utf8_lossy(&level_csv(&lines)?).into_owned()),
-            other => match draft::inline(&other) {
+            other => match draft::inline_hierarchy(&other) {
                 Some(table) => Ok(format!("hierarchy = {table}\n")),
                 None => Err(Error::input(format!(
                     "column `{}` needs no hierarchy: it becomes ranges or short sets without one",
@@ -368,7 +359,7 @@ impl Profile {
     pub(crate) fn show_values(&mut self) {
         for column in &mut self.columns {
             let end = |position: f64| match is_time(&column.kind) {
-                true => Period::of(Unit::Day, position).to_string(),
+                true => Period::period_at(Unit::Day, position).to_string(),
                 false => position.to_string(),
             };
             let commonest = column.facts.counts.iter().take(SHOWN);
@@ -381,13 +372,13 @@ impl Profile {
 }
 
 /// Roughly where the values of a column lie: nothing that only one row has.
-fn extent(data_type: &DataType, facts: &ColumnStats) -> Option<String> {
+fn describe_extent(data_type: &DataType, facts: &ColumnStats) -> Option<String> {
     if let Some((min, max)) = facts.ends {
         if matches!(data_type, DataType::Time32(_) | DataType::Time64(_)) {
             return None;
         }
         if is_time(data_type) {
-            let decade = |day: f64| Period::of(Unit::Decade, day).to_string();
+            let decade = |day: f64| Period::period_at(Unit::Decade, day).to_string();
             let (from, to) = (decade(min), decade(max));
             return Some(if from == to { from } else { format!("{from} to {to}") });
         }
@@ -397,12 +388,12 @@ fn extent(data_type: &DataType, facts: &ColumnStats) -> Option<String> {
         }
         let unit = 10_f64.powf(largest.log10().floor());
         let (from, to) = ((min / unit).floor() * unit, ((max / unit).floor() + 1.0) * unit);
-        return Some(format!("{} to {}", round(from), round(to)));
+        return Some(format!("{} to {}", format_rounded(from), format_rounded(to)));
     }
     let (shortest, longest) = facts.lengths?;
     Some(if shortest == longest { format!("{longest} letters") } else { format!("{shortest} to {longest} letters") })
 }
 
-fn round(number: f64) -> String {
+fn format_rounded(number: f64) -> String {
     format!("{number:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -107,7 +107,7 @@ fn is_in(list: &str, word: &str) -> bool {
 }
 
 /// The words of a name in lower case: split at all but letters and digits, and where lower case turns to upper.
-pub(super) fn words(name: &str) -> Vec<String> {
+pub(super) fn split_words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut low = false;
     for c in name.chars() {
@@ -127,8 +127,8 @@ pub(super) fn words(name: &str) -> Vec<String> {
 }
 
 /// What a name points at, if anything: whole words first, then words that stand inside of longer ones.
-pub(super) fn hint(name: &str) -> Option<Hint> {
-    let words = words(name);
+pub(super) fn find_hint(name: &str) -> Option<Hint> {
+    let words = split_words(name);
     let of_a_thing = words.len() > 1 && words.iter().any(|word| is_in(THINGS, word));
     let joined = words.concat();
     let whole = |candidate: &str| words.iter().any(|word| word == candidate);
@@ -146,7 +146,7 @@ pub(super) fn hint(name: &str) -> Option<Hint> {
 pub(super) fn is_number_of(name: &str) -> bool {
     let of_somebody = |word: &str, number: &str| word.strip_suffix(number).is_some_and(|rest| is_in(NUMBERED, rest));
     let one_word = |word: &str| NUMBERS.split_whitespace().any(|number| of_somebody(word, number));
-    words(name).last().is_some_and(|last| is_in(NUMBERS, last) || one_word(last))
+    split_words(name).last().is_some_and(|last| is_in(NUMBERS, last) || one_word(last))
 }
 
 #[cfg(test)]
@@ -154,15 +154,15 @@ mod tests {
     use super::*;
 
     fn role(name: &str) -> Option<Role> {
-        hint(name).map(|hint| hint.role)
+        find_hint(name).map(|hint| hint.role)
     }
 
     #[test]
     fn names_are_parted_into_words() {
-        assert_eq!(words("native-country"), ["native", "country"]);
-        assert_eq!(words("dateOfBirth"), ["date", "of", "birth"]);
-        assert_eq!(words("ICD10_code"), ["icd10", "code"]);
-        assert_eq!(words("__x"), ["x"]);
+        assert_eq!(split_words("native-country"), ["native", "country"]);
+        assert_eq!(split_words("dateOfBirth"), ["date", "of", "birth"]);
+        assert_eq!(split_words("ICD10_code"), ["icd10", "code"]);
+        assert_eq!(split_words("__x"), ["x"]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(super) enum Pattern {
 
 impl Pattern {
     /// What such values are.
-    pub(super) fn what(self) -> &'static str {
+    pub(super) fn describe_kind(self) -> &'static str {
         match self {
             Self::Email => "e-mail addresses",
             Self::Phone => "telephone numbers",
@@ -37,7 +37,7 @@ impl Pattern {
     }
 
     /// Whether such a value points at one person, account or device on its own.
-    pub(super) fn identifies(self) -> bool {
+    pub(super) fn is_identifying(self) -> bool {
         matches!(self, Self::Email | Self::Phone | Self::Iban | Self::Uuid | Self::Ip)
     }
 }
@@ -49,7 +49,7 @@ type Test = (Pattern, fn(&str) -> bool);
 const MOST: f64 = 0.9;
 
 /// The shape that nearly all of the values have.
-pub(super) fn pattern<'a>(values: impl Iterator<Item = &'a str> + Clone) -> Option<Pattern> {
+pub(super) fn find_pattern<'a>(values: impl Iterator<Item = &'a str> + Clone) -> Option<Pattern> {
     let total = values.clone().count();
     if total == 0 {
         return None;
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn shapes_are_told_apart() {
-        let of = |values: &[&str]| pattern(values.iter().copied());
+        let of = |values: &[&str]| find_pattern(values.iter().copied());
         assert_eq!(of(&["a.b@c.org", "x@y.co.uk"]), Some(Pattern::Email));
         assert_eq!(of(&["+44 20 7946 0000", "020 7946 0000"]), Some(Pattern::Phone));
         assert_eq!(of(&["GB82 WEST 1234 5698 7654 32"]), Some(Pattern::Iban));
@@ -137,15 +137,15 @@ mod tests {
         assert_eq!(of(&["he came in with a cough"]), Some(Pattern::Prose));
         assert_eq!(of(&["nurse", "teacher", "1.2.3"]), None);
         let codes: Vec<String> = (0..50).map(|n| format!("{:05}", n * 731)).collect();
-        assert_eq!(pattern(codes.iter().map(String::as_str)), Some(Pattern::Code));
+        assert_eq!(find_pattern(codes.iter().map(String::as_str)), Some(Pattern::Code));
     }
 
     #[test]
     fn one_stray_value_in_ten_is_let_pass() {
         let mut values = vec!["a@b.org"; 9];
         values.push("none");
-        assert_eq!(pattern(values.iter().copied()), Some(Pattern::Email));
+        assert_eq!(find_pattern(values.iter().copied()), Some(Pattern::Email));
         values.push("unknown");
-        assert_eq!(pattern(values.iter().copied()), None);
+        assert_eq!(find_pattern(values.iter().copied()), None);
     }
 }

@@ -9,11 +9,11 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::TryStreamExt;
 
 use super::Profile;
+use crate::agreement::count_classes;
 use crate::attack::linkage::Linkage;
 use crate::attack::population::SampleClasses;
 use crate::audit::PopulationRisk;
 use crate::error::{Error, Result};
-use crate::release::count_classes;
 
 impl Profile {
     /// Adds risks in the population: by its size, by a public table with the quasi-identifiers under the same names, or both.
@@ -33,19 +33,19 @@ impl Profile {
         if let Some(people) = people {
             let classes = count_classes(&rows, quasi).await?;
             risk.people = Some(people);
-            risk.source = Some(SampleClasses::new(classes.histogram(), people).uniques());
+            risk.source = Some(SampleClasses::new(classes.histogram(), people).estimate_uniques());
         }
         if let Some(public) = public {
             let public = DataFrame::new(context.state(), public);
-            risk.link(&linkage(rows, public, quasi).await?);
+            risk.add_linkage(&measure_linkage(rows, public, quasi).await?);
         }
-        self.exposure.population = risk.known();
+        self.exposure.population = risk.if_known();
         Ok(())
     }
 }
 
 /// Public people with the values of every row. People of the data who are not public count as public all the same.
-async fn linkage(rows: DataFrame, public: DataFrame, quasi: &[String]) -> Result<Linkage> {
+async fn measure_linkage(rows: DataFrame, public: DataFrame, quasi: &[String]) -> Result<Linkage> {
     let types = rows.schema().as_arrow().clone();
     let side = |frame: DataFrame, ours: i64| -> Result<DataFrame> {
         let mut columns: Vec<Expr> = Vec::new();
@@ -74,7 +74,7 @@ async fn linkage(rows: DataFrame, public: DataFrame, quasi: &[String]) -> Result
         for row in 0..batch.num_rows() {
             let of_class = rows.value(row) as u64;
             let fitting = (people.value(row) as u64).max(of_class);
-            (0..classes.value(row)).for_each(|_| linkage.add(of_class, fitting));
+            (0..classes.value(row)).for_each(|_| linkage.add_class(of_class, fitting));
         }
     }
     Ok(linkage)

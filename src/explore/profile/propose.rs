@@ -5,8 +5,8 @@
 
 use datafusion::arrow::datatypes::DataType;
 
+use super::column_profiler::ColumnStats;
 use super::guess::{Guess, is_text};
-use super::tally::ColumnStats;
 use crate::binding::{is_number, is_time};
 use crate::hierarchy::TOP;
 use crate::policy::CalendarUnit;
@@ -27,7 +27,7 @@ pub(crate) enum Proposal {
 }
 
 /// Values that need no hierarchy: their sets are short.
-const FEW: usize = 3;
+const MAX_VALUES_ALONE: usize = 3;
 
 /// Rows that a value, or all values of a beginning together, must have before a published label may name it.
 const NAMED: u64 = 20;
@@ -39,15 +39,15 @@ const FAN: usize = 3;
 const SEPARATORS: [char; 8] = ['-', '_', '.', '/', ':', ',', ' ', '('];
 
 /// Proposes a hierarchy for a quasi-identifier.
-pub(super) fn propose(data_type: &DataType, facts: &ColumnStats, guess: &Guess) -> Proposal {
+pub(super) fn propose_hierarchy(data_type: &DataType, facts: &ColumnStats, guess: &Guess) -> Proposal {
     if guess.code && (is_text(data_type) || data_type.is_integer()) {
         return Proposal::Mask;
     }
     if let Some((min, max)) = facts.ends {
         return match data_type {
             DataType::Time32(_) | DataType::Time64(_) => Proposal::None,
-            _ if is_time(data_type) => calendar(max - min),
-            _ if is_number(data_type) => widths(min, max, facts.whole),
+            _ if is_time(data_type) => propose_calendar(max - min),
+            _ if is_number(data_type) => propose_widths(min, max, facts.whole),
             _ => Proposal::None,
         };
     }
@@ -59,15 +59,15 @@ pub(super) fn propose(data_type: &DataType, facts: &ColumnStats, guess: &Guess) 
     match counted.len() {
         // Too many to list: their beginnings will do.
         0 => Proposal::Mask,
-        few if few <= FEW => Proposal::None,
+        few if few <= MAX_VALUES_ALONE => Proposal::None,
         // A value that is called as the top is would be above itself.
         _ if counted.iter().any(|(value, _)| *value == TOP) => Proposal::None,
-        _ => tree(&counted),
+        _ => propose_tree(&counted),
     }
 }
 
 /// Intervals that double, from about a twentieth of the domain, at round numbers.
-fn widths(min: f64, max: f64, whole: bool) -> Proposal {
+fn propose_widths(min: f64, max: f64, whole: bool) -> Proposal {
     let range = max - min;
     if !range.is_finite() || range <= 0.0 {
         return Proposal::None;
@@ -86,7 +86,7 @@ fn widths(min: f64, max: f64, whole: bool) -> Proposal {
     if widths.is_empty() { Proposal::None } else { Proposal::Widths(widths) }
 }
 
-fn calendar(days: f64) -> Proposal {
+fn propose_calendar(days: f64) -> Proposal {
     use CalendarUnit::{Day, Decade, Month, Quarter, Year};
     Proposal::Calendar(match days {
         short if short < 60.0 => vec![Day, Month],
@@ -104,7 +104,7 @@ struct Node {
 }
 
 /// Levels over all values, commonest first.
-fn tree(counted: &[(&str, u64)]) -> Proposal {
+fn propose_tree(counted: &[(&str, u64)]) -> Proposal {
     let leaf =
         |(at, (value, rows)): (usize, &(&str, u64))| Node { label: (*value).to_owned(), values: vec![at], rows: *rows };
     let mut level: Vec<Node> = counted.iter().enumerate().map(leaf).collect();
@@ -115,19 +115,19 @@ fn tree(counted: &[(&str, u64)]) -> Proposal {
     let mut number = 1;
     if let Some(beginnings) = beginnings {
         level = beginnings;
-        write(&level, &mut lines);
+        write_level(&level, &mut lines);
         number += 1;
     }
     while level.len() > FAN {
         level = by_frequency(level, number, counted, &mut names);
-        write(&level, &mut lines);
+        write_level(&level, &mut lines);
         number += 1;
     }
     lines.iter_mut().for_each(|line| line.push(TOP.to_owned()));
     Proposal::Levels(lines, by_beginning)
 }
 
-fn write(level: &[Node], lines: &mut [Vec<String>]) {
+fn write_level(level: &[Node], lines: &mut [Vec<String>]) {
     for node in level {
         node.values.iter().for_each(|value| lines[*value].push(node.label.clone()));
     }
@@ -139,7 +139,7 @@ struct Names {
 }
 
 impl Names {
-    fn unique(&mut self, wanted: String) -> String {
+    fn unique_name(&mut self, wanted: String) -> String {
         let mut label = wanted.clone();
         let mut number = 2;
         while label == TOP || !self.taken.insert(label.clone()) {
@@ -166,8 +166,8 @@ fn by_beginning(counted: &[(&str, u64)], names: &mut Names) -> Option<Vec<Node>>
     let name = |(at, (beginning, mut node)): (usize, (String, Node))| {
         node.label = match node.values[..] {
             [only] => counted[only].0.to_owned(),
-            _ if node.rows >= NAMED => names.unique(format!("{beginning}...")),
-            _ => names.unique(format!("group 1.{}", at + 1)),
+            _ if node.rows >= NAMED => names.unique_name(format!("{beginning}...")),
+            _ => names.unique_name(format!("group 1.{}", at + 1)),
         };
         node
     };
@@ -198,13 +198,13 @@ fn by_frequency(mut level: Vec<Node>, number: usize, counted: &[(&str, u64)], na
         let common = values.iter().all(|value| counted[*value].1 >= NAMED);
         let short = values.len() <= FAN && listed.len() <= 48;
         let label = if common && short { listed } else { format!("group {number}.{at}") };
-        Node { label: names.unique(label), rows: nodes.iter().map(|node| node.rows).sum(), values }
+        Node { label: names.unique_name(label), rows: nodes.iter().map(|node| node.rows).sum(), values }
     };
     groups.into_iter().filter(|group| !group.is_empty()).map(&mut name).collect()
 }
 
 /// Lines as level CSV.
-pub(super) fn csv(lines: &[Vec<String>]) -> Result<Vec<u8>, csv::Error> {
+pub(super) fn to_level_csv(lines: &[Vec<String>]) -> Result<Vec<u8>, csv::Error> {
     let mut writer = csv::WriterBuilder::new().delimiter(b';').from_writer(Vec::new());
     for line in lines {
         writer.write_record(line)?;
@@ -220,7 +220,7 @@ mod tests {
     use crate::hierarchy::{Ladder, LevelTree};
 
     fn widths_of(min: f64, max: f64, whole: bool) -> Vec<f64> {
-        match widths(min, max, whole) {
+        match propose_widths(min, max, whole) {
             Proposal::Widths(widths) => widths,
             _ => Vec::new(),
         }
@@ -245,7 +245,7 @@ mod tests {
             ("Married-spouse-absent", 4),
             ("Widowed", 3),
         ];
-        let Proposal::Levels(lines, by_beginning) = tree(&counted) else { panic!("no tree") };
+        let Proposal::Levels(lines, by_beginning) = propose_tree(&counted) else { panic!("no tree") };
         assert!(by_beginning);
         assert_eq!(lines[0][..2], ["Married-civ-spouse", "Married..."]);
         assert_eq!(lines[3][1], "Married...");
@@ -256,18 +256,18 @@ mod tests {
         fn every_proposal_is_a_hierarchy(counts in prop::collection::btree_map("[a-c*{}]{0,3}[-. ]?[a-d;\"]{1,4}", 1..1000_u64, 4..80)) {
             let mut counted: Vec<(&str, u64)> = counts.iter().map(|(value, count)| (value.as_str(), *count)).collect();
             counted.sort_by_key(|counted| std::cmp::Reverse(counted.1));
-            if let Proposal::Levels(lines, _) = tree(&counted) {
-                let text = String::from_utf8(csv(&lines).unwrap()).unwrap();
+            if let Proposal::Levels(lines, _) = propose_tree(&counted) {
+                let text = String::from_utf8(to_level_csv(&lines).unwrap()).unwrap();
                 let tree = LevelTree::from_csv(&text).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
                 prop_assert_eq!(tree.leaves().len(), counted.len());
-                prop_assert!(counted.iter().all(|(value, _)| tree.leaf(value).is_some()));
+                prop_assert!(counted.iter().all(|(value, _)| tree.find_leaf(value).is_some()));
             }
         }
 
         #[test]
         fn every_ladder_nests(min in -1e6..1e6_f64, range in 1e-3..1e9_f64, whole: bool) {
-            if let Proposal::Widths(widths) = widths(min, min + range, whole) {
-                prop_assert!(Ladder::widths(&widths, 0.0).is_ok(), "{:?}", widths);
+            if let Proposal::Widths(widths) = propose_widths(min, min + range, whole) {
+                prop_assert!(Ladder::from_widths(&widths, 0.0).is_ok(), "{:?}", widths);
                 prop_assert!(widths.len() <= 6, "{:?}", widths);
             }
         }

@@ -18,7 +18,7 @@ pub(super) struct Texts {
 
 impl Texts {
     /// The rows whose texts may be new: not those that were read from the same place before.
-    pub(super) fn fresh(&mut self, words: &StringViewArray) -> Vec<usize> {
+    pub(super) fn fresh_rows(&mut self, words: &StringViewArray) -> Vec<usize> {
         let nulls = words.nulls().filter(|nulls| nulls.null_count() > 0);
         let valid = |row: &usize| nulls.is_none_or(|nulls| nulls.is_valid(*row));
         let [dictionary] = words.data_buffers() else { return (0..words.len()).filter(valid).collect() };
@@ -61,21 +61,21 @@ const NEAR: u64 = 1 << 19;
 
 impl Numbers {
     /// The hashes of numbers that may be new, of those of a whole batch.
-    pub(super) fn fresh<'a>(&'a mut self, array: &ArrayRef, hashes: &'a [u64]) -> &'a [u64] {
+    pub(super) fn fresh_hashes<'a>(&'a mut self, array: &ArrayRef, hashes: &'a [u64]) -> &'a [u64] {
         let data_type = array.data_type();
         if !data_type.is_integer() && !is_time(data_type) {
             return hashes;
         }
         let data = array.to_data();
         match data_type.primitive_width() {
-            Some(4) => self.choose(data.buffer::<i32>(0).iter().map(|number| i64::from(*number)), hashes),
-            Some(8) => self.choose(data.buffer::<i64>(0).iter().copied(), hashes),
+            Some(4) => self.choose_numbers(data.buffer::<i32>(0).iter().map(|number| i64::from(*number)), hashes),
+            Some(8) => self.choose_numbers(data.buffer::<i64>(0).iter().copied(), hashes),
             _ => return hashes,
         }
         &self.fresh
     }
 
-    fn choose(&mut self, numbers: impl Iterator<Item = i64>, hashes: &[u64]) {
+    fn choose_numbers(&mut self, numbers: impl Iterator<Item = i64>, hashes: &[u64]) {
         self.fresh.clear();
         for (number, &hash) in numbers.zip(hashes).filter(|(_, hash)| **hash != NULL) {
             if self.seen.is_empty() {
@@ -114,20 +114,20 @@ mod tests {
             StringViewArray::new(views.into(), vec![dictionary.clone()], Some(NullBuffer::from(nulls)))
         };
         let mut seen = Texts::default();
-        assert_eq!(seen.fresh(&take(&[0, 1, 0, 1], vec![true; 4])), [0, 1, 3], "short texts are always");
-        assert_eq!(seen.fresh(&take(&[0, 2, 2, 1], vec![true, false, true, false])), [2]);
+        assert_eq!(seen.fresh_rows(&take(&[0, 1, 0, 1], vec![true; 4])), [0, 1, 3], "short texts are always");
+        assert_eq!(seen.fresh_rows(&take(&[0, 2, 2, 1], vec![true, false, true, false])), [2]);
         // A text within another text is another text.
         let part = (plain.views()[0] & !u128::from(u32::MAX)) | 20;
         let part = StringViewArray::new(vec![part].into(), vec![dictionary.clone()], None);
-        assert_eq!((seen.fresh(&part), part.value(0)), (vec![0], &words[0][..20]));
+        assert_eq!((seen.fresh_rows(&part), part.value(0)), (vec![0], &words[0][..20]));
         let other = StringViewArray::from_iter_values(words);
-        assert_eq!(seen.fresh(&other), [0, 1, 2], "another dictionary");
+        assert_eq!(seen.fresh_rows(&other), [0, 1, 2], "another dictionary");
     }
 
     #[test]
     fn near_numbers_are_fresh_once_and_far_ones_always() {
         let mut numbers = Numbers::default();
-        let mut fresh = |array: ArrayRef, hashes: &[u64]| numbers.fresh(&array, hashes).to_vec();
+        let mut fresh = |array: ArrayRef, hashes: &[u64]| numbers.fresh_hashes(&array, hashes).to_vec();
         let days = |days: Vec<Option<i32>>| Arc::new(Date32Array::from(days)) as ArrayRef;
         assert_eq!(fresh(days(vec![Some(7), None, Some(7), Some(-9)]), &[1, NULL, 1, 2]), [1, 2]);
         // What stands in the place of a null was not seen.
@@ -137,6 +137,6 @@ mod tests {
         assert_eq!(fresh(Arc::new(Float64Array::from(vec![1.0, 1.0])), &[6, 6]), [6, 6], "not whole");
         let mut ends = Numbers::default();
         let array: ArrayRef = Arc::new(UInt64Array::from(vec![0, u64::MAX, 0, u64::MAX]));
-        assert_eq!(ends.fresh(&array, &[1, 2, 1, 2]), [1, 2], "they lie side by side");
+        assert_eq!(ends.fresh_hashes(&array, &[1, 2, 1, 2]), [1, 2], "they lie side by side");
     }
 }

@@ -51,8 +51,8 @@ impl Counts {
     /// Adds rows by the uppermost bits of their hashes, which are those of `before` and `last` together, and asks for the
     /// hashes of those that may count.
     #[inline(always)]
-    fn add(&mut self, before: &[u8], last: &[u8], hash: impl Fn(usize) -> u64) {
-        let ceiling = upper(self.ceiling);
+    fn add_rows(&mut self, before: &[u8], last: &[u8], hash: impl Fn(usize) -> u64) {
+        let ceiling = upper_bits(self.ceiling);
         let (before, before_rest) = before.as_chunks::<TOGETHER>();
         let (last, last_rest) = last.as_chunks::<TOGETHER>();
         for (block, (before, last)) in before.iter().zip(last).enumerate() {
@@ -60,37 +60,37 @@ impl Counts {
             if upper.iter().fold(false, |any, upper| any | (*upper <= ceiling)) {
                 for (eight, upper) in upper.as_chunks().0.iter().enumerate() {
                     let first = block * TOGETHER + eight * upper.len();
-                    rows_below(*upper, ceiling, |row| self.take(hash(first + row)));
+                    rows_below(*upper, ceiling, |row| self.take_hash(hash(first + row)));
                 }
             }
         }
         for (row, (before, end)) in before_rest.iter().zip(last_rest).enumerate() {
             if before ^ end <= ceiling {
-                self.take(hash(last.len() * TOGETHER + row));
+                self.take_hash(hash(last.len() * TOGETHER + row));
             }
         }
         if self.fresh.len() >= 2 * self.most {
-            self.settle();
+            self.flush_fresh();
         }
     }
 
-    fn take(&mut self, hash: u64) {
+    fn take_hash(&mut self, hash: u64) {
         if hash < self.ceiling {
             self.fresh.push(hash);
         }
     }
 
     /// Counts the fresh rows.
-    fn settle(&mut self) {
+    fn flush_fresh(&mut self) {
         let mut fresh = std::mem::take(&mut self.fresh);
         fresh.sort_unstable();
-        self.join(fresh.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)));
+        self.join_counts(fresh.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)));
         fresh.clear();
         self.fresh = fresh;
     }
 
     /// Adds counts in the order of their hashes, and keeps the smallest ones.
-    fn join(&mut self, others: impl Iterator<Item = (u64, u32)>) {
+    fn join_counts(&mut self, others: impl Iterator<Item = (u64, u32)>) {
         let mut kept = Vec::with_capacity(self.kept.len() + others.size_hint().0);
         let (mut mine, mut others) = (self.kept.drain(..).peekable(), others.peekable());
         let most = self.most;
@@ -114,15 +114,15 @@ impl Counts {
     }
 
     fn merge(&mut self, mut other: Self) {
-        self.settle();
-        other.settle();
+        self.flush_fresh();
+        other.flush_fresh();
         self.ceiling = self.ceiling.min(other.ceiling);
-        self.join(other.kept.into_iter());
+        self.join_counts(other.kept.into_iter());
     }
 
     /// Combinations that occur once, and how many combinations were counted when these are not all of them.
-    fn singles(mut self) -> (f64, Option<u64>) {
-        self.settle();
+    fn count_singles(mut self) -> (f64, Option<u64>) {
+        self.flush_fresh();
         let singles = self.kept.iter().filter(|(_, times)| *times == 1).count() as f64;
         match self.ceiling {
             u64::MAX => (singles, None),
@@ -133,7 +133,7 @@ impl Counts {
 
 /// The sets of columns that are looked at, by the numbers of their columns: those of up to three columns that have
 /// values enough to single out many, and last all columns together.
-pub(super) fn sets(distinct: &[u64], rows: u64) -> Vec<Vec<usize>> {
+pub(super) fn choose_sets(distinct: &[u64], rows: u64) -> Vec<Vec<usize>> {
     let all: Vec<usize> = (0..distinct.len()).collect();
     let mut columns = all.clone();
     columns.sort_by_key(|column| (std::cmp::Reverse(distinct[*column]), *column));
@@ -183,24 +183,24 @@ struct Way {
 
 impl Way {
     /// The way of a column. Hashes are not turned so far that their uppermost bits would come from both ends.
-    fn of(column: usize) -> Self {
+    fn of_column(column: usize) -> Self {
         const TURNS: usize = 49;
         Self { factor: 2 * (column / TURNS) as u64 + 1, turn: (11 * column % TURNS) as u32 }
     }
 
-    fn own(self, hash: u64) -> u64 {
+    fn own_hash(self, hash: u64) -> u64 {
         hash.wrapping_mul(self.factor).rotate_left(self.turn)
     }
 }
 
 /// The uppermost bits of a hash.
-fn upper(hash: u64) -> u8 {
+fn upper_bits(hash: u64) -> u8 {
     (hash >> (u64::BITS - u8::BITS)) as u8
 }
 
 /// Finds which of eight rows may have uppermost bits at or below a ceiling: all that do, and a few false positives.
 #[inline]
-fn rows_below(upper: [u8; 8], ceiling: u8, mut tell: impl FnMut(usize)) {
+fn rows_below(upper: [u8; 8], ceiling: u8, mut visit: impl FnMut(usize)) {
     const LOWEST: u64 = u64::MAX / 0xFF;
     const HIGHEST: u64 = LOWEST << 7;
     let upper = u64::from_le_bytes(upper);
@@ -210,7 +210,7 @@ fn rows_below(upper: [u8; 8], ceiling: u8, mut tell: impl FnMut(usize)) {
         _ => HIGHEST,
     };
     while below != 0 {
-        tell((below.trailing_zeros() / u8::BITS) as usize);
+        visit((below.trailing_zeros() / u8::BITS) as usize);
         below &= below - 1;
     }
 }
@@ -247,7 +247,7 @@ impl Kernel for AtHand<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run_loop(self) {
         self.singling.add_at_hand(self.columns);
     }
 }
@@ -270,12 +270,12 @@ impl Singling {
     }
 
     /// Whether these sets are among those that are counted.
-    pub(super) fn counts(&self, sets: &[Vec<usize>]) -> bool {
+    pub(super) fn counts_sets(&self, sets: &[Vec<usize>]) -> bool {
         sets.last() == self.sets.last() && sets.iter().all(|set| self.sets.contains(set))
     }
 
     /// Adds rows by the hashes of their values in every column.
-    pub(super) fn add(&mut self, columns: &[&[u64]]) {
+    pub(super) fn add_rows(&mut self, columns: &[&[u64]]) {
         let rows = columns.first().map_or(0, |column| column.len());
         self.rows += rows as u64;
         for start in (0..rows).step_by(AT_HAND) {
@@ -287,7 +287,7 @@ impl Singling {
 
     #[inline(always)]
     fn add_at_hand(&mut self, columns: &[&[u64]]) {
-        let ways: Vec<Way> = (0..columns.len()).map(Way::of).collect();
+        let ways: Vec<Way> = (0..columns.len()).map(Way::of_column).collect();
         self.uppers.resize(columns.len(), Vec::new());
         for ((upper, column), Way { factor, turn }) in self.uppers.iter_mut().zip(columns).zip(&ways) {
             upper.clear();
@@ -315,8 +315,9 @@ impl Singling {
             }
             let last_upper = &self.uppers[*end];
             let before = first.len().checked_sub(1).map_or(&[0; AT_HAND][..last_upper.len()], |at| &self.mixed[at]);
-            let hash = |row: usize| set.iter().fold(0, |hash, column| hash ^ ways[*column].own(columns[*column][row]));
-            self.counts[number].add(before, last_upper, hash);
+            let hash =
+                |row: usize| set.iter().fold(0, |hash, column| hash ^ ways[*column].own_hash(columns[*column][row]));
+            self.counts[number].add_rows(before, last_upper, hash);
             last = first;
         }
     }
@@ -332,7 +333,7 @@ impl Singling {
         let counted = self.sets.into_iter().zip(self.counts).filter(|(set, _)| sets.contains(set));
         let mut found: Vec<Few> = counted
             .map(|(columns, counts)| {
-                let (singles, counted) = counts.singles();
+                let (singles, counted) = counts.count_singles();
                 Few { columns, share: (singles / rows).min(1.0), counted }
             })
             .collect();
@@ -362,11 +363,11 @@ mod tests {
     fn add(singling: &mut Singling, columns: &[&[i32]]) {
         let hashes = columns.iter().map(|column| {
             let mut hashes = Hashes::default();
-            hashes.add(&(Arc::new(Int32Array::from(column.to_vec())) as ArrayRef), false).unwrap();
+            hashes.add_batch(&(Arc::new(Int32Array::from(column.to_vec())) as ArrayRef), false).unwrap();
             hashes
         });
         let hashes: Vec<Hashes> = hashes.collect();
-        singling.add(&hashes.iter().map(Hashes::found).collect::<Vec<_>>());
+        singling.add_rows(&hashes.iter().map(Hashes::last_hashes).collect::<Vec<_>>());
     }
 
     #[test]
@@ -378,7 +379,7 @@ mod tests {
             (0..rows).map(|n| n % 100).collect(),
             vec![1; rows as usize],
         ];
-        let sets = sets(&[100, 100, 1], rows as u64);
+        let sets = choose_sets(&[100, 100, 1], rows as u64);
         let mut singling = Singling::new(sets.clone(), rows as u64);
         add(&mut singling, &columns.each_ref().map(Vec::as_slice));
         let alone = singling.finish(&sets);
@@ -410,8 +411,8 @@ mod tests {
 
     #[test]
     fn sets_without_values_enough_are_not_looked_at() {
-        assert_eq!(sets(&[2, 3, 4], 1_000_000), [vec![0, 1, 2]]);
-        let found = sets(&[1000, 2, 3], 1000);
+        assert_eq!(choose_sets(&[2, 3, 4], 1_000_000), [vec![0, 1, 2]]);
+        let found = choose_sets(&[1000, 2, 3], 1000);
         assert_eq!(found.first(), Some(&vec![0]));
         assert_eq!(found.last(), Some(&vec![0, 1, 2]));
     }
@@ -429,7 +430,7 @@ mod tests {
     fn shares_of_small_sets_are_near_the_truth() {
         let rows = 300_000;
         let columns = table(rows);
-        let sets = sets(&[50, 50, 700, 900], rows as u64);
+        let sets = choose_sets(&[50, 50, 700, 900], rows as u64);
         let mut singling = Singling::new(sets.clone(), rows as u64);
         add(&mut singling, &columns.each_ref().map(Vec::as_slice));
         let found: Vec<(Vec<usize>, Counts)> = singling.sets.into_iter().zip(singling.counts).collect();
@@ -438,7 +439,7 @@ mod tests {
             let mut times = HashMap::<Vec<i32>, u32>::new();
             (0..rows).for_each(|row| *times.entry(set.iter().map(|c| columns[*c][row]).collect()).or_default() += 1);
             let exact = times.values().filter(|times| **times == 1).count() as f64 / rows as f64;
-            let (singles, counted) = counts.singles();
+            let (singles, counted) = counts.count_singles();
             let share = singles / rows as f64;
             // Four deviations of the number of singles among the combinations that are counted.
             let allowed = match counted {
@@ -453,7 +454,7 @@ mod tests {
     fn any_number_of_parts_finds_the_same() {
         let rows = 200_000;
         let columns = table(rows);
-        let sets = sets(&[50, 50, 700, 900], rows as u64);
+        let sets = choose_sets(&[50, 50, 700, 900], rows as u64);
         let part = |rows: std::ops::Range<usize>| {
             let mut part = Singling::new(sets.clone(), 200_000);
             // Batches of any size, as readers make them.
@@ -478,16 +479,18 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(4);
         let values: Vec<u64> = (0..10_000).map(|_| rng.u64(..)).collect();
         for (a, b) in [(0, 1), (0, 49), (3, 52), (10, 108)] {
-            let mut mixed: Vec<u64> =
-                values.iter().map(|value| Way::of(a).own(*value) ^ Way::of(b).own(*value)).collect();
+            let mut mixed: Vec<u64> = values
+                .iter()
+                .map(|value| Way::of_column(a).own_hash(*value) ^ Way::of_column(b).own_hash(*value))
+                .collect();
             mixed.sort_unstable();
             mixed.dedup();
             assert_eq!(mixed.len(), values.len(), "{a} and {b}");
         }
         for column in 0..150 {
-            let way = Way::of(column);
+            let way = Way::of_column(column);
             let bits = (values[0].wrapping_mul(way.factor) >> (56 - way.turn)) as u8;
-            assert_eq!(upper(way.own(values[0])), bits, "{column}");
+            assert_eq!(upper_bits(way.own_hash(values[0])), bits, "{column}");
         }
     }
 
@@ -498,11 +501,11 @@ mod tests {
         for ceiling in 0..=u8::MAX {
             for _ in 0..1000 {
                 let upper: [u8; 8] = std::array::from_fn(|_| if rng.bool() { rng.u8(..) } else { ceiling });
-                let mut told = Vec::new();
-                rows_below(upper, ceiling, |row| told.push(row));
+                let mut reported = Vec::new();
+                rows_below(upper, ceiling, |row| reported.push(row));
                 let below: Vec<usize> = (0..8).filter(|row| upper[*row] <= ceiling).collect();
-                assert!(below.iter().all(|row| told.contains(row)), "{upper:?} {ceiling}");
-                others += if ceiling < 0x7F { told.len() - below.len() } else { 0 };
+                assert!(below.iter().all(|row| reported.contains(row)), "{upper:?} {ceiling}");
+                others += if ceiling < 0x7F { reported.len() - below.len() } else { 0 };
             }
         }
         assert!(others < 10_000, "{others} of a million");

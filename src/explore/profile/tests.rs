@@ -81,18 +81,20 @@ impl People {
     }
 }
 
-fn told(profile: &Profile) -> Value {
+fn figures(profile: &Profile) -> Value {
     serde_json::to_value(profile).unwrap()
 }
 
 #[test]
 fn extents_are_rounded_outwards() {
-    let of = |ends| extent(&DataType::Float64, &ColumnStats { ends: Some(ends), ..ColumnStats::default() }).unwrap();
+    let of = |ends| {
+        describe_extent(&DataType::Float64, &ColumnStats { ends: Some(ends), ..ColumnStats::default() }).unwrap()
+    };
     assert_eq!(of((17.0, 90.0)), "10 to 100");
     assert_eq!(of((-3.5, 12.25)), "-10 to 20");
     assert_eq!(of((0.0, 0.37)), "0 to 0.4");
     let days = ColumnStats { ends: Some((12_000.0, 20_000.0)), ..ColumnStats::default() };
-    assert_eq!(extent(&DataType::Date32, &days).unwrap(), "2000s to 2020s");
+    assert_eq!(describe_extent(&DataType::Date32, &days).unwrap(), "2000s to 2020s");
 }
 
 #[tokio::test]
@@ -102,7 +104,7 @@ async fn one_scan_finds_the_truth_in_any_number_of_parts() {
     assert_eq!(scans, [Scan::Columns]);
     for parts in [2, 3, 8] {
         let (again, scans) = people.profile(parts).await;
-        assert_eq!(told(&again), told(&found), "{parts} parts");
+        assert_eq!(figures(&again), figures(&found), "{parts} parts");
         assert_eq!(scans, [Scan::Columns]);
     }
     let column = |name: &str| found.columns.iter().find(|column| column.name == name).unwrap();
@@ -138,7 +140,7 @@ async fn a_forecast_that_proves_wrong_changes_no_figure() {
     fastrand::Rng::with_seed(3).shuffle(&mut people.rows);
     let (shuffled, scans) = people.profile(1).await;
     assert_eq!(scans, [Scan::Columns]);
-    assert_eq!(told(&found)["exposure"], told(&shuffled)["exposure"]);
+    assert_eq!(figures(&found)["exposure"], figures(&shuffled)["exposure"]);
     assert_eq!(found.exposure.quasi, ["age", "sex", "postcode", "region"]);
 }
 
@@ -158,9 +160,9 @@ async fn of_few_rows_every_figure_is_exact() {
 #[tokio::test]
 async fn a_table_without_rows_or_quasi_identifiers_has_a_profile_or_an_error() {
     let (context, plan) = People::new(0).table(2);
-    assert!(profile(&context, plan).await.unwrap_err().to_string().contains("no rows"));
+    assert!(profile_rows(&context, plan).await.unwrap_err().to_string().contains("no rows"));
     let (context, plan) = People::new(100).table(1);
     let plan = LogicalPlanBuilder::from(plan).project([ident("email"), ident("tags")]).unwrap().build().unwrap();
-    let found = profile(&context, plan).await.unwrap();
+    let found = profile_rows(&context, plan).await.unwrap();
     assert!(found.exposure.quasi.is_empty() && found.exposure.singling.is_empty());
 }

@@ -26,16 +26,16 @@ impl Default for Values {
 
 impl Values {
     /// Adds rows by their hashes. Of a row with a hash that may be new, `text` gives the value to keep with the counts.
-    pub(super) fn add(&mut self, hashes: &[u64], mut text: impl FnMut(usize, u64) -> Option<String>) {
+    pub(super) fn add_rows(&mut self, hashes: &[u64], mut text: impl FnMut(usize, u64) -> Option<String>) {
         let mut done = 0;
         if let Self::Few(few) = self {
-            done = few.add(hashes, &mut text);
+            done = few.add_rows(hashes, &mut text);
             if done < hashes.len() {
                 *self = Self::Many(std::mem::take(few).into_many());
             }
         }
         if let Self::Many(many) = self {
-            many.add(&hashes[done..], |row, hash| {
+            many.add_rows(&hashes[done..], |row, hash| {
                 text(done + row, hash);
             });
         }
@@ -43,15 +43,15 @@ impl Values {
 
     /// Adds rows of a value that is not null. If it may be new, `text` gives the value to keep with the counts.
     #[inline]
-    pub(super) fn count(&mut self, hash: u64, rows: u64, mut text: impl FnMut() -> Option<String>) {
+    pub(super) fn count_value(&mut self, hash: u64, rows: u64, mut text: impl FnMut() -> Option<String>) {
         if let Self::Few(few) = self {
-            if few.count(hash, rows, &mut text) {
+            if few.count_value(hash, rows, &mut text) {
                 return;
             }
             *self = Self::Many(std::mem::take(few).into_many());
         }
         if let Self::Many(many) = self {
-            many.add(&[hash], |_, _| {
+            many.add_rows(&[hash], |_, _| {
                 text();
             });
         }
@@ -71,7 +71,7 @@ impl Values {
         }
         let (mine, theirs) = (std::mem::take(self).into_many(), other.into_many());
         let (mut whole, part) = if mine.level >= theirs.level { (mine, theirs) } else { (theirs, mine) };
-        whole.add(&part.kept(), |_, _| {});
+        whole.add_rows(&part.kept_hashes(), |_, _| {});
         *self = Self::Many(whole);
     }
 
@@ -83,7 +83,7 @@ impl Values {
     }
 
     /// Distinct values, and whether their number is estimated.
-    pub(super) fn distinct(&self) -> (u64, bool) {
+    pub(super) fn count_distinct(&self) -> (u64, bool) {
         match self {
             Self::Few(few) => (few.texts.len() as u64, false),
             Self::Many(many) => ((many.kept as u64) << many.level, many.level > 0),
@@ -91,7 +91,7 @@ impl Values {
     }
 
     /// Every value with its count, commonest first; empty if there are too many.
-    pub(super) fn counts(self) -> Vec<(u64, Option<String>)> {
+    pub(super) fn value_counts(self) -> Vec<(u64, Option<String>)> {
         let Self::Few(few) = self else { return Vec::new() };
         let mut texts: HashMap<u64, Option<String>> = few.texts.into_iter().collect();
         let places = few.places.into_iter().filter(|place| place.hash != NULL);
@@ -129,9 +129,9 @@ impl Default for Few {
 
 impl Few {
     /// Adds rows, all of them or those before a value that is one too many, and returns how many.
-    fn add(&mut self, hashes: &[u64], text: &mut impl FnMut(usize, u64) -> Option<String>) -> usize {
+    fn add_rows(&mut self, hashes: &[u64], text: &mut impl FnMut(usize, u64) -> Option<String>) -> usize {
         for (row, &hash) in hashes.iter().enumerate() {
-            if !self.count(hash, 1, || text(row, hash)) {
+            if !self.count_value(hash, 1, || text(row, hash)) {
                 return row;
             }
         }
@@ -140,12 +140,12 @@ impl Few {
 
     /// Counts rows of a value, or of null; false when it is one too many.
     #[inline]
-    fn count(&mut self, hash: u64, rows: u64, text: impl FnOnce() -> Option<String>) -> bool {
+    fn count_value(&mut self, hash: u64, rows: u64, text: impl FnOnce() -> Option<String>) -> bool {
         let last = self.places.len() - 1;
         let mut at = hash as usize & last;
         while self.places[at].hash != hash {
             if self.places[at].hash == NULL {
-                return self.enter(at, Place { hash, count: rows }, text);
+                return self.enter_value(at, Place { hash, count: rows }, text);
             }
             at = (at + 1) & last;
         }
@@ -155,7 +155,7 @@ impl Few {
 
     /// Enters a value that is new.
     #[cold]
-    fn enter(&mut self, at: usize, place: Place, text: impl FnOnce() -> Option<String>) -> bool {
+    fn enter_value(&mut self, at: usize, place: Place, text: impl FnOnce() -> Option<String>) -> bool {
         if self.texts.len() == MAX_COUNTED {
             return false;
         }
@@ -180,13 +180,13 @@ impl Few {
     fn merge(&mut self, other: &Self) -> bool {
         let mut texts: HashMap<u64, &Option<String>> = other.texts.iter().map(|(hash, text)| (*hash, text)).collect();
         let mut places = other.places.iter().filter(|place| place.hash != NULL);
-        places.all(|place| self.count(place.hash, place.count, || texts.remove(&place.hash).cloned().flatten()))
+        places.all(|place| self.count_value(place.hash, place.count, || texts.remove(&place.hash).cloned().flatten()))
     }
 
     fn into_many(self) -> Many {
         let hashes: Vec<u64> = self.texts.iter().map(|(hash, _)| *hash).collect();
         let mut many = Many { places: vec![NULL; 4 * MAX_COUNTED], kept: 0, level: 0 };
-        many.add(&hashes, |_, _| {});
+        many.add_rows(&hashes, |_, _| {});
         many
     }
 }
@@ -204,16 +204,16 @@ pub(super) struct Many {
 
 impl Many {
     /// Adds rows, and reports every hash that is new.
-    fn add(&mut self, hashes: &[u64], mut fresh: impl FnMut(usize, u64)) {
+    fn add_rows(&mut self, hashes: &[u64], mut fresh: impl FnMut(usize, u64)) {
         let mut bound = u64::MAX >> self.level;
         for (row, &hash) in hashes.iter().enumerate() {
-            if hash <= bound && self.insert(hash) {
+            if hash <= bound && self.insert_hash(hash) {
                 fresh(row, hash);
                 if self.kept > MAX_KEPT {
                     self.level += 1;
-                    self.rebuild(self.places.len());
+                    self.rebuild_places(self.places.len());
                 } else if self.kept * 8 > self.places.len() * 3 {
-                    self.rebuild(self.places.len() * 2);
+                    self.rebuild_places(self.places.len() * 2);
                 }
                 bound = u64::MAX >> self.level;
             }
@@ -222,7 +222,7 @@ impl Many {
 
     /// Keeps a hash; false when it was kept already, and of null.
     #[inline]
-    fn insert(&mut self, hash: u64) -> bool {
+    fn insert_hash(&mut self, hash: u64) -> bool {
         let last = self.places.len() - 1;
         let mut at = hash as usize & last;
         while self.places[at] != hash {
@@ -236,16 +236,16 @@ impl Many {
         false
     }
 
-    fn rebuild(&mut self, places: usize) {
-        let (kept, bound) = (self.kept(), u64::MAX >> self.level);
+    fn rebuild_places(&mut self, places: usize) {
+        let (kept, bound) = (self.kept_hashes(), u64::MAX >> self.level);
         self.places = vec![NULL; places];
         self.kept = 0;
         for hash in kept.into_iter().filter(|hash| *hash <= bound) {
-            self.insert(hash);
+            self.insert_hash(hash);
         }
     }
 
-    fn kept(&self) -> Vec<u64> {
+    fn kept_hashes(&self) -> Vec<u64> {
         self.places.iter().copied().filter(|hash| *hash != NULL).collect()
     }
 }
@@ -263,7 +263,7 @@ mod tests {
 
     fn whole(hashes: &[u64]) -> Values {
         let mut values = Values::default();
-        hashes.chunks(5000).for_each(|part| values.add(part, |_, hash| Some(hash.to_string())));
+        hashes.chunks(5000).for_each(|part| values.add_rows(part, |_, hash| Some(hash.to_string())));
         values
     }
 
@@ -273,8 +273,8 @@ mod tests {
         rows.extend([NULL; 500]);
         fastrand::Rng::with_seed(1).shuffle(&mut rows);
         let values = whole(&rows);
-        assert_eq!(values.distinct(), (MAX_COUNTED as u64, false));
-        let counts = values.counts();
+        assert_eq!(values.count_distinct(), (MAX_COUNTED as u64, false));
+        let counts = values.value_counts();
         assert_eq!(counts.iter().map(|(count, _)| count).sum::<u64>(), 20_000);
         assert_eq!((counts[0].0, counts[MAX_COUNTED - 1].0), (5, 4));
         assert!(counts.iter().all(|(_, text)| text.is_some()));
@@ -287,11 +287,11 @@ mod tests {
             let mut rows = hashes(distinct, distinct + distinct / 2);
             rows.extend([NULL; 10]);
             let values = whole(&rows);
-            let (found, about) = values.distinct();
+            let (found, about) = values.count_distinct();
             assert_eq!(about, estimated, "{distinct}");
             let error = (found as f64 / distinct as f64 - 1.0).abs();
             assert!(error <= if estimated { 0.02 } else { 0.0 }, "{found} for {distinct}");
-            assert!(values.counts().is_empty());
+            assert!(values.value_counts().is_empty());
         }
     }
 
@@ -303,8 +303,8 @@ mod tests {
             for parts in [2, 3, 8] {
                 let mut merged = Values::default();
                 rows.chunks(rows.len() / parts + 1).rev().for_each(|part| merged.merge(whole(part)));
-                assert_eq!(merged.distinct(), one.distinct(), "{distinct} in {parts} parts");
-                assert_eq!(merged.counts(), one.clone().counts(), "{distinct} in {parts} parts");
+                assert_eq!(merged.count_distinct(), one.count_distinct(), "{distinct} in {parts} parts");
+                assert_eq!(merged.value_counts(), one.clone().value_counts(), "{distinct} in {parts} parts");
             }
         }
     }

@@ -17,25 +17,25 @@ use deltalake_core::protocol::SaveMode;
 use super::{ATTEMPTS, Shape, add_file, is_done, is_ours, standing_of_done, table_actions, write_version};
 use crate::error::{Error, Result};
 use crate::ledger::commit::Commit;
-use crate::ledger::guard::overtaken;
+use crate::ledger::guard::overtaken_error;
 use crate::ledger::manifest::Manifest;
-use crate::source::delta::{contended, failed, is_contention, open};
+use crate::source::delta::{contention_error, delta_error, is_contention, open_table};
 use crate::storage::Location;
 
 /// All releases of the series that the log still holds, oldest first. Refuses a table that something else was done to.
-pub(crate) async fn releases(sink: &Location) -> Result<Vec<Manifest>> {
-    let Some(table) = open(sink, None).await? else { return Ok(Vec::new()) };
-    let releases = releases_of(sink, &table).await?;
+pub(crate) async fn list_releases(sink: &Location) -> Result<Vec<Manifest>> {
+    let Some(table) = open_table(sink, None).await? else { return Ok(Vec::new()) };
+    let releases = table_releases(sink, &table).await?;
     ensure_untouched(sink, &table, &releases)?;
     Ok(releases.into_iter().map(|(_, manifest)| manifest).collect())
 }
 
 /// The releases that the log of a table holds, with their versions; at least the newest one.
-async fn releases_of(sink: &Location, table: &DeltaTable) -> Result<Vec<(u64, Manifest)>> {
+async fn table_releases(sink: &Location, table: &DeltaTable) -> Result<Vec<(u64, Manifest)>> {
     if !is_ours(table)? {
         return Err(super::foreign_table(sink));
     }
-    let releases = super::releases(sink).await?;
+    let releases = super::list_releases(sink).await?;
     if releases.is_empty() {
         return Err(Error::conflict(format!(
             "the log of the Delta table `{}` no longer holds the manifest of its newest release; restore the table from its \
@@ -50,9 +50,9 @@ async fn releases_of(sink: &Location, table: &DeltaTable) -> Result<Vec<(u64, Ma
 type Known = BTreeSet<(String, i64)>;
 
 /// The files that readers of a table see; none if rows of one are marked as deleted.
-fn active(table: &DeltaTable) -> Result<Option<Known>> {
+fn active_files(table: &DeltaTable) -> Result<Option<Known>> {
     let mut files = Known::new();
-    for file in table.snapshot().map_err(failed)?.log_data().iter() {
+    for file in table.snapshot().map_err(delta_error)?.log_data().iter() {
         if file.deletion_vector_descriptor().is_some() {
             return Ok(None);
         }
@@ -61,14 +61,14 @@ fn active(table: &DeltaTable) -> Result<Option<Known>> {
     Ok(Some(files))
 }
 
-fn listed(manifest: &Manifest) -> Known {
+fn listed_files(manifest: &Manifest) -> Known {
     manifest.files.iter().map(|file| (file.path.clone(), file.size as i64)).collect()
 }
 
 /// Refuses a table whose files are those of no release.
 fn ensure_untouched(sink: &Location, table: &DeltaTable, releases: &[(u64, Manifest)]) -> Result<()> {
-    let files = active(table)?;
-    if files.is_some_and(|files| releases.iter().any(|(_, manifest)| listed(manifest) == files)) {
+    let files = active_files(table)?;
+    if files.is_some_and(|files| releases.iter().any(|(_, manifest)| listed_files(manifest) == files)) {
         return Ok(());
     }
     let newest = releases.last().map_or(0, |(version, _)| *version);
@@ -89,8 +89,8 @@ enum Standing {
     Closed(Error),
 }
 
-async fn standing(sink: &Location, manifest: &Manifest, before: Option<&Manifest>) -> Result<Standing> {
-    let Some(table) = open(sink, None).await? else {
+async fn find_standing(sink: &Location, manifest: &Manifest, before: Option<&Manifest>) -> Result<Standing> {
+    let Some(table) = open_table(sink, None).await? else {
         return Ok(match before {
             None => Standing::Open(None),
             Some(_) => Standing::Closed(Error::conflict(format!("the Delta table `{}` has been removed", sink.name))),
@@ -99,10 +99,10 @@ async fn standing(sink: &Location, manifest: &Manifest, before: Option<&Manifest
     if is_done(&table, &manifest.run).await? {
         return standing_of_done(sink, manifest).await.map(Standing::Committed);
     }
-    let releases = releases_of(sink, &table).await?;
+    let releases = table_releases(sink, &table).await?;
     let data = |manifest: Option<&Manifest>| manifest.map(|manifest| manifest.data.clone());
     if data(releases.last().map(|(_, manifest)| manifest)) != data(before) {
-        return Ok(Standing::Closed(overtaken(sink)));
+        return Ok(Standing::Closed(overtaken_error(sink)));
     }
     Ok(match ensure_untouched(sink, &table, &releases) {
         Ok(()) => Standing::Open(Some(Box::new(table))),
@@ -111,7 +111,7 @@ async fn standing(sink: &Location, manifest: &Manifest, before: Option<&Manifest
 }
 
 /// Commits the release that comes after another one.
-pub(crate) async fn commit(
+pub(crate) async fn commit_release(
     sink: &Location,
     manifest: &Manifest,
     before: Option<&Manifest>,
@@ -120,12 +120,12 @@ pub(crate) async fn commit(
     let mut last: Option<Error> = None;
     let mut may_arrive = false;
     for _ in 0..ATTEMPTS {
-        let table = match standing(sink, manifest, before).await {
+        let table = match find_standing(sink, manifest, before).await {
             Ok(Standing::Committed(commit)) => return Ok(commit),
             Ok(Standing::Closed(error)) => return Err(error),
             Ok(Standing::Open(table)) => table,
             // An attempt that failed may have been done all the same: its files must stay.
-            Err(error) if last.is_some() => return Ok(Commit::Unsettled(error)),
+            Err(error) if last.is_some() => return Ok(Commit::Unknown(error)),
             Err(error) => return Err(error),
         };
         let (actions, mode) = night_actions(table.as_deref(), manifest, shape)?;
@@ -133,17 +133,17 @@ pub(crate) async fn commit(
             Ok(()) => return Ok(Commit::Won),
             Err(error) => {
                 may_arrive |= !is_contention(&error);
-                last = Some(failed(error));
+                last = Some(delta_error(error));
             }
         }
     }
-    match standing(sink, manifest, before).await {
+    match find_standing(sink, manifest, before).await {
         Ok(Standing::Committed(commit)) => Ok(commit),
         Ok(Standing::Closed(error)) => Err(error),
         // A request that was given up may still arrive.
-        Ok(Standing::Open(_)) if may_arrive => Ok(Commit::Unsettled(last.unwrap_or_else(contended))),
-        Ok(Standing::Open(_)) => Err(last.unwrap_or_else(contended)),
-        Err(error) => Ok(Commit::Unsettled(error)),
+        Ok(Standing::Open(_)) if may_arrive => Ok(Commit::Unknown(last.unwrap_or_else(contention_error))),
+        Ok(Standing::Open(_)) => Err(last.unwrap_or_else(contention_error)),
+        Err(error) => Ok(Commit::Unknown(error)),
     }
 }
 
@@ -154,7 +154,7 @@ fn night_actions(table: Option<&DeltaTable>, manifest: &Manifest, shape: &Shape)
     let mut there = BTreeSet::new();
     let mut mode = SaveMode::Append;
     if let Some(table) = table {
-        for file in table.snapshot().map_err(failed)?.log_data().iter() {
+        for file in table.snapshot().map_err(delta_error)?.log_data().iter() {
             if wanted.contains(file.path().as_ref()) {
                 there.insert(file.path().into_owned());
             } else {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::prepared::Work;
+use crate::engine::Phase;
 use crate::error::Result;
 use crate::ledger::Commit;
 use crate::ledger::guard;
 use crate::ledger::manifest::Manifest;
-use crate::release::phase::Phase;
 
 /// A run whose files were read back and keep every promise.
 pub(super) struct Verified<'a> {
@@ -25,19 +25,19 @@ pub(super) struct Committed {
 
 impl Verified<'_> {
     /// Makes the release visible, if what was read is still there unchanged.
-    pub(super) async fn commit(self) -> Result<Committed> {
+    pub(super) async fn commit_release(self) -> Result<Committed> {
         let Self { work: Work { run, source, opened, sink, ledger, observer, mut times, .. }, mut manifest } = self;
         let phase = Phase::Commit.begin();
-        source.confirm().await?;
+        source.ensure_unchanged().await?;
         if let Some(public) = &opened.public {
-            public.source.confirm().await?;
+            public.source.ensure_unchanged().await?;
         }
         observer(Phase::Commit, None, 0);
         guard::record_earlier(&ledger, &sink, &run.job.sink, &mut manifest).await?;
-        run.stage(None);
-        let manifest = manifest.released()?;
-        let commit = ledger.commit(&sink, &manifest).await?;
-        times.push(phase.done());
+        run.note_folder(None);
+        let manifest = manifest.into_released(run.policy.measures.source)?;
+        let commit = ledger.commit_release(&sink, &manifest).await?;
+        times.push(phase.finish_phase());
         Ok(Committed { commit, manifest, times })
     }
 }

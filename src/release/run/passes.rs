@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::DataFrame;
@@ -10,16 +9,17 @@ use object_store::path::Path;
 
 use super::{Observer, Opened, Run};
 use crate::binding::BoundPolicy;
+use crate::engine::phase::{Begun, Phase, known_rows, spilled_bytes};
+use crate::engine::retry_lost;
 use crate::error::{Error, Result};
 use crate::measure::Groups;
 use crate::operator::{Anonymize, AnonymizeExec, AnonymizeParams, fitting_partitions, survey_plan};
 use crate::release::feasibility::Report;
-use crate::release::phase::{Begun, Phase, known_rows, spilled_bytes};
 use crate::source::Source;
 use crate::storage::Location;
 use crate::storage::upload::Uploads;
 use crate::write::order::PublishedOrder;
-use crate::write::{Target, WriteExec, WrittenFile, gather};
+use crate::write::{Target, WriteExec, WrittenFile, decode_write_results};
 
 impl Run {
     /// Before methods that fill groups with different values begin: whether there are enough.
@@ -28,14 +28,14 @@ impl Run {
             return Ok(());
         }
         // Their figures count all rows of the source, so they are not logged; `throng check --data` prints them.
-        self.reports(input, bound_policy).await?.iter().try_for_each(Report::refuse)
+        self.feasibility_reports(input, bound_policy).await?.iter().try_for_each(Report::ensure_feasible)
     }
 
-    async fn reports(&self, input: &LogicalPlan, bound_policy: &BoundPolicy) -> Result<Vec<Report>> {
+    async fn feasibility_reports(&self, input: &LogicalPlan, bound_policy: &BoundPolicy) -> Result<Vec<Report>> {
         let mut reports = Vec::new();
         for column in &bound_policy.sensitive {
             let source = DataFrame::new(self.context.state(), input.clone());
-            reports.push(Report::of(source, bound_policy, &column.name).await?);
+            reports.push(Report::of_column(source, bound_policy, &column.name).await?);
         }
         Ok(reports)
     }
@@ -43,11 +43,11 @@ impl Run {
     /// What the sensitive columns of the source allow. Reads them.
     pub(crate) async fn feasibility(&self) -> Result<Vec<Report>> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { rows, bound_policy, .. } = self.open(&source).await?;
-        self.reports(&rows, &bound_policy).await
+        let Opened { rows, bound_policy, .. } = self.open_source(&source).await?;
+        self.feasibility_reports(&rows, &bound_policy).await
     }
 
-    pub(crate) async fn survey(
+    pub(crate) async fn survey_input(
         &self,
         input: &LogicalPlan,
         bound_policy: Arc<BoundPolicy>,
@@ -58,26 +58,12 @@ impl Run {
         let (rows, cell_rows) = (known_rows(&plan), self.cell_rows(&bound_policy));
         let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Survey, Some(plan), rows);
         let survey =
-            || self.engine.survey(Arc::clone(&plan), &self.context, Arc::clone(&bound_policy), cell_rows, &watch);
-        let found = self.tried(survey).await?;
+            || self.engine.run_survey(Arc::clone(&plan), &self.context, Arc::clone(&bound_policy), cell_rows, &watch);
+        let found = retry_lost(self.engine.as_ref(), survey).await?;
         AnonymizeParams::new(bound_policy, found).map(Arc::new)
     }
 
-    /// Executes a pass, and repeats it if it runs in other processes and one of them was lost.
-    async fn tried<T, F: Future<Output = Result<T>>>(&self, pass: impl Fn() -> F) -> Result<T> {
-        let mut tried = 0;
-        loop {
-            tried += 1;
-            match pass().await {
-                Err(why) if why.is_retryable() && tried < self.engine.tries() => {
-                    tracing::warn!("retrying: {why}")
-                }
-                done => return done,
-            }
-        }
-    }
-
-    pub(crate) async fn group(
+    pub(crate) async fn group_rows(
         &self,
         input: LogicalPlan,
         params: &Arc<AnonymizeParams>,
@@ -89,22 +75,24 @@ impl Run {
         let rows = params.survey.rows;
         let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Group, Some(plan), params.rows_told());
         let execute_plan = || async {
-            let (files, told) =
-                gather(&self.engine.collect("group", Arc::clone(&plan), rows, &self.context, &watch).await?)?;
-            let measures = told.or_else(|| measures(&grouped)).unwrap_or_else(|| params.measures());
+            let (files, reported) = decode_write_results(
+                &self.engine.collect_rows("group", Arc::clone(&plan), rows, &self.context, &watch).await?,
+            )?;
+            let measures =
+                reported.or_else(|| AnonymizeExec::find_measures(&grouped)).unwrap_or_else(|| params.empty_measures());
             if self.engine.is_remote() {
                 ensure_all_rows_reported(&measures, params.survey.source_rows())?;
             }
             Ok((files, measures))
         };
-        let (files, measures) = self.tried(execute_plan).await?;
-        phase.count("spilled_bytes", spilled_bytes(&plan));
+        let (files, measures) = retry_lost(self.engine.as_ref(), execute_plan).await?;
+        phase.record_count("spilled_bytes", spilled_bytes(&plan));
         if self.engine.is_remote() {
-            params.refuse(&measures)?;
+            params.ensure_within_limits(&measures)?;
         }
-        phase.count("rows", measures.loss.rows());
+        phase.record_count("rows", measures.loss.rows());
         if let Some(suppressed) = measures.suppressed_told() {
-            phase.count("suppressed", suppressed);
+            phase.record_count("suppressed", suppressed);
         }
         Ok((files, measures))
     }
@@ -131,14 +119,14 @@ impl Run {
         };
         let mut grouped = DataFrame::new(state, logical).create_physical_plan().await?;
         if self.engine.is_remote() {
-            grouped = in_part(grouped)?;
+            grouped = AnonymizeExec::mark_in_part(grouped)?;
         }
-        let ordered = target.order.arrange(Arc::clone(&grouped), parts)?;
+        let ordered = target.order.arrange_rows(Arc::clone(&grouped), parts)?;
         let plan = Arc::new(WriteExec::new(ordered, target, self.uploads.clone()));
         Ok((grouped, plan))
     }
 
-    pub(crate) fn target(&self, sink: &Location, folder: &Path, run: &str, bound_policy: &BoundPolicy) -> Target {
+    pub(crate) fn write_target(&self, sink: &Location, folder: &Path, run: &str, bound_policy: &BoundPolicy) -> Target {
         let metadata = [
             ("throng.version", env!("CARGO_PKG_VERSION")),
             ("throng.run", run),
@@ -164,55 +152,106 @@ impl Run {
 }
 
 /// The plan of a job as text; reads the schema of the source and nothing else.
-pub(crate) async fn plan(run: &Run) -> Result<String> {
+pub(crate) async fn explain_plan(run: &Run) -> Result<String> {
     let source = Source::find(&run.options.stores, &run.base, &run.job).await?;
-    let Opened { input, bound_policy, public, .. } = run.open(&source).await?;
+    let Opened { input, bound_policy, public, .. } = run.open_source(&source).await?;
     let sink = run.sink()?;
-    let logical = Anonymize::treated(input.clone(), bound_policy.as_ref().clone())?.into_plan();
+    let logical = Anonymize::from_replaced(input.clone(), bound_policy.as_ref().clone())?.into_plan();
     let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
     let survey =
         DataFrame::new(run.context.state(), survey_plan(&input, &bound_policy)?).create_physical_plan().await?;
-    let target = run.target(&sink, &sink.at("data"), "", &bound_policy);
+    let target = run.write_target(&sink, &sink.at("data"), "", &bound_policy);
     // How many rows there are is not known yet.
     let parts = run.context.copied_config().target_partitions();
-    let ordered = target.order.arrange(in_part(Arc::clone(&plan))?, parts)?;
+    let ordered = target.order.arrange_rows(AnonymizeExec::mark_in_part(Arc::clone(&plan))?, parts)?;
     let write = WriteExec::new(ordered, target, Uploads::default());
-    let stages = run.engine.explain(survey, Arc::new(write), &bound_policy, &run.context)?;
+    let stages = run.engine.explain_stages(survey, Arc::new(write), &bound_policy, &run.context)?;
     let shown = stages.unwrap_or_else(|| displayable(plan.as_ref()).indent(false).to_string());
     let described = |what: &str, place: &Location| format!("{what}: {} ({})\n", place.name, place.service);
     let mut places: String = source.locations().map(|place| described("source", place)).collect();
     let public_places = public.iter().flat_map(|public| public.source.locations());
     places.extend(public_places.map(|place| described("public", place)));
-    Ok(source.mask(places + &described("sink", &sink) + &shown))
+    Ok(source.mask_text(places + &described("sink", &sink) + &shown))
 }
 
 /// A cluster that has lost an executor may have lost the results of a task: then the pass is repeated.
 fn ensure_all_rows_reported(measures: &Groups, read: u64) -> Result<()> {
-    let told = measures.loss.rows() + measures.loss.suppressed();
-    if told == read {
+    let reported = measures.loss.rows() + measures.loss.suppressed();
+    if reported == read {
         return Ok(());
     }
     Err(Error::retry(format!(
-        "the cluster has returned {told} of {read} rows, which can happen if an executor is lost; nothing was published, run \
+        "the cluster has returned {reported} of {read} rows, which can happen if an executor is lost; nothing was published, run \
          again"
     )))
 }
 
-/// Measures of the anonymising node of a plan.
-pub(crate) fn measures(plan: &Arc<dyn ExecutionPlan>) -> Option<Groups> {
-    match plan.downcast_ref::<AnonymizeExec>() {
-        Some(node) => node.measures(),
-        None => plan.children().into_iter().find_map(measures),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Lab;
+    use super::*;
+    use crate::error::ErrorKind;
 
-/// The plan with its anonymising node marked as seeing only a part of the cells.
-fn in_part(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let changed = plan.transform_up(|node| {
-        Ok(match node.downcast_ref::<AnonymizeExec>() {
-            Some(whole) => Transformed::yes(Arc::new(whole.in_part()) as Arc<dyn ExecutionPlan>),
-            None => Transformed::no(node),
-        })
-    })?;
-    Ok(changed.data)
+    /// Rows that an executor took with it are missed, and the pass is repeated.
+    #[test]
+    fn rows_that_nobody_reports_are_a_reason_to_try_again() {
+        let mut measures = Groups::new(1, 0);
+        measures.loss.add_group(7, &[0.5]);
+        measures.loss.add_suppressed(3);
+        assert!(ensure_all_rows_reported(&measures, 10).is_ok());
+        for read in [9, 11] {
+            let error = ensure_all_rows_reported(&measures, read).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Retry);
+            assert!(error.message().starts_with(&format!("the cluster has returned 10 of {read} rows")), "{error}");
+        }
+    }
+
+    /// The files of a run say by what they were made, and nothing else.
+    #[tokio::test]
+    async fn files_are_annotated_with_their_run() {
+        let lab = Lab::new().await;
+        let run = lab.run("monday");
+        let source = Source::find(&run.options.stores, &run.base, &run.job).await.unwrap();
+        let opened = run.open_source(&source).await.unwrap();
+        let sink = lab.sink();
+        let target = run.write_target(&sink, &sink.at("data"), "monday", &opened.bound_policy);
+        let noted: Vec<(&str, &str)> =
+            target.metadata.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let version = env!("CARGO_PKG_VERSION");
+        let expected = [
+            ("throng.version", version),
+            ("throng.run", "monday"),
+            ("throng.policy", run.policy.hash()),
+            ("throng.k", "3"),
+        ];
+        assert_eq!(noted, expected);
+        assert_eq!((target.folder.as_str(), target.shared), ("out/data", false));
+    }
+
+    /// Measures are those of the anonymising node, wherever it stands; a plan without one has none.
+    #[tokio::test]
+    async fn the_anonymising_node_is_found_below_others() {
+        let lab = Lab::new().await;
+        let run = lab.run("monday");
+        let (frame, bound_policy) = run.inspect().await.unwrap();
+        let scan = frame.clone().create_physical_plan().await.unwrap();
+        assert!(AnonymizeExec::find_measures(&scan).is_none());
+        let plain = AnonymizeExec::mark_in_part(Arc::clone(&scan)).unwrap();
+        assert_eq!(
+            displayable(plain.as_ref()).indent(false).to_string(),
+            displayable(scan.as_ref()).indent(false).to_string()
+        );
+        let params = run.survey_input(frame.logical_plan(), Arc::clone(&bound_policy), &|_, _, _| {}).await.unwrap();
+        assert_eq!(params.survey.rows, 60);
+        let sink = lab.sink();
+        let target = run.write_target(&sink, &sink.at("data"), "monday", &bound_policy);
+        let (grouped, whole) = run.group_plan(frame.logical_plan().clone(), &params, target).await.unwrap();
+        assert!(AnonymizeExec::find_measures(&grouped).is_none(), "nothing has run yet");
+        let names: Vec<&str> = std::iter::successors(Some(&whole), |node| node.children().first().copied())
+            .map(|node| node.name())
+            .collect();
+        let place = |wanted: &str| names.iter().position(|name| *name == wanted);
+        assert_eq!(place("WriteExec"), Some(0), "{names:?}");
+        assert!(place("AnonymizeExec").is_some_and(|at| at > 0), "{names:?}");
+    }
 }

@@ -9,11 +9,11 @@ use datafusion::prelude::DataFrame;
 use super::{Observer, Outcome, Run};
 use crate::audit::dependencies::{self, DependencyScore};
 use crate::binding::BoundPolicy;
+use crate::engine::phase::{Begun, Phase};
 use crate::error::Result;
 use crate::ledger::Ledger;
 use crate::ledger::guard;
 use crate::operator::AnonymizeParams;
-use crate::release::phase::{Begun, Phase};
 use crate::source::Source;
 use crate::source::public::Public;
 use crate::storage::Location;
@@ -49,19 +49,19 @@ pub(super) struct Work<'a> {
 impl<'a> Work<'a> {
     /// Opens source and sink.
     pub(super) async fn open(run: &'a Run, source: &'a Source, observer: &'a Observer<'a>) -> Result<Self> {
-        let opened = run.open(source).await?;
+        let opened = run.open_source(source).await?;
         let sink = run.sink()?;
         let id = run.run_id(source, opened.public.as_ref(), &opened.bound_policy);
-        let ledger = Ledger::of(&run.job, &opened.bound_policy)?;
+        let ledger = Ledger::for_job(&run.job, &opened.bound_policy)?;
         Ok(Self { run, source, opened, sink, ledger, id, observer, times: Vec::new() })
     }
 
     /// The release of the same run, if it has been made before.
     pub(super) async fn released_before(&self) -> Result<Option<Outcome>> {
-        let Some(done) = self.ledger.committed(&self.sink, &self.id).await? else { return Ok(None) };
-        let outcome = self.run.already(done, self.source, self.public_identity())?;
+        let Some(done) = self.ledger.committed_manifest(&self.sink, &self.id).await? else { return Ok(None) };
+        let outcome = self.run.already_done(done, self.source, self.public_identity())?;
         if let Outcome::AlreadyDone(manifest) = &outcome {
-            self.ledger.settle(&self.sink, manifest).await?;
+            self.ledger.repair_latest_pointer(&self.sink, manifest).await?;
         }
         Ok(Some(outcome))
     }
@@ -72,22 +72,22 @@ impl<'a> Work<'a> {
         self.ledger.ensure_own_sink(&self.sink).await?;
         guard::ensure_first_release(&self.ledger, &self.sink, &self.run.job.sink).await?;
         if let (Some(public), Some(rule)) = (public, &self.run.policy.privacy.presence) {
-            public.ensure_public_contains_source(&self.frame(scanned), rule, bound_policy).await?;
+            public.ensure_public_contains_source(&self.data_frame(scanned), rule, bound_policy).await?;
         }
         self.run.check_feasibility(rows, bound_policy).await?;
         let public_files = public.as_ref().map_or(0, |public| public.source.file_count());
-        phase.count("files", (self.source.file_count() + public_files) as u64);
-        self.times.push(phase.done());
+        phase.record_count("files", (self.source.file_count() + public_files) as u64);
+        self.times.push(phase.finish_phase());
         Ok(Prepared { work: self })
     }
 
     /// Identity of the public table as it is now.
     pub(super) fn public_identity(&self) -> Option<String> {
-        self.opened.public.as_ref().map(|public| self.run.identity(&public.source))
+        self.opened.public.as_ref().map(|public| self.run.source_identity(&public.source))
     }
 
     /// A plan of this run as a data frame of its session.
-    pub(super) fn frame(&self, plan: &LogicalPlan) -> DataFrame {
+    pub(super) fn data_frame(&self, plan: &LogicalPlan) -> DataFrame {
         DataFrame::new(self.run.context.state(), plan.clone())
     }
 }
@@ -103,13 +103,13 @@ impl<'a> Prepared<'a> {
         let mut work = self.work;
         let phase = Phase::Survey.begin();
         let Opened { input, bound_policy, .. } = &work.opened;
-        let held = dependencies::check(&work.frame(input), bound_policy).await?;
-        let params = work.run.survey(input, Arc::clone(bound_policy), work.observer).await?;
-        phase.count("rows", params.rows_told());
-        if !params.hides_counts() {
-            phase.count("cells", params.survey.tree.cells() as u64);
+        let held = dependencies::check_dependencies(&work.data_frame(input), bound_policy).await?;
+        let params = work.run.survey_input(input, Arc::clone(bound_policy), work.observer).await?;
+        phase.record_count("rows", params.rows_told());
+        if !params.hides_counts() && work.run.policy.measures.source {
+            phase.record_count("cells", params.survey.tree.cell_count() as u64);
         }
-        work.times.push(phase.done());
+        work.times.push(phase.finish_phase());
         Ok(Surveyed { work, params, held })
     }
 }

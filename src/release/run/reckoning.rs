@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::logical_expr::{Expr, ident};
@@ -9,16 +10,16 @@ use datafusion::prelude::DataFrame;
 use serde::Serialize;
 
 use super::nightly::Continued;
-use super::shown::{shown, with_cohorts};
+use super::shown::{read_shown, with_cohorts};
 use super::{Opened, Run};
+use crate::agreement::verify_neighbours;
 use crate::audit::histories::{Histories, check_histories};
 use crate::binding::BoundPolicy;
+use crate::engine::Verifier;
 use crate::error::{Error, Result};
 use crate::ledger;
 use crate::ledger::manifest::Manifest;
 use crate::policy::SeriesMode;
-use crate::release::engine::Verifier;
-use crate::release::neighbours::verify_neighbours;
 use crate::series::key::Purpose;
 use crate::series::night::{Night, kind};
 use crate::series::scratch::Scratch;
@@ -55,30 +56,47 @@ impl Run {
             ));
         };
         let sink = self.sink()?;
-        let continued = Continued::open(self, series, &sink).await?;
+        let continued = Continued::open_series(self, series, &sink).await?;
         let (Some(ledger), Some(newest)) = (&continued.ledger, &continued.manifest) else {
             return Err(Error::conflict("the series has no ledger; restore series.state from its backup"));
         };
         if newest.run != manifest.run {
             return Ok(Vec::new());
         }
-        let floor = self.floor(&ledger.version, &opened.bound_policy)?;
+        let floor = self.floor_policy(&ledger.version, &opened.bound_policy)?;
         let number = ledger.version.number + 1;
         let state = &continued.state;
-        let setting = self.setting(series, &continued, &opened.bound_policy, number);
-        let rows = state.rows(&self.context, ledger).await?;
-        let night = Night::begin(setting, &opened.scanned, rows, state.forgotten(&self.context).await?).await?;
+        let setting = self.night_setting(series, &continued, &opened.bound_policy, number);
+        let rows = state.read_rows(&self.context, ledger).await?;
+        let arrivals = self.arrivals(series, &continued, source).await?;
+        let night = if arrivals.is_some() {
+            // Whatever was read is published, waiting or suppressed; nobody can be told from others.
+            Night::begin_with_arrivals(setting, &source.scan_files(&self.context, &[]).await?, None, rows).await?
+        } else {
+            Night::begin(setting, &opened.scanned, rows, state.forgotten_subjects(&self.context).await?).await?
+        };
         let context = night.scratch.context();
         let born = manifest.series.as_ref().map(|series| series.born.clone()).unwrap_or_default();
         let files = &manifest.files;
         let histories = Histories {
-            before: state.rows(context, ledger).await?,
-            after: state.rows(context, ledger).await?,
-            shown_before: shown(&night, &sink, files, &born).await?,
-            shown_after: shown(&night, &sink, files, &born).await?,
+            before: state.read_rows(context, ledger).await?,
+            after: state.read_rows(context, ledger).await?,
+            shown_before: read_shown(&night, &sink, files, &born).await?,
+            shown_after: read_shown(&night, &sink, files, &born).await?,
         };
         let mut findings = check_histories(plans, context, histories, &floor).await?;
-        if self.reads(manifest, source) {
+        if let Some(arrivals) = arrivals {
+            let read = DataFrame::new(self.context.state(), source.scan_files(&self.context, &arrivals.old).await?);
+            let waiting: u64 = ledger.version.waiting.iter().map(|file| file.rows).sum();
+            let known = manifest.rows + waiting + ledger.version.suppressed;
+            let off = known.abs_diff(read.count().await? as u64);
+            findings.extend(Finding::if_any("series", off, |rows| {
+                format!(
+                    "{rows} rows of the files that were read are not accounted for as published, waiting or suppressed"
+                )
+            }));
+        }
+        if self.is_release_of(manifest, source) {
             findings.extend(check_counts(&night, manifest).await?);
         }
         if series.mode == SeriesMode::Snapshot {
@@ -94,7 +112,7 @@ impl Run {
     /// Checks what differs between neighbours among all releases of the series in the job's sink. Returns how many there are.
     pub(crate) async fn verify_neighbours(&self) -> Result<(usize, Vec<Finding>)> {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let opened = self.open(&source).await?;
+        let opened = self.open_source(&source).await?;
         let sink = self.sink()?;
         let bound_policy = match ledger::releases(&sink).await?.last() {
             Some(manifest) => self.judged_by(manifest, &opened).await?,
@@ -108,9 +126,9 @@ impl Run {
         let (Some(_), Some(series)) = (&manifest.series, &self.job.series) else {
             return Ok(Arc::clone(&opened.bound_policy));
         };
-        let continued = Continued::open(self, series, &self.sink()?).await?;
+        let continued = Continued::open_series(self, series, &self.sink()?).await?;
         match &continued.ledger {
-            Some(ledger) => self.floor(&ledger.version, &opened.bound_policy),
+            Some(ledger) => self.floor_policy(&ledger.version, &opened.bound_policy),
             None => Ok(Arc::clone(&opened.bound_policy)),
         }
     }
@@ -122,7 +140,7 @@ impl Run {
         let names: Vec<String> =
             night.setting.bound_policy.output.fields().iter().map(|field| field.name().clone()).collect();
         let all = with_cohorts(night, sink, &manifest.files, &born, &names).await?;
-        night.scratch.define("published", all)?;
+        night.scratch.define_view("published", all)?;
         let live = format!(
             "SELECT p.* FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY \"__throng_cohort\", \"__throng_content\") AS \
              \"__throng_place\" FROM published) p LEFT JOIN (SELECT cohort, content, COUNT(*) AS stale FROM merged WHERE \
@@ -134,13 +152,26 @@ impl Run {
         Ok(night.scratch.sql(&live).await?.select(names.iter().map(ident).collect::<Vec<Expr>>())?)
     }
 
-    /// Keeps subjects from being published again, and tells what is known of them.
+    /// Removes versions of the ledger that nobody needs any more; with `dry_run`, only finds them.
+    pub(crate) async fn collect_versions(&self, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
+        let Some(series) = &self.job.series else { return Ok(Vec::new()) };
+        // A version that a run has staged which died before it could move the pointer comes into force first.
+        let continued = Continued::open_series(self, series, &self.sink()?).await?;
+        continued.state.collect_versions(age, dry_run).await
+    }
+
+    /// Keeps subjects from being published again, and returns what is known of them.
     pub(crate) async fn forget(&self, subjects: &str) -> Result<Forgotten> {
         let Some(series) = &self.job.series else {
             return Err(Error::job("series: is missing: without a ledger nobody knows whose rows were published"));
         };
-        let continued = Continued::open(self, series, &self.sink()?).await?;
-        let found = Source::at(&self.options.stores, Path::new("."), subjects).await?;
+        if series.is_by_file() {
+            return Err(Error::job(
+                "series.subject: names no column, so nobody can be told from others; withdraw the releases that hold their rows",
+            ));
+        }
+        let continued = Continued::open_series(self, series, &self.sink()?).await?;
+        let found = Source::at_url(&self.options.stores, Path::new("."), subjects).await?;
         let erased = DataFrame::new(self.context.state(), found.scan(&self.context).await?.0);
         for name in &series.subject {
             if erased.schema().field_with_unqualified_name(name).is_err() {
@@ -153,26 +184,26 @@ impl Run {
         let digest = continued.state.key().digest(Purpose::Subject).call(columns).alias("subject");
         let erased = erased.select(vec![digest])?.filter(ident("subject").is_not_null())?.distinct()?;
         let scratch = Scratch::create(&self.context, self.spill.path())?;
-        scratch.keep("erased", erased).await?;
+        scratch.keep_rows("erased", erased).await?;
         if let Some(ledger) = &continued.ledger {
-            scratch.define("ledger", continued.state.rows(scratch.context(), ledger).await?)?;
+            scratch.define_view("ledger", continued.state.read_rows(scratch.context(), ledger).await?)?;
         } else {
             let nothing = RecordBatch::new_empty(ledger_schema());
-            scratch.hold("ledger", nothing)?;
+            scratch.hold_rows("ledger", nothing)?;
         }
         let known = "SELECT l.state, l.since FROM erased e JOIN ledger l ON e.subject = l.subject";
-        scratch.define("known", scratch.sql(known).await?)?;
+        scratch.define_view("known", scratch.sql(known).await?)?;
         let counted = "SELECT (SELECT COUNT(*) FROM erased) AS erased, \
                        (SELECT COUNT(*) FROM known WHERE state <> 4) AS published, \
                        (SELECT COUNT(*) FROM known WHERE state = 4) AS waiting";
-        let found = scratch.numbers(counted).await?;
+        let found = scratch.query_numbers(counted).await?;
         let mut releases = Vec::new();
         for manifest in ledger::releases(&self.sink()?).await? {
             let Some(number) = manifest.series.as_ref().map(|series| series.number) else { continue };
             let since = format!("SELECT COUNT(*) FROM known WHERE state <> 4 AND since <= {number}");
-            releases.push((manifest.run, scratch.numbers(&since).await?[0]));
+            releases.push((manifest.run, scratch.query_numbers(&since).await?[0]));
         }
-        continued.state.forget(scratch.table("erased").await?, &self.uploads).await?;
+        continued.state.forget_subjects(scratch.table("erased").await?, &self.uploads).await?;
         Ok(Forgotten { subjects: found[0], published: found[1], waiting: found[2], releases })
     }
 }
@@ -184,10 +215,10 @@ async fn check_counts(night: &Night<'_>, manifest: &Manifest) -> Result<Option<F
     };
     let is = |kind: i64| format!("SUM(CASE WHEN kind = {kind} THEN 1 ELSE 0 END)");
     let counted = format!("SELECT {}, {}, {} FROM merged", is(kind::GONE), is(kind::CHANGED), is(kind::WITHHELD));
-    let found = night.scratch.numbers(&counted).await?;
+    let found = night.scratch.query_numbers(&counted).await?;
     let said = [series.counts.gone, series.counts.changed, series.counts.withheld];
     let off: u64 = found.iter().zip(said).map(|(found, said)| found.abs_diff(said)).sum();
-    Ok(Finding::some("series", off, |count| {
+    Ok(Finding::if_any("series", off, |count| {
         format!("{count} rows are gone, changed or withheld other than the manifest says")
     }))
 }

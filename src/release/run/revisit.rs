@@ -8,10 +8,16 @@ use datafusion::prelude::DataFrame;
 use object_store::ObjectStoreExt;
 
 use super::{Opened, Run};
+use crate::agreement::Tables;
+use crate::agreement::files;
+use crate::agreement::manifest::{check_attained, check_job};
+use crate::attack::confidence::ConfidenceHistogram;
+use crate::attack::linkage::Linkage;
 use crate::attack::overlap::Budget;
 use crate::audit::buckets::{self, Buckets, Shown};
 use crate::audit::{Attack, Membership, Risks, attack, inference, presence};
 use crate::binding::BoundPolicy;
+use crate::engine::Verifier;
 use crate::error::{Error, Result};
 use crate::ledger;
 use crate::ledger::manifest::{Manifest, OutputFile};
@@ -19,14 +25,11 @@ use crate::measure::Classes;
 use crate::permutation::Slices;
 use crate::policy::{Form, Role};
 use crate::privacy::Figures;
-use crate::release::agreement::{check_attained, check_job};
-use crate::release::anatomy::Tables;
-use crate::release::engine::Verifier;
-use crate::release::verify;
 use crate::source::Source;
+use crate::source::public::Public;
 use crate::storage::Location;
 use crate::verify::{
-    Finding, Look, check_max_loss, check_permuted, classes_beside, compare, verify_against_source, verify_rows,
+    Finding, Look, check_max_loss, check_permuted, classes_beside, compare_values, verify_against_source, verify_rows,
 };
 
 /// A release that is compared with the source it was made from.
@@ -54,9 +57,9 @@ impl Compared<'_> {
         let mut findings: Vec<Finding> = lost.into_iter().collect();
         let read = source.clone().count().await? as u64;
         findings.extend(check_suppression(manifest, read, bound_policy));
-        let tables = Tables::of(&run.context, &run.sink()?, present, manifest.form()).await?;
+        let tables = Tables::open_tables(&run.context, &run.sink()?, present, manifest.form()).await?;
         let shown = tables.as_ref().map_or(published, Tables::quasi);
-        findings.extend(verify::check_raw(plans, shown, input, bound_policy, read - rows.min(read)).await?);
+        findings.extend(files::check_raw(plans, shown, input, bound_policy, read - rows.min(read)).await?);
         let suppressed = manifest.suppressed;
         findings.extend(match (tables, manifest.form()) {
             (Some(tables), Form::Anatomy) => tables.check_source(plans, source, bound_policy, suppressed).await?,
@@ -66,16 +69,16 @@ impl Compared<'_> {
             (tables, _) => {
                 let shown = Shown::new(tables.map(|tables| tables.qit), published);
                 let mut found = check_places(&shown, source, bound_policy, slices).await?;
-                for (rows, columns) in shown.slices(bound_policy, slices, buckets::Look::All)? {
+                for (rows, columns) in shown.slice_tables(bound_policy, slices, buckets::Look::All)? {
                     let raised = |column: &usize| bound_policy.roles[*column] == Role::Quasi;
                     if bound_policy.form().is_exact() || !columns.iter().any(raised) {
                         let name = |column: &usize| bound_policy.input.field(*column).name().clone();
                         let columns: Vec<String> = columns.iter().map(name).collect();
-                        found.extend(compare(plans, source, &rows, &columns, suppressed).await?);
+                        found.extend(compare_values(plans, source, &rows, &columns, suppressed).await?);
                     }
                 }
-                let buckets = Buckets::read(&shown, bound_policy, slices, buckets::Look::All).await?;
-                let fits = buckets.fit(source).await?;
+                let buckets = Buckets::read_buckets(&shown, bound_policy, slices, buckets::Look::All).await?;
+                let fits = buckets.fit_people(source).await?;
                 found.extend(buckets.check_source(&fits, suppressed));
                 let mut different = Vec::new();
                 add_new(&mut different, found);
@@ -92,44 +95,44 @@ impl Run {
         let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
         let plans = Verifier { engine: self.engine.as_ref(), rows: manifest.rows, watch: &|_| {} };
-        let (classes, mut findings) = verify::verify_release_with(&plans, &self.context, &sink, &manifest).await?;
+        let (classes, mut findings) = files::verify_release_with(&plans, &self.context, &sink, &manifest).await?;
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let opened = self.open(&source).await?;
+        let opened = self.open_source(&source).await?;
         let Opened { input, bound_policy, public, rows, .. } = &opened;
         let (input, bound_policy, rows) = (input.clone(), Arc::clone(bound_policy), rows.clone());
-        let slices = bound_policy.slices(&manifest.slices);
+        let slices = bound_policy.resolve_slices(&manifest.slices);
         findings.extend(check_job(&manifest, &bound_policy, &slices));
         let bound_policy = self.judged_by(&manifest, &opened).await?;
-        let present = existing(&sink, &manifest.files).await?;
+        let present = existing_files(&sink, &manifest.files).await?;
         // Missing and unreadable files have been reported already.
         if present.is_empty() || classes.rows() == 0 && !findings.is_empty() {
             return Ok(ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() });
         }
-        let columns = verify::check_types(&self.context, &sink, &present, &bound_policy).await?;
+        let columns = files::check_types(&self.context, &sink, &present, &bound_policy).await?;
         add_new(&mut findings, columns.findings);
         if !columns.readable || manifest.form() != bound_policy.form() {
             return Ok(ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() });
         }
         // Missing rows have been reported already.
         let (form, output) = (manifest.form(), Some(bound_policy.output.as_ref()));
-        let (published, _) = verify::readable(&plans, &self.context, &sink, &present, form, output).await?;
+        let (published, _) = files::open_readable(&plans, &self.context, &sink, &present, form, output).await?;
         let found = verify_rows(&plans, &published, &bound_policy, &slices, manifest.rows, Look::All).await?;
         add_new(&mut findings, found.findings);
         findings.extend(check_attained(&manifest, &found.figures, &bound_policy)?);
         let original = DataFrame::new(self.context.state(), rows.clone());
-        if let Some(chased) = inference::chase(&published, &original, &bound_policy).await? {
-            findings.extend(inference::judge(&chased.found, &bound_policy));
+        if let Some(chased) = inference::chase_published(&published, &original, &bound_policy).await? {
+            findings.extend(inference::judge_inferred(&chased.found, &bound_policy));
         }
         if bound_policy.person.is_some() && manifest.verification.people.is_none() {
             let message = "the people of this release were not counted".to_owned();
             findings.push(Finding { rule: "person".into(), count: 1, message });
         }
         if let Some(public) = public {
-            findings.extend(presence::verify(&published, public, &self.context, &bound_policy).await?.0);
+            findings.extend(presence::verify_presence(&published, public, &self.context, &bound_policy).await?.0);
         }
         if manifest.series.is_some() {
             findings.extend(self.verify_series(&plans, &manifest, &source, &opened).await?);
-        } else if self.reads(&manifest, &source) {
+        } else if self.is_release_of(&manifest, &source) {
             let input = DataFrame::new(self.context.state(), input);
             let source = DataFrame::new(self.context.state(), rows);
             let read = Compared { plans: &plans, manifest: &manifest, bound_policy: &bound_policy, slices: &slices };
@@ -155,7 +158,7 @@ impl Run {
         let sink = self.sink()?;
         let manifest = find_release(&sink, release).await?;
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
-        let Opened { bound_policy, public: of_job, rows, .. } = self.open(&source).await?;
+        let Opened { bound_policy, public: of_job, rows, .. } = self.open_source(&source).await?;
         if manifest.form() != bound_policy.form() {
             return Err(Error::job(format!(
                 "method.form: the release has the form `{}`, but the job would publish `{}`; attack it with the job that \
@@ -165,41 +168,34 @@ impl Run {
             )));
         }
         let public = match public {
-            Some(url) => Some(self.public(LocalPath::new("."), url).await?),
+            Some(url) => Some(self.open_public(LocalPath::new("."), url).await?),
             None => of_job,
         };
-        let tables = Tables::of(&self.context, &sink, &manifest.files, manifest.form()).await?;
+        let tables = Tables::open_tables(&self.context, &sink, &manifest.files, manifest.form()).await?;
         let published = match &tables {
             Some(tables) => tables.rows()?,
-            None => verify::open(&self.context, &sink, &manifest.files, Some(&bound_policy.output)).await?,
+            None => files::open_published(&self.context, &sink, &manifest.files, Some(&bound_policy.output)).await?,
         };
-        let classes = verify::count_classes(&published, &bound_policy.class_columns()).await?;
-        let slices = bound_policy.slices(&manifest.slices);
+        let classes = files::count_classes(&published, &bound_policy.class_columns()).await?;
+        let slices = bound_policy.resolve_slices(&manifest.slices);
         let known = match &public {
-            Some(public) if manifest.form().is_numbered() => {
-                let people = presence::people(public, &self.context, &bound_policy)?;
-                let shown = Shown::new(tables.map(|tables| tables.qit), &published);
-                let buckets = Buckets::read(&shown, &bound_policy, &slices, buckets::Look::Quasi).await?;
-                let fits = buckets.fit(&people).await?;
-                Some((buckets.tally(&fits, Budget::default()), buckets.linkage(&fits)))
-            }
             Some(public) => {
-                let matching = presence::matching(&published, public, &self.context, &bound_policy).await?;
-                Some((matching.tally(), matching.linkage()))
+                let shown = Shown::new(tables.map(|tables| tables.qit), &published);
+                Some(self.match_people(public, &published, &shown, &bound_policy, &slices).await?)
             }
             None => None,
         };
         let original = DataFrame::new(self.context.state(), rows.clone());
-        let chased = inference::chase(&published, &original, &bound_policy).await?;
+        let chased = inference::chase_published(&published, &original, &bound_policy).await?;
         let mut sensitive = BTreeMap::new();
         for column in &bound_policy.sensitive {
             let by = classes_beside(&bound_policy, &slices, column);
-            sensitive.insert(column.name.clone(), attack::disclosure(&published, &by, column).await?);
+            sensitive.insert(column.name.clone(), attack::measure_disclosure(&published, &by, column).await?);
         }
         let population = match population {
             Some(people) => {
                 let source = DataFrame::new(self.context.state(), rows);
-                Some(attack::population(people, &source, &classes, &bound_policy).await?)
+                Some(attack::estimate_population(people, &source, &classes, &bound_policy).await?)
             }
             None => None,
         };
@@ -218,6 +214,27 @@ impl Run {
             sensitive,
             population,
         })
+    }
+}
+
+impl Run {
+    /// Who of a public table can be in a release, and behind how many rows each can be.
+    async fn match_people(
+        &self,
+        public: &Public,
+        published: &DataFrame,
+        shown: &Shown,
+        bound_policy: &BoundPolicy,
+        slices: &Slices,
+    ) -> Result<(ConfidenceHistogram, Linkage)> {
+        if !bound_policy.form().is_numbered() {
+            let matching = presence::match_people(published, public, &self.context, bound_policy).await?;
+            return Ok((matching.confidence_histogram(), matching.linkage_risks()));
+        }
+        let people = presence::read_people(public, &self.context, bound_policy)?;
+        let buckets = Buckets::read_buckets(shown, bound_policy, slices, buckets::Look::Quasi).await?;
+        let fits = buckets.fit_people(&people).await?;
+        Ok((buckets.confidence_histogram(&fits, Budget::default()), buckets.linkage_risks(&fits)))
     }
 }
 
@@ -243,11 +260,11 @@ pub(crate) async fn find_release(sink: &Location, run: Option<&str>) -> Result<M
             None => return Err(Error::input(format!("`{}` holds no release; `throng run` makes one", sink.name))),
         },
     };
-    let found = ledger::committed(sink, &run).await?;
+    let found = ledger::committed_manifest(sink, &run).await?;
     found.ok_or_else(|| ledger::no_such_run(sink, &run))
 }
 
-async fn existing(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFile>> {
+async fn existing_files(sink: &Location, files: &[OutputFile]) -> Result<Vec<OutputFile>> {
     let mut present = Vec::new();
     for file in files {
         match sink.store.head(&sink.at(&file.path)).await {
@@ -276,7 +293,7 @@ async fn check_places(
     bound_policy: &BoundPolicy,
     slices: &Slices,
 ) -> Result<Vec<Finding>> {
-    let parts = shown.slices(bound_policy, slices, buckets::Look::All)?;
+    let parts = shown.slice_tables(bound_policy, slices, buckets::Look::All)?;
     // Generalised values are not those of the source, and what has a table of its own stands beside nothing.
     let is_exact = |columns: &[usize]| {
         bound_policy.form().is_exact() || !columns.iter().any(|&column| bound_policy.roles[column] == Role::Quasi)
@@ -315,4 +332,60 @@ fn check_suppression(manifest: &Manifest, read: u64, bound_policy: &BoundPolicy)
         findings.push(Finding::new("max-suppression", missing, message));
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use object_store::PutPayload;
+
+    use super::super::tests::Lab;
+    use super::*;
+    use crate::ledger::manifest::tests::small_manifest;
+    use crate::policy::Policy;
+
+    fn file(path: &str) -> OutputFile {
+        OutputFile { path: path.into(), rows: 1, size: 1, blake3: String::new() }
+    }
+
+    #[tokio::test]
+    async fn files_that_are_there_are_told_from_those_that_are_not() {
+        let sink = Lab::new().await.sink();
+        sink.store.put(&sink.at("data/a.parquet"), PutPayload::from_static(b"x")).await.unwrap();
+        let files = [file("data/a.parquet"), file("data/b.parquet")];
+        assert_eq!(existing_files(&sink, &files).await.unwrap(), files[..1]);
+        assert_eq!(existing_files(&sink, &[]).await.unwrap(), []);
+    }
+
+    #[test]
+    fn what_was_found_before_is_not_found_again() {
+        let finding = |count| Finding::new("k", count, "classes are small");
+        let mut findings = vec![finding(1)];
+        add_new(&mut findings, vec![finding(1), finding(2), finding(2)]);
+        assert_eq!(findings, [finding(1), finding(2)], "another count is another finding");
+    }
+
+    /// Of a hundred rows of the source, some are published, and a tenth may be left out.
+    #[test]
+    fn rows_that_are_missing_are_counted_against_the_policy() {
+        let text = "privacy = { k = 2, max-suppression = 0.1 }\ncolumns.age.role = \"quasi\"";
+        let policy = Policy::from_table(toml::from_str(text).unwrap(), Path::new(".")).unwrap();
+        let schema = Schema::new(vec![Field::new("age", DataType::Int32, true)]);
+        let bound_policy = BoundPolicy::new(Arc::new(policy), Arc::new(schema)).unwrap();
+        let found = |manifest: &Manifest, read| {
+            let findings = check_suppression(manifest, read, &bound_policy);
+            findings.into_iter().map(|finding| (finding.rule, finding.count)).collect::<Vec<_>>()
+        };
+        let missing = |rule: &str, count| (rule.to_owned(), count);
+        assert_eq!(found(&small_manifest(100, 90), 100), []);
+        assert_eq!(found(&small_manifest(100, 89), 100), [missing("max-suppression", 11)]);
+        assert_eq!(found(&small_manifest(90, 90), 100), [missing("rows", 10)], "ten rows that nobody speaks of");
+        assert_eq!(found(&small_manifest(100, 100), 90), [missing("rows", 10)], "more published than there were");
+        let mut rounded = small_manifest(100, 95);
+        rounded.round_unpublished();
+        assert_eq!(found(&rounded, 100), [], "what was rounded cannot agree to the row");
+        assert_eq!(found(&small_manifest(0, 0), 0), [], "an empty table");
+    }
 }

@@ -7,9 +7,9 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::logical_expr::ident;
 use datafusion::prelude::DataFrame;
 
+use crate::agreement::files;
 use crate::error::Result;
 use crate::ledger::manifest::OutputFile;
-use crate::release::verify;
 use crate::series::key::Purpose;
 use crate::series::night::Night;
 use crate::storage::Location;
@@ -17,19 +17,20 @@ use crate::storage::Location;
 /// Files as rows in the session of a night.
 pub(super) async fn open_files(night: &Night<'_>, sink: &Location, files: &[OutputFile]) -> Result<DataFrame> {
     let output = &night.setting.bound_policy.output;
-    let rows = verify::open(night.scratch.context(), sink, files, Some(output)).await?;
+    let rows = files::open_published(night.scratch.context(), sink, files, Some(output)).await?;
     night.as_published(rows)
 }
 
 /// What files show of every row: its cohort, its content, and the columns that rules guard.
-pub(super) async fn shown(
+pub(super) async fn read_shown(
     night: &Night<'_>,
     sink: &Location,
     files: &[OutputFile],
     born: &BTreeMap<String, u64>,
 ) -> Result<DataFrame> {
     let bound_policy = &night.setting.bound_policy;
-    let guarded = bound_policy.sensitive.iter().filter(|column| bound_policy.policy.privacy.guards(&column.name));
+    let guarded =
+        bound_policy.sensitive.iter().filter(|column| bound_policy.policy.privacy.guards_column(&column.name));
     let guarded: Vec<String> = guarded.map(|column| column.name.clone()).collect();
     with_cohorts(night, sink, files, born, &guarded).await
 }
@@ -45,8 +46,8 @@ pub(super) async fn with_cohorts(
     let bound_policy = &night.setting.bound_policy;
     let of = |rows: DataFrame, born: u64| -> Result<DataFrame> {
         let mut columns = vec![
-            night.digest(Purpose::Cohort(born), &bound_policy.class_columns()).alias("__throng_cohort"),
-            night.digest(Purpose::Content, &night.content_columns()).alias("__throng_content"),
+            night.digest_expr(Purpose::Cohort(born), &bound_policy.class_columns()).alias("__throng_cohort"),
+            night.digest_expr(Purpose::Content, &night.content_columns()).alias("__throng_content"),
         ];
         columns.extend(names.iter().map(ident));
         Ok(rows.select(columns)?)

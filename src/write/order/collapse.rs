@@ -20,7 +20,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::{StreamExt, stream};
 
 use super::{Layout, PublishedOrder, TableLayout};
-use crate::encode::compact;
+use crate::encode::compact_batch;
 use crate::error::{Error, Result};
 use crate::faults::Fault;
 use crate::measure::Groups;
@@ -72,13 +72,13 @@ impl ExecutionPlan for CollapseExec {
         let (layout, schema) = (Arc::clone(&self.layout), Arc::clone(&self.layout.records));
         let records = rows.map(move |batch| {
             let _timer = metrics.elapsed_compute().timer();
-            layout.collapse(&batch?).map_err(Error::into_datafusion)
+            layout.collapse_rows(&batch?).map_err(Error::into_datafusion)
         });
         let (below, layout) = (Arc::clone(&self.input), Arc::clone(&self.layout));
         let with_measures = self.order.with_measures;
         let measures = stream::once(async move {
             let measures = if with_measures { measures_of(&below, partition) } else { None };
-            measures.map(|measures| layout.measures(&measures).map_err(Error::into_datafusion))
+            measures.map(|measures| layout.measures_record(&measures).map_err(Error::into_datafusion))
         });
         let stream = records.chain(measures.filter_map(std::future::ready));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))
@@ -99,24 +99,24 @@ fn measures_of(plan: &Arc<dyn ExecutionPlan>, partition: usize) -> Option<Groups
 
 impl Layout {
     /// The records of a batch of rows.
-    fn collapse(&self, rows: &RecordBatch) -> Result<RecordBatch> {
-        let rows = RecordBatch::try_new(Arc::clone(&self.rows), compact(rows)?.columns().to_vec())?;
+    fn collapse_rows(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let rows = RecordBatch::try_new(Arc::clone(&self.rows), compact_batch(rows)?.columns().to_vec())?;
         let key: Vec<ArrayRef> = self.key.iter().map(|&column| Arc::clone(rows.column(column))).collect();
-        let runs = runs(&key, rows.num_rows())?;
+        let runs = equal_runs(&key, rows.num_rows())?;
         let heads = UInt32Array::from_iter_values(runs.iter().map(|run| run.start as u32));
         let head = |columns: &[ArrayRef]| -> Result<Vec<ArrayRef>> {
             columns.iter().map(|column| Ok(take(column, &heads, None)?)).collect()
         };
         let classes = super::bytes_of(&self.key_bytes, &head(&key)?, runs.len())?;
         let parts = if self.part == key.len() {
-            classes.iter().map(|class| part(class)).collect::<Vec<_>>()
+            classes.iter().map(|class| class_part(class)).collect::<Vec<_>>()
         } else {
             let folders = key[..self.part].iter().map(|column| column.data_type());
-            let folders = super::bytes_of(&super::converter(folders)?, &head(&key[..self.part])?, runs.len())?;
-            folders.iter().map(|folder| part(folder)).collect()
+            let folders = super::bytes_of(&super::row_converter(folders)?, &head(&key[..self.part])?, runs.len())?;
+            folders.iter().map(|folder| class_part(folder)).collect()
         };
         let rest = match self.tables.as_slice() {
-            [table] if runs.iter().any(|run| run.len() > self.max_run_rows) => Some(table.bytes(&rows)?),
+            [table] if runs.iter().any(|run| run.len() > self.max_run_rows) => Some(table.row_bytes(&rows)?),
             _ => None,
         };
         let mut records = Records::default();
@@ -124,31 +124,33 @@ impl Layout {
             match &rest {
                 Some(rest) if run.len() > self.max_run_rows => {
                     let part_of = |row: usize| if Fault::SpreadClass.is_planted() { row as u64 } else { part };
-                    run.clone().for_each(|row| records.add(row..row + 1, class, &rest[row], part_of(row)));
+                    run.clone().for_each(|row| records.add_record(row..row + 1, class, &rest[row], part_of(row)));
                 }
-                _ => records.add(run.clone(), class, &[], part),
+                _ => records.add_record(run.clone(), class, &[], part),
             }
         }
-        let tables = self.tables.iter().enumerate().map(|(number, table)| table.lists(&rows, number, &records.rows));
+        let tables =
+            self.tables.iter().enumerate().map(|(number, table)| table.record_lists(&rows, number, &records.rows));
         let tables = tables.collect::<Result<Vec<_>>>()?;
         let measures = StringArray::new_null(records.rows.len());
         records.finish(&self.records, tables, measures)
     }
 
     /// The record that carries measures.
-    fn measures(&self, measures: &Groups) -> Result<RecordBatch> {
+    fn measures_record(&self, measures: &Groups) -> Result<RecordBatch> {
         let text = serde_json::to_string(measures).map_err(|error| Error::internal(error.to_string()))?;
         let mut records = Records::default();
-        records.add(0..0, &[], &[], 0);
+        records.add_record(0..0, &[], &[], 0);
         let nothing = RecordBatch::new_empty(Arc::clone(&self.rows));
-        let tables = self.tables.iter().enumerate().map(|(number, table)| table.lists(&nothing, number, &records.rows));
+        let tables =
+            self.tables.iter().enumerate().map(|(number, table)| table.record_lists(&nothing, number, &records.rows));
         let tables = tables.collect::<Result<Vec<_>>>()?;
         records.finish(&self.records, tables, StringArray::from(vec![text]))
     }
 }
 
 /// Ranges of rows with equal values in all columns.
-fn runs(key: &[ArrayRef], rows: usize) -> Result<Vec<Range<usize>>> {
+fn equal_runs(key: &[ArrayRef], rows: usize) -> Result<Vec<Range<usize>>> {
     match (key, rows) {
         (_, 0) => Ok(Vec::new()),
         ([], _) => Ok(std::iter::once(0..rows).collect()),
@@ -157,7 +159,7 @@ fn runs(key: &[ArrayRef], rows: usize) -> Result<Vec<Range<usize>>> {
 }
 
 /// A number that every record of a class has, and mostly no other.
-fn part(class: &[u8]) -> u64 {
+fn class_part(class: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&blake3::hash(class).as_bytes()[..8]);
     u64::from_le_bytes(bytes)
@@ -175,7 +177,7 @@ struct Records {
 }
 
 impl Records {
-    fn add(&mut self, rows: Range<usize>, class: &[u8], rest: &[u8], part: u64) {
+    fn add_record(&mut self, rows: Range<usize>, class: &[u8], rest: &[u8], part: u64) {
         self.rows.push(rows);
         self.key.clear();
         self.key.extend_from_slice(class);
@@ -207,13 +209,13 @@ impl TableLayout {
     }
 
     /// The bytes of those columns, row by row.
-    fn bytes(&self, rows: &RecordBatch) -> Result<Vec<Box<[u8]>>> {
+    fn row_bytes(&self, rows: &RecordBatch) -> Result<Vec<Box<[u8]>>> {
         super::bytes_of(&self.rest_bytes, &self.rest_of(rows), rows.num_rows())
     }
 
     /// A list of rows for every record. The second of two tables has fewer rows than the first: those without a count are
     /// none.
-    fn lists(&self, rows: &RecordBatch, number: usize, records: &[Range<usize>]) -> Result<ArrayRef> {
+    fn record_lists(&self, rows: &RecordBatch, number: usize, records: &[Range<usize>]) -> Result<ArrayRef> {
         let mut columns = self.rest_of(rows);
         let mut offsets: Vec<i32> = Vec::with_capacity(records.len() + 1);
         offsets.push(0);
@@ -232,10 +234,10 @@ impl TableLayout {
             }));
         }
         let values: ArrayRef = match columns.first().map_or(0, |column| column.len()) {
-            0 => new_empty_array(self.item().data_type()),
+            0 => new_empty_array(self.item_field().data_type()),
             _ => Arc::new(StructArray::try_new(self.fields.clone(), columns, None)?),
         };
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-        Ok(Arc::new(ListArray::try_new(self.item(), offsets, values, None)?))
+        Ok(Arc::new(ListArray::try_new(self.item_field(), offsets, values, None)?))
     }
 }

@@ -80,7 +80,10 @@ impl Expander {
     }
 
     /// The tables that sorted records hold. An error ends the first of them.
-    pub(crate) fn tables(mut self, mut records: SendableRecordBatchStream) -> Result<Tables<impl Future<Output = ()>>> {
+    pub(crate) fn read_tables(
+        mut self,
+        mut records: SendableRecordBatchStream,
+    ) -> Result<Tables<impl Future<Output = ()>>> {
         let (mut senders, mut streams) = (Vec::new(), Vec::<SendableRecordBatchStream>::new());
         for table in &self.layout.tables {
             let (sender, receiver) = mpsc::channel::<DataFusionResult<RecordBatch>>(1);
@@ -94,7 +97,7 @@ impl Expander {
                 let next = records.next().await;
                 let ended = next.is_none();
                 let expanded = match next {
-                    Some(Ok(records)) => self.expand(&records),
+                    Some(Ok(records)) => self.expand_records(&records),
                     Some(Err(error)) => Err(error.into()),
                     None => self.finish(),
                 };
@@ -124,27 +127,27 @@ impl Expander {
     }
 
     /// The rows that are known to be complete after some more records.
-    fn expand(&mut self, records: &RecordBatch) -> Result<Expanded> {
+    fn expand_records(&mut self, records: &RecordBatch) -> Result<Expanded> {
         let records = &self.without_measures(records)?;
         let keys = records.column(0).as_binary::<i32>();
         let class_bytes = records.column(1).as_primitive::<UInt32Type>();
         let mut expanded = vec![Vec::new(); self.layout.tables.len()];
-        let mut classes = classes(keys, class_bytes);
+        let mut classes = class_ranges(keys, class_bytes);
         let class_of = |record: usize| &keys.value(record)[..class_bytes.value(record) as usize];
         if let Some(open) = &self.open {
             match classes.first().cloned() {
                 Some(first) if open.class == class_of(first.start) => {
-                    self.extend(records, first, &mut expanded)?;
+                    self.extend_class(records, first, &mut expanded)?;
                     classes.remove(0);
                 }
                 _ => {}
             }
             if !classes.is_empty() {
-                self.close(&mut expanded)?;
+                self.close_class(&mut expanded)?;
             }
         }
         let Some(last) = classes.pop() else {
-            self.reserve()?;
+            self.reserve_memory()?;
             return Ok(expanded);
         };
         if let (Some(first), Some(end)) = (classes.first(), classes.last()) {
@@ -158,20 +161,20 @@ impl Expander {
                     classes.iter().map(|class| (offsets[class.end] - offsets[class.start]) as usize).collect();
                 let rows = lists.values().slice(start, lengths.iter().sum());
                 let batch = self.layout.rows_of(table, &heads, &lengths, &rows)?;
-                cut(&mut self.partial[number], batch, self.batch_rows, &mut expanded[number])?;
+                cut_batches(&mut self.partial[number], batch, self.batch_rows, &mut expanded[number])?;
             }
         }
         let runs = vec![Vec::new(); self.layout.tables.len()];
         self.open = Some(OpenClass { class: class_of(last.start).to_vec(), runs, sorted: None });
-        self.extend(records, last, &mut expanded)?;
-        self.reserve()?;
+        self.extend_class(records, last, &mut expanded)?;
+        self.reserve_memory()?;
         Ok(expanded)
     }
 
     /// The rows that are left when there are no more records.
     fn finish(&mut self) -> Result<Expanded> {
         let mut expanded = vec![Vec::new(); self.layout.tables.len()];
-        self.close(&mut expanded)?;
+        self.close_class(&mut expanded)?;
         for (partial, batches) in self.partial.iter().zip(&mut expanded) {
             if let Some(first) = partial.first() {
                 batches.push(concat_batches(&first.schema(), partial)?);
@@ -182,7 +185,7 @@ impl Expander {
     }
 
     /// Adds records to the open class. Once its rows come one by one, those are complete up to the last of them.
-    fn extend(&mut self, records: &RecordBatch, range: Range<usize>, expanded: &mut Expanded) -> Result<()> {
+    fn extend_class(&mut self, records: &RecordBatch, range: Range<usize>, expanded: &mut Expanded) -> Result<()> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let keys = records.column(0).as_binary::<i32>();
         let class_bytes = open.class.len();
@@ -199,27 +202,27 @@ impl Expander {
         let Some((table, runs)) = self.layout.tables.first().zip(open.runs.first_mut()) else { return Ok(()) };
         let sorted = match &mut open.sorted {
             Some(sorted) => sorted,
-            none => none.insert(table.sort(std::mem::take(runs))?),
+            none => none.insert(table.sort_runs(std::mem::take(runs))?),
         };
         let last = &keys.value(range.end - 1)[class_bytes..];
         let before = sorted.take_until(last);
         let singles = rows_in(records, 0, single..range.end);
         let rows = concat(&[before.as_ref(), singles.as_ref()])?;
         let batch = self.layout.rows_of(table, &[&open.class], &[rows.len()], &rows)?;
-        cut(&mut self.partial[0], batch, self.batch_rows, &mut expanded[0])
+        cut_batches(&mut self.partial[0], batch, self.batch_rows, &mut expanded[0])
     }
 
     /// Publishes what is left of the open class.
-    fn close(&mut self, expanded: &mut Expanded) -> Result<()> {
+    fn close_class(&mut self, expanded: &mut Expanded) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         for (number, (table, runs)) in self.layout.tables.iter().zip(open.runs).enumerate() {
             let rows = match &open.sorted {
-                Some(sorted) if number == 0 => sorted.rest(),
+                Some(sorted) if number == 0 => sorted.remaining_rows(),
                 _ if runs.is_empty() => continue,
                 _ => concat(&runs.iter().map(AsRef::as_ref).collect::<Vec<_>>())?,
             };
             let batch = self.layout.rows_of(table, &[&open.class], &[rows.len()], &rows)?;
-            cut(&mut self.partial[number], batch, self.batch_rows, &mut expanded[number])?;
+            cut_batches(&mut self.partial[number], batch, self.batch_rows, &mut expanded[number])?;
         }
         Ok(())
     }
@@ -235,8 +238,8 @@ impl Expander {
         Ok(filter_record_batch(records, &is_null(texts)?)?)
     }
 
-    fn reserve(&mut self) -> Result<()> {
-        let held = self.open.as_ref().map_or(0, OpenClass::bytes);
+    fn reserve_memory(&mut self) -> Result<()> {
+        let held = self.open.as_ref().map_or(0, OpenClass::held_bytes);
         self.reservation.try_resize(held).map_err(|error| {
             Error::resources(format!(
                 "the rows of one class need {} while they are ordered, more than the memory limit leaves; raise \
@@ -249,7 +252,7 @@ impl Expander {
 }
 
 impl OpenClass {
-    fn bytes(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         // Runs are parts of batches, which hold them together with others.
         let size =
             |rows: &ArrayRef| rows.to_data().get_slice_memory_size().unwrap_or_else(|_| rows.get_array_memory_size());
@@ -272,13 +275,13 @@ impl SortedRows {
     }
 
     /// All rows that have not been published yet.
-    fn rest(&self) -> ArrayRef {
+    fn remaining_rows(&self) -> ArrayRef {
         self.rows.slice(self.from, self.rows.len() - self.from)
     }
 }
 
 /// Adds rows to those that do not fill a batch yet, and cuts off the batches that they fill.
-fn cut(
+fn cut_batches(
     partial: &mut Vec<RecordBatch>,
     rows: RecordBatch,
     batch_rows: usize,
@@ -306,7 +309,7 @@ fn cut(
 }
 
 /// Ranges of records of one class.
-fn classes(keys: &BinaryArray, class_bytes: &UInt32Array) -> Vec<Range<usize>> {
+fn class_ranges(keys: &BinaryArray, class_bytes: &UInt32Array) -> Vec<Range<usize>> {
     let class = |record: usize| &keys.value(record)[..class_bytes.value(record) as usize];
     let mut classes: Vec<Range<usize>> = Vec::new();
     for record in 0..keys.len() {
@@ -328,10 +331,10 @@ fn rows_in(records: &RecordBatch, table: usize, range: Range<usize>) -> ArrayRef
 
 impl TableLayout {
     /// All rows of a class that came in runs, in their order.
-    fn sort(&self, runs: Vec<ArrayRef>) -> Result<SortedRows> {
+    fn sort_runs(&self, runs: Vec<ArrayRef>) -> Result<SortedRows> {
         let runs: Vec<&dyn Array> = runs.iter().map(AsRef::as_ref).collect();
         let rows = match runs.as_slice() {
-            [] => datafusion::arrow::array::new_empty_array(self.item().data_type()),
+            [] => datafusion::arrow::array::new_empty_array(self.item_field().data_type()),
             runs => concat(runs)?,
         };
         let order = self.order_inside(rows.as_struct(), &[rows.len()])?;

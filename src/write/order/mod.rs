@@ -120,7 +120,7 @@ impl PublishedOrder {
     }
 
     /// Brings the rows of a plan into this order in so many parts, as records for [`Expander`].
-    pub(crate) fn arrange(&self, rows: Arc<dyn ExecutionPlan>, parts: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    pub(crate) fn arrange_rows(&self, rows: Arc<dyn ExecutionPlan>, parts: usize) -> Result<Arc<dyn ExecutionPlan>> {
         let collapsed: Arc<dyn ExecutionPlan> = Arc::new(CollapseExec::try_new(rows, self.clone())?);
         let column = |name: &str| -> Result<Arc<dyn PhysicalExpr>> {
             Ok(Arc::new(Column::new_with_schema(name, &collapsed.schema())?))
@@ -216,7 +216,7 @@ impl Layout {
         };
         let tables = tables.into_iter().map(|columns| TableLayout::new(rows, columns, &key));
         let tables = tables.collect::<Result<Vec<_>>>()?;
-        let key_bytes = converter(key.iter().map(|&column| rows.field(column).data_type()))?;
+        let key_bytes = row_converter(key.iter().map(|&column| rows.field(column).data_type()))?;
         let mut fields = vec![
             Field::new(KEY, DataType::Binary, false),
             Field::new(CLASS_BYTES, DataType::UInt32, false),
@@ -237,21 +237,21 @@ impl TableLayout {
             // A list must be of something to have a length.
             fields.push(Field::new("row", DataType::Boolean, true));
         }
-        let rest_bytes = converter(fields.iter().map(Field::data_type))?;
+        let rest_bytes = row_converter(fields.iter().map(Field::data_type))?;
         Ok(Self { columns, rest, fields: fields.into(), rest_bytes })
     }
 
-    fn item(&self) -> Arc<Field> {
+    fn item_field(&self) -> Arc<Field> {
         Arc::new(Field::new_list_field(DataType::Struct(self.fields.clone()), false))
     }
 
     fn list_type(&self) -> DataType {
-        DataType::List(self.item())
+        DataType::List(self.item_field())
     }
 }
 
 /// Turns values into bytes that compare as the values do: ascending, nulls first.
-fn converter<'a>(types: impl Iterator<Item = &'a DataType>) -> Result<RowConverter> {
+fn row_converter<'a>(types: impl Iterator<Item = &'a DataType>) -> Result<RowConverter> {
     Ok(RowConverter::new(types.map(|data_type| SortField::new(data_type.clone())).collect())?)
 }
 

@@ -25,13 +25,13 @@ fn arranged(partitions: &[Vec<RecordBatch>], order: &PublishedOrder, batch_rows:
     runtime.block_on(async {
         let schema = partitions[0][0].schema();
         let rows = MemorySourceConfig::try_new_exec(partitions, Arc::clone(&schema), None).unwrap();
-        let plan = order.arrange(rows, partitions.len()).unwrap();
+        let plan = order.arrange_rows(rows, partitions.len()).unwrap();
         let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
         let mut found = Vec::new();
         for records in execute_stream_partitioned(plan, Arc::new(TaskContext::default())).unwrap() {
             let reservation = MemoryConsumer::new("test").register(&pool);
             let expander = Expander::try_new(&schema, order, reservation, batch_rows).unwrap();
-            let Tables { pump, streams, .. } = expander.tables(records).unwrap();
+            let Tables { pump, streams, .. } = expander.read_tables(records).unwrap();
             let read = streams.into_iter().map(|stream| async move {
                 let schema = stream.schema();
                 let batches: Vec<RecordBatch> = stream.try_collect().await.unwrap();
@@ -95,7 +95,7 @@ proptest! {
             prop_assert_eq!(lines(&a[0]), lines(&b[0]));
             count += a[0].num_rows();
             let columns = [1, 0, 2, 3].map(|column| Arc::clone(a[0].column(column)));
-            let bytes = converter(columns.iter().map(|column| column.data_type())).unwrap();
+            let bytes = row_converter(columns.iter().map(|column| column.data_type())).unwrap();
             let bytes = bytes.convert_columns(&columns).unwrap();
             prop_assert!((1..a[0].num_rows()).all(|row| bytes.row(row - 1) <= bytes.row(row)));
         }
@@ -120,7 +120,8 @@ fn large_classes_are_merged_in_order() {
     let found = &found[0][0];
     assert_eq!(found.num_rows(), rows.len());
     let columns = [1, 0, 2, 3].map(|column| Arc::clone(found.column(column)));
-    let bytes = converter(columns.iter().map(|column| column.data_type())).unwrap().convert_columns(&columns).unwrap();
+    let bytes =
+        row_converter(columns.iter().map(|column| column.data_type())).unwrap().convert_columns(&columns).unwrap();
     assert!((1..found.num_rows()).all(|row| bytes.row(row - 1) <= bytes.row(row)));
     let (mut before, mut after) = (lines(&sample(&rows)), lines(found));
     before.sort_unstable();

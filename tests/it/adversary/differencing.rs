@@ -137,9 +137,12 @@ fn one_row_more_changes_counts_and_figures_only() {
     assert!(found.contains("/rows_read"), "the runs differ: {found:?}");
     for publication in [&with, &without] {
         let (classes, smallest, squares) = counted(publication);
-        let (told, suppressed) =
+        let (reported, suppressed) =
             (&publication.manifest["verification"]["classes"], &publication.manifest["suppressed"]);
-        assert_eq!((told["count"].as_u64(), told["smallest"].as_u64()), (Some(classes as u64), Some(smallest as u64)));
+        assert_eq!(
+            (reported["count"].as_u64(), reported["smallest"].as_u64()),
+            (Some(classes as u64), Some(smallest as u64))
+        );
         assert_eq!(suppressed, 0, "so that every row counts by its class");
         let dm = publication.manifest["scores"]["dm"].as_f64().unwrap();
         assert!((dm / squares as f64 - 1.0).abs() < 1e-3, "discernibility is {dm}, not {squares}");

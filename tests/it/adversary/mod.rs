@@ -7,6 +7,7 @@
 
 mod adult;
 mod differencing;
+mod figures;
 mod growth;
 mod hash_order;
 mod linked;

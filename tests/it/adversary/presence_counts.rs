@@ -84,9 +84,13 @@ fn the_manifest_does_not_count_members() {
     // Shares and scores may be anything; what is looked for are counts.
     // How many published rows or classes have some property may be the same by chance.
     let of_published = |path: &str| path.contains(".rows_by_rd.") || path.contains(".by_size.");
-    let told: Vec<_> = found.iter().filter(|(path, number)| exact.contains(number) && !of_published(path)).collect();
-    println!("presence by counts: the manifest gives {} of {exact:?}: {told:?}", told.len());
-    assert!(told.is_empty(), "the manifest reveals how many people of the public table are in the source: {told:?}");
+    let reported: Vec<_> =
+        found.iter().filter(|(path, number)| exact.contains(number) && !of_published(path)).collect();
+    println!("presence by counts: the manifest gives {} of {exact:?}: {reported:?}", reported.len());
+    assert!(
+        reported.is_empty(),
+        "the manifest reveals how many people of the public table are in the source: {reported:?}"
+    );
 }
 
 /// A column that the public table has too must be generalised: published as it is, it finds members by itself.

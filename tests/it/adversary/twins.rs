@@ -22,7 +22,7 @@ use serde_json::Value as Json;
 use super::publication::Publication;
 use crate::support::{Desk, batch, manifest, multiset, read_parquet, released_files};
 
-const ROWS: usize = 900;
+pub const ROWS: usize = 900;
 
 const ILLS: [&str; 5] = ["cold", "flu", "gout", "mumps", "rash"];
 
@@ -46,12 +46,12 @@ seed = 11
 
 /// How a source lies in its folder.
 #[derive(Clone, Copy, PartialEq)]
-enum Files {
+pub enum Files {
     One,
     Five,
 }
 
-fn people() -> RecordBatch {
+pub fn people() -> RecordBatch {
     let mut rng = fastrand::Rng::with_seed(4);
     let mut ints = |from: i32, to: i32| -> ArrayRef {
         Arc::new(Int32Array::from_iter_values((0..ROWS).map(|_| rng.i32(from..to))))
@@ -83,7 +83,8 @@ fn wards(keys: Vec<Option<i8>>, names: &[&str]) -> DictionaryArray<Int8Type> {
     DictionaryArray::new(keys.into(), Arc::new(StringArray::from(names.to_vec())))
 }
 
-fn with(rows: &RecordBatch, name: &str, array: ArrayRef) -> RecordBatch {
+/// The same rows with another column.
+pub fn with(rows: &RecordBatch, name: &str, array: ArrayRef) -> RecordBatch {
     let mut columns = rows.columns().to_vec();
     columns[rows.schema().index_of(name).unwrap()] = array;
     RecordBatch::try_new(rows.schema(), columns).unwrap()
@@ -112,13 +113,13 @@ fn write(desk: &Desk, rows: &RecordBatch, files: Files) {
 }
 
 /// Everything that leaves of a release.
-struct Left {
+pub struct Left {
     /// Bytes of every file by its name below the folder of the release.
     files: BTreeMap<PathBuf, Vec<u8>>,
     /// Every leaf of the manifest by its path, but what names this run, this moment and the files of the source.
-    figures: BTreeMap<String, Json>,
+    pub figures: BTreeMap<String, Json>,
     /// The published rows, in no order.
-    rows: Vec<String>,
+    pub rows: Vec<String>,
 }
 
 fn leaves(value: &Json, path: &str, found: &mut BTreeMap<String, Json>) {
@@ -136,7 +137,8 @@ fn leaves(value: &Json, path: &str, found: &mut BTreeMap<String, Json>) {
 }
 
 impl Left {
-    fn of(desk: &Desk, rows: &RecordBatch, files: Files, settings: &[&str]) -> Self {
+    /// What leaves when a source is published.
+    pub fn of(desk: &Desk, rows: &RecordBatch, files: Files, settings: &[&str]) -> Self {
         write(desk, rows, files);
         let sink = desk.path("out");
         let _ = fs::remove_dir_all(&sink);
@@ -165,13 +167,13 @@ impl Left {
     }
 
     /// In what a twin differs.
-    fn differences(&self, twin: &Self) -> Vec<String> {
+    pub fn differences(&self, twin: &Self) -> Vec<String> {
         let names = self.files.keys().chain(twin.files.keys());
         let files = names.filter(|name| self.files.get(*name) != twin.files.get(*name));
         let paths = self.figures.keys().chain(twin.figures.keys());
         let figures = paths.filter(|path| self.figures.get(*path) != twin.figures.get(*path));
-        let told = files.map(|name| format!("file {}", name.display())).chain(figures.cloned());
-        told.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+        let reported = files.map(|name| format!("file {}", name.display())).chain(figures.cloned());
+        reported.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
     }
 }
 

@@ -229,16 +229,16 @@ impl Fleet {
         if status != 200 {
             return None;
         }
-        let told: Value = serde_json::from_str(&body).unwrap();
+        let reported: Value = serde_json::from_str(&body).unwrap();
         let number = |value: &Value| value.as_u64().unwrap();
         Some(Progress {
-            stages: told["stages"]
+            stages: reported["stages"]
                 .as_object()
                 .unwrap()
                 .iter()
                 .map(|(stage, done)| (stage.parse().unwrap(), (number(&done[0]), number(&done[1]))))
                 .collect(),
-            executors: told["executors"].as_object().unwrap().keys().cloned().collect(),
+            executors: reported["executors"].as_object().unwrap().keys().cloned().collect(),
         })
     }
 

@@ -108,8 +108,8 @@ impl Checker<'_> {
             "generalise" => case.quasi.iter().flat_map(|quasi| quasi.columns()).collect(),
             _ => vec!["group".to_owned()],
         };
-        let told: BTreeSet<String> = publication.class_columns().into_iter().collect();
-        if told != class_columns.iter().cloned().collect() {
+        let reported: BTreeSet<String> = publication.class_columns().into_iter().collect();
+        if reported != class_columns.iter().cloned().collect() {
             self.fault("the manifest names other class columns");
         }
         let mut classes = Classes::new();
@@ -134,14 +134,14 @@ impl Checker<'_> {
         let left_out = read - rows.min(read);
         // With presence, how many there are in the source is a secret: an upper bound is reported.
         let suppressed = said("suppressed").unwrap_or(0);
-        let told = match self.case.public {
+        let reported = match self.case.public {
             Some(_) => (left_out + 1..=left_out + 10).contains(&suppressed),
             None => suppressed == left_out,
         };
-        if said("rows") != Some(rows) || !told {
-            let (told, left) = (said("rows"), said("suppressed"));
+        if said("rows") != Some(rows) || !reported {
+            let (reported, left) = (said("rows"), said("suppressed"));
             self.fault(format!(
-                "{rows} rows of {read} are published; the manifest says {told:?}, and {left:?} suppressed"
+                "{rows} rows of {read} are published; the manifest says {reported:?}, and {left:?} suppressed"
             ));
         }
         let allowed = self.case.max_suppression * read as f64;

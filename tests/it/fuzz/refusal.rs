@@ -122,11 +122,11 @@ impl Trial<'_> {
     /// Whether every group keeps a rule, against what is published and against what is read.
     fn keeps(&self, name: &str, rule: &Rule, groups: &[Vec<usize>], published: &[usize]) -> bool {
         let of = |rows: &[usize]| -> Vec<Value> { rows.iter().map(|&row| self.source[name][row].clone()).collect() };
-        let (all, told) = (of(self.rows), of(published));
+        let (all, reported) = (of(self.rows), of(published));
         let built = rule.reserved();
         groups.iter().all(|group| {
             let values = of(group);
-            rule.holds_surely(&values, &told) && built.holds_surely(&values, &all)
+            rule.holds_surely(&values, &reported) && built.holds_surely(&values, &all)
         })
     }
 

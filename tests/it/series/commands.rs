@@ -53,6 +53,39 @@ fn nights_from_the_command_line() {
     desk.throng("verify", &[]).ok();
 }
 
+#[test]
+fn the_page_shows_what_nights_reveal_together() {
+    let desk = desk(60);
+    let mut public = Vec::new();
+    for (run, rows) in [("monday", 60), ("tuesday", 90), ("wednesday", 120)] {
+        night(&desk, run, rows).ok();
+        write_parquet(&desk.path(&format!("{run}.parquet")), &batch(people(rows)));
+        public.extend(["--public".to_owned(), desk.name(&format!("{run}.parquet"))]);
+    }
+    let public: Vec<&str> = public.iter().map(String::as_str).collect();
+    let told = desk.throng("attack", &[&["--series", "--json", "--subject", "id"], &public[..]].concat()).ok().out;
+    let found: Value = serde_json::from_str(&told).unwrap();
+    let nights = found["sensitive"]["ill"]["releases"].as_array().unwrap();
+    assert_eq!(nights.len(), 3);
+    assert!(nights.iter().all(|night| night["below_least"] == 0.0 && night["below_k"] == 0.0), "{told}");
+    desk.write("attack.json", &told);
+    desk.throng("report", &["--series", &desk.name("attack.json"), "-o", &desk.name("page.html")]).ok();
+    let page = fs::read_to_string(desk.path("page.html")).unwrap();
+    for words in [
+        "Several releases together",
+        "when 3 releases are compared",
+        "href=\"#series\"",
+        "Exposure of ill",
+        "Nobody is left with less than a single release guarantees",
+        "release 3",
+        "30 new",
+        "0 stale",
+        "0 withheld",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+}
+
 /// The ledger holds no value, and no subject in the clear.
 #[test]
 fn the_ledger_tells_nothing() {
@@ -72,10 +105,10 @@ fn forgotten_subjects_are_not_published_again() {
     desk.run(&["--run-id", "monday"]).ok();
     let erased = people(80).into_iter().filter(|(name, _)| *name == "id").map(|(name, ids)| (name, ids.slice(55, 25)));
     write_parquet(&desk.path("erased.parquet"), &batch(erased.collect()));
-    let told = desk.throng("forget", &["--subjects", &desk.name("erased.parquet"), "--json"]).ok().out;
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!((&told["subjects"], &told["published"]), (&Value::from(25), &Value::from(5)), "{told}");
-    assert_eq!(told["releases"], serde_json::json!([["monday", 5]]));
+    let reported = desk.throng("forget", &["--subjects", &desk.name("erased.parquet"), "--json"]).ok().out;
+    let reported: Value = serde_json::from_str(&reported).unwrap();
+    assert_eq!((&reported["subjects"], &reported["published"]), (&Value::from(25), &Value::from(5)), "{reported}");
+    assert_eq!(reported["releases"], serde_json::json!([["monday", 5]]));
     let tuesday = night(&desk, "tuesday", 80).ok();
     assert!(tuesday.out.contains("0 new") && tuesday.out.contains("25 forgotten"), "{}", tuesday.out);
     assert!(tuesday.out.contains("5 gone"), "{}", tuesday.out);

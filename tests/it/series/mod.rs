@@ -3,10 +3,14 @@
 
 mod commands;
 mod edges;
+mod exposure;
 mod faults;
+mod files;
+mod horizon;
 mod kills;
 #[cfg(feature = "delta")]
 mod lake;
 mod random;
+mod recommending;
 mod stopping;
 mod world;

@@ -55,35 +55,38 @@ impl Scene {
 
     /// A run with a fault at a call, and one after it without.
     async fn survives(&self, call: usize, name: &str, fault: Fault, when: When) {
-        let told = format!("{fault:?} {when:?} call {call}, {name}");
+        let reported = format!("{fault:?} {when:?} call {call}, {name}");
         let place = self.place();
         let faulty = Faulty::at(&place.store, call, fault, when);
         let ran = place.through(Arc::new(faulty.clone())).run("new", &self.job).await;
-        assert!(faulty.calls.fired(), "{told}: no such call");
-        assert_eq!(faulty.calls.unfinished_uploads(), 0, "{told}");
+        assert!(faulty.calls.fired(), "{reported}: no such call");
+        assert_eq!(faulty.calls.unfinished_uploads(), 0, "{reported}");
 
         let seen = place.latest_run().await.unwrap();
         let rows = place.rows().await;
-        assert!(seen == "old" && rows == self.old || seen == "new" && rows == self.new, "{told}: readers see {seen}");
+        assert!(
+            seen == "old" && rows == self.old || seen == "new" && rows == self.new,
+            "{reported}: readers see {seen}"
+        );
         place.verify_all().await;
         match ran {
-            Ok(Outcome::Released(..)) => assert_eq!(seen, "new", "{told}"),
-            Ok(Outcome::AlreadyDone(_)) => panic!("{told}: it was not done"),
+            Ok(Outcome::Released(..)) => assert_eq!(seen, "new", "{reported}"),
+            Ok(Outcome::AlreadyDone(_)) => panic!("{reported}: it was not done"),
             Err(error) => {
-                assert_ne!(fault, Fault::Slow, "{told}: {error}");
-                assert!(error.kind() == ErrorKind::Retry, "{told}: {error:?}");
+                assert_ne!(fault, Fault::Slow, "{reported}: {error}");
+                assert!(error.kind() == ErrorKind::Retry, "{reported}: {error:?}");
                 assert_no_values(&error.to_string());
             }
         }
 
-        assert_eq!(outcome(place.run("new", &self.job).await).0, "new", "{told}");
+        assert_eq!(outcome(place.run("new", &self.job).await).0, "new", "{reported}");
         assert_eq!(
             (place.latest_run().await.as_deref(), place.rows().await),
             (Some("new"), self.new.clone()),
-            "{told}"
+            "{reported}"
         );
         collect_garbage(&place.sink(), Duration::ZERO, false).await.unwrap();
-        assert_eq!(place.releases().await, ["old", "new"], "{told}");
+        assert_eq!(place.releases().await, ["old", "new"], "{reported}");
         place.verify_all().await;
     }
 }

@@ -37,10 +37,10 @@ fn read_by_datafusion(sink: &str) -> Vec<i64> {
 /// The ids that every other reader sees, by its name.
 #[cfg(feature = "test-servers")]
 fn read_by_others(sink: &str) -> Vec<(String, Vec<i64>)> {
-    let told: std::collections::BTreeMap<String, Vec<i64>> =
+    let reported: std::collections::BTreeMap<String, Vec<i64>> =
         serde_json::from_str(&super::servers::python("readers.py", &[sink])).unwrap();
-    assert_eq!(told.keys().collect::<Vec<_>>(), ["duckdb", "pyarrow"]);
-    told.into_iter().collect()
+    assert_eq!(reported.keys().collect::<Vec<_>>(), ["duckdb", "pyarrow"]);
+    reported.into_iter().collect()
 }
 
 #[cfg(not(feature = "test-servers"))]

@@ -53,12 +53,12 @@ fn the_plan_tells_how_stores_are_reached_and_no_secret() {
     let (server, desk) = scene("region = \"eu-west-1\"\nretries = 4\nrequest-timeout = \"20s\"");
     let plan = call(&desk, &["plan", "--store-connect-timeout", "2s"], &KEYS).ok().out;
     for part in ["source: s3://lake/in/", "sink: s3://lake/out"] {
-        let told = format!(
+        let reported = format!(
             "{part} (S3, endpoint {}, region eu-west-1, bucket in path, retries 4 within 3m, request timeout 20s, \
              connect timeout 2s, credentials from environment)\n",
             server.endpoint
         );
-        assert!(plan.contains(&told), "{plan}");
+        assert!(plan.contains(&reported), "{plan}");
     }
     assert!(!plan.contains(SECRET) && !plan.contains(KEY_ID), "{plan}");
 }

@@ -172,6 +172,7 @@ fn a_job_runs_on_azure() {
     }
     let plan = command(&["plan", &job]).envs(variables).output().unwrap().stdout;
     let plan = String::from_utf8(plan).unwrap();
-    let told = format!("sink: az://lake/out (Azure Blob Storage, endpoint {}, retries 10", azurite_endpoint(&server));
-    assert!(plan.contains(&told) && !plan.contains(EMULATOR_KEY), "{plan}");
+    let reported =
+        format!("sink: az://lake/out (Azure Blob Storage, endpoint {}, retries 10", azurite_endpoint(&server));
+    assert!(plan.contains(&reported) && !plan.contains(EMULATOR_KEY), "{plan}");
 }

@@ -13,12 +13,12 @@
 //!    taken, unless what it splits off is farther from a whole cell than the node is.
 //! 5. A node without such a boundary is a cell, however heavy.
 
-use super::gain::{boundaries, partition};
+use super::gain::{partition_rows, rate_boundaries};
 use crate::grouping::cancel::checkpoint;
 use crate::model::{Code, Table};
 
 /// How many times as large as another a cell may be, as far as values allow it.
-const LARGEST: f64 = 2.0;
+const MAX_UNEVENNESS: f64 = 2.0;
 
 /// How far the sizes that are aimed at may come together, however small the sample is.
 const CLOSEST: f64 = 1.2;
@@ -73,7 +73,7 @@ struct Part {
 
 impl CellTree {
     /// The tree that puts all rows into one cell.
-    pub fn single() -> Self {
+    pub fn single_cell() -> Self {
         Self { root: Branch::Cell(0), nodes: Vec::new() }
     }
 
@@ -89,7 +89,7 @@ impl CellTree {
         assert_eq!(sample.rows(), weights.len(), "every sample row has a weight");
         let sizes = Sizes::new(weights, cell_share);
         let mut rows: Vec<u32> = (0..sample.rows() as u32).collect();
-        let mut tree = Self::single();
+        let mut tree = Self::single_cell();
         let mut cells = 0;
         let mut open = vec![Part { start: 0, end: rows.len(), hangs_on: None }];
         while let Some(part) = open.pop() {
@@ -97,7 +97,7 @@ impl CellTree {
             let branch = match best_cut(sample, weights, &rows[part.start..part.end], &sizes, allowed) {
                 Some((axis, at)) => {
                     let middle =
-                        part.start + partition(&mut rows[part.start..part.end], |row| sample.row(row)[axis] <= at);
+                        part.start + partition_rows(&mut rows[part.start..part.end], |row| sample.row(row)[axis] <= at);
                     let node = tree.nodes.len();
                     let unset = Branch::Cell(0);
                     tree.nodes.push(CellNode { axis: axis as u32, at, left: unset, right: unset });
@@ -120,7 +120,7 @@ impl CellTree {
     }
 
     /// The cell of a row.
-    pub fn assign(&self, row: &[Code]) -> u32 {
+    pub fn assign_cell(&self, row: &[Code]) -> u32 {
         self.assign_by(|axis| row[axis])
     }
 
@@ -139,7 +139,7 @@ impl CellTree {
     }
 
     /// Number of cells.
-    pub fn cells(&self) -> usize {
+    pub fn cell_count(&self) -> usize {
         self.nodes.len() + 1
     }
 
@@ -161,7 +161,7 @@ fn best_cut(
     allowed: &Allowed<'_>,
 ) -> Option<(usize, Code)> {
     let weight: f64 = rows.iter().map(|&row| weights[row as usize]).sum();
-    if !sizes.fair.exceeds(weight) {
+    if !sizes.fair.exceeds_max(weight) {
         return None;
     }
     // (evenness, gain or share of the lighter side, axis, code); the first of equals wins.
@@ -175,8 +175,8 @@ fn best_cut(
             earlier.1 += if same { later.1 } else { 0.0 };
             same
         });
-        for (boundary, value) in boundaries(axis, &values).iter().zip(&values) {
-            let Some(evenness) = sizes.evenness(boundary.left, boundary.right) else { continue };
+        for (boundary, value) in rate_boundaries(axis, &values).iter().zip(&values) {
+            let Some(evenness) = sizes.cut_evenness(boundary.left, boundary.right) else { continue };
             let lighter = boundary.left.min(boundary.right);
             let merit = if evenness == Evenness::Uneven { lighter } else { boundary.gain * axis.weight.max(0.0) };
             if best.is_none_or(|(was, top, ..)| (evenness, merit) > (was, top)) && allowed(a, value.0, rows) {
@@ -209,19 +209,19 @@ struct Bounds {
 
 impl Bounds {
     /// Round a wanted weight, the largest so many times the smallest.
-    fn round(cell: f64, times: f64) -> Self {
+    fn around_weight(cell: f64, times: f64) -> Self {
         Self { cell, apart: times.sqrt() }
     }
 
     /// Whether so much is too much for one cell.
-    fn exceeds(self, weight: f64) -> bool {
+    fn exceeds_max(self, weight: f64) -> bool {
         weight > self.cell * self.apart
     }
 
     /// Whether so much can be cut into cells within the bounds. What is several cells must be nearer to the wanted weight
     /// of so many, or else there would be hardly a place left to cut it at.
-    fn divide(self, weight: f64) -> bool {
-        let apart = if self.exceeds(weight) { self.apart.sqrt() } else { self.apart };
+    fn can_divide(self, weight: f64) -> bool {
+        let apart = if self.exceeds_max(weight) { self.apart.sqrt() } else { self.apart };
         let cells = (weight / self.cell * apart).floor();
         cells >= 1.0 && weight <= cells * self.cell * apart
     }
@@ -242,16 +242,16 @@ impl Sizes {
         // What a cell holds of the sample, were all its rows of equal weight, bounds the error of its size.
         let rows = cell_share * total * total / squares.max(f64::MIN_POSITIVE);
         let error = DOUBT / rows.max(1.0).sqrt();
-        let times = (LARGEST * (1.0 - error) / (1.0 + error)).max(CLOSEST);
+        let times = (MAX_UNEVENNESS * (1.0 - error) / (1.0 + error)).max(CLOSEST);
         let cell = cell_share * total;
-        Self { cell, near: Bounds::round(cell, times), fair: Bounds::round(cell, LARGEST) }
+        Self { cell, near: Bounds::around_weight(cell, times), fair: Bounds::around_weight(cell, MAX_UNEVENNESS) }
     }
 
     /// How alike the cells of sides of these weights can be; `None` if the cut leaves them less even than the node is.
-    fn evenness(&self, left: f64, right: f64) -> Option<Evenness> {
-        if self.near.divide(left) && self.near.divide(right) {
+    fn cut_evenness(&self, left: f64, right: f64) -> Option<Evenness> {
+        if self.near.can_divide(left) && self.near.can_divide(right) {
             Some(Evenness::Near)
-        } else if self.fair.divide(left) && self.fair.divide(right) {
+        } else if self.fair.can_divide(left) && self.fair.can_divide(right) {
             Some(Evenness::Fair)
         } else {
             let enough = (self.cell / (left + right)).max(SMALLEST);
@@ -289,9 +289,9 @@ mod tests {
     }
 
     fn shares(tree: &CellTree, sample: &Table, weights: &[f64]) -> Vec<f64> {
-        let mut sums = vec![0.0; tree.cells()];
+        let mut sums = vec![0.0; tree.cell_count()];
         for row in 0..sample.rows() as u32 {
-            sums[tree.assign(sample.row(row)) as usize] += weights[row as usize];
+            sums[tree.assign_cell(sample.row(row)) as usize] += weights[row as usize];
         }
         let total: f64 = weights.iter().sum();
         sums.iter().map(|sum| sum / total).collect()
@@ -302,14 +302,14 @@ mod tests {
         let sample = skewed(20_000, 1);
         let weights: Vec<f64> = (0..20_000).map(|row| 1.0 + f64::from(row % 5)).collect();
         let tree = CellTree::build(&sample, &weights, 0.01);
-        assert!((75..=160).contains(&tree.cells()), "{} cells", tree.cells());
+        assert!((75..=160).contains(&tree.cell_count()), "{} cells", tree.cell_count());
         for share in shares(&tree, &sample, &weights) {
             assert!((0.0085..0.0118).contains(&share), "a cell holds {share}");
         }
         // Rows that the sample has not seen.
         let fresh = shares(&tree, &skewed(50_000, 2), &vec![1.0; 50_000]);
         let (least, most) = fresh.iter().fold((1.0_f64, 0.0_f64), |(a, b), &share| (a.min(share), b.max(share)));
-        assert!(most <= LARGEST * least, "cells hold {least} to {most}");
+        assert!(most <= MAX_UNEVENNESS * least, "cells hold {least} to {most}");
     }
 
     #[test]
@@ -326,8 +326,8 @@ mod tests {
     #[test]
     fn identical_rows_are_one_cell() {
         let sample = Table::new(axes(), [7, 7, 7].repeat(100));
-        assert_eq!(CellTree::build(&sample, &[2.0; 100], 0.01), CellTree::single());
-        assert_eq!(CellTree::build(&Table::new(axes(), Vec::new()), &[], 0.01), CellTree::single());
+        assert_eq!(CellTree::build(&sample, &[2.0; 100], 0.01), CellTree::single_cell());
+        assert_eq!(CellTree::build(&Table::new(axes(), Vec::new()), &[], 0.01), CellTree::single_cell());
     }
 
     proptest! {
@@ -338,16 +338,16 @@ mod tests {
             let tree = CellTree::build(&sample, &weights, share);
             let used = tree.axes_used();
             let held = shares(&tree, &sample, &weights);
-            prop_assert!(held.iter().all(|&held| held >= SMALLEST * share * 0.999 || tree.cells() == 1));
+            prop_assert!(held.iter().all(|&held| held >= SMALLEST * share * 0.999 || tree.cell_count() == 1));
             for row in 0..rows as u32 {
                 let codes = sample.row(row);
                 let masked: Vec<Code> = (0..3).map(|a| if used.contains(&a) { codes[a] } else { 0 }).collect();
-                prop_assert_eq!(tree.assign(&masked), tree.assign(codes));
+                prop_assert_eq!(tree.assign_cell(&masked), tree.assign_cell(codes));
             }
             let mut cells: Vec<u32> = tree.nodes.iter().flat_map(|node| [node.left, node.right]).chain([tree.root])
                 .filter_map(|branch| if let Branch::Cell(cell) = branch { Some(cell) } else { None }).collect();
             cells.sort_unstable();
-            prop_assert_eq!(cells, (0..tree.cells() as u32).collect::<Vec<_>>());
+            prop_assert_eq!(cells, (0..tree.cell_count() as u32).collect::<Vec<_>>());
         }
     }
 }

@@ -31,12 +31,12 @@ impl Gain {
     }
 
     /// A gain split that prefers axes at random, the same ones for the same seed and rows.
-    pub fn jittered(seed: u64) -> Self {
+    pub fn with_jitter(seed: u64) -> Self {
         Self { jitter: Some(seed) }
     }
 
     /// How much the gain on an axis counts, for these rows.
-    fn favour(&self, rows: &[u32], axis: usize) -> f64 {
+    fn axis_favour(&self, rows: &[u32], axis: usize) -> f64 {
         let Some(seed) = self.jitter else { return 1.0 };
         let first = rows.first().copied().unwrap_or(0);
         let key = seed ^ (u64::from(first) << 32) ^ ((rows.len() as u64) << 8) ^ axis as u64;
@@ -53,13 +53,13 @@ struct Proposal {
 }
 
 impl Split for Gain {
-    fn cut(&self, table: &Table, rows: &mut [u32], least: usize) -> Option<usize> {
+    fn cut_rows(&self, table: &Table, rows: &mut [u32], least: usize) -> Option<usize> {
         self.cut_where(table, rows, least, |_| true)
     }
 }
 
 impl Gain {
-    /// Cuts as [`Split::cut`] does, on the best attribute of those that leave two sides which are both allowed.
+    /// Cuts as [`Split::cut_rows`] does, on the best attribute of those that leave two sides which are both allowed.
     pub fn cut_where(
         &self,
         table: &Table,
@@ -82,15 +82,15 @@ impl Gain {
         for (a, axis) in table.axes.iter().enumerate() {
             codes.clear();
             codes.extend(sample.iter().skip(a).step_by(width));
-            let mut values = histogram(&mut codes);
+            let mut values = count_codes(&mut codes);
             if values.len() < 2 {
                 continue;
             }
             if axis.is_set() {
                 values.sort_by(|x, y| y.1.total_cmp(&x.1).then(x.0.cmp(&y.0)));
             }
-            let favour = axis.weight.max(0.0) * self.favour(rows, a);
-            let best = boundaries(axis, &values)
+            let favour = axis.weight.max(0.0) * self.axis_favour(rows, a);
+            let best = rate_boundaries(axis, &values)
                 .into_iter()
                 .enumerate()
                 .filter(|(_, b)| b.left >= smallest && b.right >= smallest)
@@ -102,7 +102,7 @@ impl Gain {
         }
         proposals.sort_by(|x, y| y.gain.total_cmp(&x.gain));
         proposals.iter().find_map(|proposal| {
-            let left = divide(table, rows, proposal);
+            let left = divide_rows(table, rows, proposal);
             let large = left >= least && rows.len() - left >= least;
             (large && allows(&rows[..left]) && allows(&rows[left..])).then_some(left)
         })
@@ -110,21 +110,21 @@ impl Gain {
 }
 
 /// Puts the rows of the left side first, keeping their order, and returns how many there are.
-fn divide(table: &Table, rows: &mut [u32], proposal: &Proposal) -> usize {
+fn divide_rows(table: &Table, rows: &mut [u32], proposal: &Proposal) -> usize {
     let width = table.axes.len();
     let code = |row: u32| table.codes[row as usize * width + proposal.axis];
     if table.axes[proposal.axis].is_set() {
         let mut left: Vec<Code> = proposal.order[..proposal.taken].to_vec();
         left.sort_unstable();
-        partition(rows, |row| left.binary_search(&code(row)).is_ok())
+        partition_rows(rows, |row| left.binary_search(&code(row)).is_ok())
     } else {
         let at = proposal.order[proposal.taken - 1];
-        partition(rows, |row| code(row) <= at)
+        partition_rows(rows, |row| code(row) <= at)
     }
 }
 
 /// A stable partition without branches.
-pub(crate) fn partition(rows: &mut [u32], goes_left: impl Fn(u32) -> bool) -> usize {
+pub(crate) fn partition_rows(rows: &mut [u32], goes_left: impl Fn(u32) -> bool) -> usize {
     let mut others = vec![0; rows.len()];
     let (mut left, mut right) = (0, 0);
     for index in 0..rows.len() {
@@ -140,7 +140,7 @@ pub(crate) fn partition(rows: &mut [u32], goes_left: impl Fn(u32) -> bool) -> us
 }
 
 /// Distinct codes, ascending, and how often each occurs.
-fn histogram(codes: &mut [Code]) -> Vec<(Code, f64)> {
+fn count_codes(codes: &mut [Code]) -> Vec<(Code, f64)> {
     let top = codes.iter().copied().max().unwrap_or(0) as usize;
     if top < COUNTABLE {
         let mut counts = vec![0u32; top + 1];
@@ -165,31 +165,31 @@ pub(crate) struct Boundary {
 
 /// The loss of all pairs of rows on an axis, by row.
 pub(crate) fn pair_loss(axis: &Axis, codes: &mut [Code]) -> f64 {
-    let mut tally = Tally::new(axis);
-    let pairs = histogram(codes).into_iter().map(|(code, weight)| tally.add(code, weight)).last();
-    pairs.map_or(0.0, |pairs| pairs / tally.weight)
+    let mut pair_loss = PairLoss::new(axis);
+    let pairs = count_codes(codes).into_iter().map(|(code, weight)| pair_loss.add_value(code, weight)).last();
+    pairs.map_or(0.0, |pairs| pairs / pair_loss.weight)
 }
 
 /// Rates every boundary between weighted values that stand in cutting order: one fewer than there are values.
-pub(crate) fn boundaries(axis: &Axis, values: &[(Code, f64)]) -> Vec<Boundary> {
-    let mut tally = Tally::new(axis);
+pub(crate) fn rate_boundaries(axis: &Axis, values: &[(Code, f64)]) -> Vec<Boundary> {
+    let mut pair_loss = PairLoss::new(axis);
     let mut rated = Vec::with_capacity(values.len());
     for &(code, weight) in values {
-        let pairs = tally.add(code, weight);
-        rated.push(Boundary { left: tally.weight, right: 0.0, gain: -pairs / tally.weight });
+        let pairs = pair_loss.add_value(code, weight);
+        rated.push(Boundary { left: pair_loss.weight, right: 0.0, gain: -pairs / pair_loss.weight });
     }
     let Some(whole) = rated.pop() else { return rated };
-    let mut tally = Tally::new(axis);
+    let mut pair_loss = PairLoss::new(axis);
     for (boundary, &(code, weight)) in rated.iter_mut().zip(&values[1..]).rev() {
-        let pairs = tally.add(code, weight);
-        boundary.right = tally.weight;
-        boundary.gain -= whole.gain + pairs / tally.weight;
+        let pairs = pair_loss.add_value(code, weight);
+        boundary.right = pair_loss.weight;
+        boundary.gain -= whole.gain + pairs / pair_loss.weight;
     }
     rated
 }
 
 /// The summed loss of all pairs of rows seen so far on one axis.
-struct Tally<'a> {
+struct PairLoss<'a> {
     axis: &'a Axis,
     weight: f64,
     pairs: f64,
@@ -200,14 +200,14 @@ struct Tally<'a> {
     below: Vec<f64>,
 }
 
-impl<'a> Tally<'a> {
+impl<'a> PairLoss<'a> {
     fn new(axis: &'a Axis) -> Self {
         let nodes = if let Shape::Tree(tree) = &axis.shape { tree.nodes().len() } else { 0 };
         Self { axis, weight: 0.0, pairs: 0.0, nulls: 0.0, sum: 0.0, below: vec![0.0; nodes] }
     }
 
     /// Adds a value that was not added before; on a line it lies outside all that were. Returns the summed loss.
-    fn add(&mut self, code: Code, weight: f64) -> f64 {
+    fn add_value(&mut self, code: Code, weight: f64) -> f64 {
         let valued = self.weight - self.nulls;
         self.weight += weight;
         let against_others = match &self.axis.shape {
@@ -230,7 +230,7 @@ impl<'a> Tally<'a> {
 
 /// Adds a leaf to the weights below all its ancestors and returns its summed loss against the leaves there before.
 fn add_leaf(tree: &Tree, below: &mut [f64], code: Code, weight: f64) -> f64 {
-    let (mut node, mut nearer, mut loss) = (tree.above(code) as usize, 0.0, 0.0);
+    let (mut node, mut nearer, mut loss) = (tree.node_above(code) as usize, 0.0, 0.0);
     loop {
         loss += (below[node] - nearer) * tree.nodes()[node].loss;
         nearer = below[node];
@@ -246,7 +246,7 @@ fn add_leaf(tree: &Tree, below: &mut [f64], code: Code, weight: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grouping::split::subspaces;
+    use crate::grouping::split::cut_subspaces;
     use crate::model::NULL_ON_LINE;
     use proptest::prelude::*;
 
@@ -274,10 +274,10 @@ mod tests {
     fn a_cell_that_stays_whole_is_not_cut() {
         let table = Table::new(axes(), (0..30).flat_map(|row| [row, row % 12, row % 7]).collect());
         let mut rows: Vec<u32> = (0..30).collect();
-        assert_eq!(Gain::default().cut(&table, &mut rows, usize::MAX), None);
-        assert_eq!(Gain::default().cut(&table, &mut rows, 1 << 63), None);
-        assert_eq!(Gain::default().cut(&table, &mut rows, 16), None);
-        assert!(Gain::default().cut(&table, &mut rows, 10).is_some());
+        assert_eq!(Gain::default().cut_rows(&table, &mut rows, usize::MAX), None);
+        assert_eq!(Gain::default().cut_rows(&table, &mut rows, 1 << 63), None);
+        assert_eq!(Gain::default().cut_rows(&table, &mut rows, 16), None);
+        assert!(Gain::default().cut_rows(&table, &mut rows, 10).is_some());
     }
 
     proptest! {
@@ -285,9 +285,9 @@ mod tests {
         fn gain_is_the_fall_of_the_pairwise_loss(rows in rows()) {
             for (a, axis) in axes().iter().enumerate() {
                 let mut codes: Vec<Code> = rows.iter().map(|row| [row.0, row.1, row.2][a]).collect();
-                let values = histogram(&mut codes);
+                let values = count_codes(&mut codes);
                 codes.sort_unstable();
-                for (boundary, value) in boundaries(axis, &values).iter().zip(&values) {
+                for (boundary, value) in rate_boundaries(axis, &values).iter().zip(&values) {
                     let left = codes.partition_point(|&code| code <= value.0);
                     let expected = slow(axis, &codes) - slow(axis, &codes[..left]) - slow(axis, &codes[left..]);
                     prop_assert_eq!(boundary.left, left as f64);
@@ -302,7 +302,7 @@ mod tests {
             let codes = rows.iter().flat_map(|row| [row.0, row.1, row.2]).collect();
             let table = Table::new(axes(), codes);
             let split = Gain { jitter };
-            let (order, ends) = subspaces(&table, &split, least);
+            let (order, ends) = cut_subspaces(&table, &split, least);
             let mut seen = order.clone();
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..rows.len() as u32).collect::<Vec<_>>());
@@ -320,7 +320,7 @@ mod tests {
             (0..90u16).flat_map(|row| [row % 10, if row % 3 == 0 { 90 + row % 7 } else { row % 5 }]).collect(),
         );
         let mut rows: Vec<u32> = (0..90).collect();
-        assert_eq!(Gain::new().cut(&table, &mut rows, 10), Some(60));
+        assert_eq!(Gain::new().cut_rows(&table, &mut rows, 10), Some(60));
         assert!(rows[..60].iter().all(|&row| table.row(row)[1] < 10));
         assert!(rows[..60].is_sorted(), "the partition is stable");
     }
@@ -329,6 +329,6 @@ mod tests {
     fn identical_rows_stay_together() {
         let table = Table::new(axes(), [3, 4, 5].repeat(50));
         let mut rows: Vec<u32> = (0..50).collect();
-        assert_eq!(Gain::new().cut(&table, &mut rows, 2), None);
+        assert_eq!(Gain::new().cut_rows(&table, &mut rows, 2), None);
     }
 }

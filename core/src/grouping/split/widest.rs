@@ -48,8 +48,8 @@ impl Widest {
     pub const BOUNDARY: Self = Self { width: Width::Normalised, ties: Ties::Boundary, next: true };
 
     /// The attributes to try, widest first.
-    pub fn order(&self, table: &Table, rows: &[u32]) -> Vec<usize> {
-        let widths = widths(table, rows, self.width);
+    pub fn axes_by_width(&self, table: &Table, rows: &[u32]) -> Vec<usize> {
+        let widths = axis_widths(table, rows, self.width);
         let mut order: Vec<usize> = (0..widths.len()).collect();
         order.sort_by(|&a, &b| widths[b].total_cmp(&widths[a]));
         order.truncate(if self.next { order.len() } else { 1 });
@@ -58,16 +58,16 @@ impl Widest {
 }
 
 impl Split for Widest {
-    fn cut(&self, table: &Table, rows: &mut [u32], least: usize) -> Option<usize> {
+    fn cut_rows(&self, table: &Table, rows: &mut [u32], least: usize) -> Option<usize> {
         if rows.len() / 2 < least {
             return None;
         }
-        self.order(table, rows).into_iter().find_map(|a| cut_at_median(table, rows, a, self.ties, least))
+        self.axes_by_width(table, rows).into_iter().find_map(|a| cut_at_median(table, rows, a, self.ties, least))
     }
 }
 
 /// Width of some rows on every axis.
-fn widths(table: &Table, rows: &[u32], width: Width) -> Vec<f64> {
+fn axis_widths(table: &Table, rows: &[u32], width: Width) -> Vec<f64> {
     let axes = &table.axes;
     let (mut lo, mut hi) = (vec![Code::MAX; axes.len()], vec![0; axes.len()]);
     for &row in rows {
@@ -97,7 +97,7 @@ fn widths(table: &Table, rows: &[u32], width: Width) -> Vec<f64> {
                 (Width::Raw, Shape::Line { span }) if axis.null == Some(hi[a]) => f64::from(*span),
                 (Width::Raw, Shape::Line { .. }) => f64::from(hi[a] - lo[a]),
                 (Width::Raw, Shape::Set { .. }) => f64::from(distinct(a) - 1),
-                (Width::Raw, Shape::Tree(tree)) => tree.ancestor(lo[a], hi[a]).map_or(0.0, |node| {
+                (Width::Raw, Shape::Tree(tree)) => tree.common_ancestor(lo[a], hi[a]).map_or(0.0, |node| {
                     let node = &tree.nodes()[node as usize];
                     f64::from(node.hi - node.lo)
                 }),
@@ -152,11 +152,11 @@ pub fn cut_at_median(table: &Table, rows: &mut [u32], axis: usize, ties: Ties, l
 mod tests {
     use super::*;
     use crate::grouping::fixtures;
-    use crate::grouping::split::subspaces;
+    use crate::grouping::split::cut_subspaces;
     use crate::model::{Axis, Tree};
 
     fn parts(table: &Table, split: Widest, least: usize) -> Vec<Vec<u32>> {
-        let (rows, ends) = subspaces(table, &split, least);
+        let (rows, ends) = cut_subspaces(table, &split, least);
         let mut start = 0;
         ends.into_iter().map(|end| rows[std::mem::replace(&mut start, end)..end].to_vec()).collect()
     }
@@ -206,10 +206,10 @@ mod tests {
         let boundary = Widest { ties: Ties::Boundary, ..Widest::default() };
         let mut rows = [0, 1, 2, 3, 4];
         // Medians are rows 1..=3; the cut after them leaves one row above, the cut before them one row below.
-        assert_eq!(boundary.cut(&table, &mut rows, 1), Some(4));
+        assert_eq!(boundary.cut_rows(&table, &mut rows, 1), Some(4));
         assert_eq!(rows, [0, 1, 2, 3, 4]);
-        assert_eq!(boundary.cut(&table, &mut rows, 2), None);
-        assert_eq!(Widest::BOUNDARY.cut(&table, &mut rows, 2), Some(3), "the second attribute allows a cut");
+        assert_eq!(boundary.cut_rows(&table, &mut rows, 2), None);
+        assert_eq!(Widest::BOUNDARY.cut_rows(&table, &mut rows, 2), Some(3), "the second attribute allows a cut");
         assert_eq!(rows, [0, 2, 4, 1, 3]);
     }
 
@@ -224,7 +224,7 @@ mod tests {
             with_null,
         ];
         let table = Table::new(axes, vec![7, 1, 3, 2, 10, 2, 8, crate::model::NULL_ON_LINE]);
-        assert_eq!(widths(&table, &[0, 1], Width::Raw), [3.0, 3.0, 1.0, 8.0]);
-        assert_eq!(widths(&table, &[0, 1], Width::Normalised), [0.03, 0.4, 0.125, 1.0]);
+        assert_eq!(axis_widths(&table, &[0, 1], Width::Raw), [3.0, 3.0, 1.0, 8.0]);
+        assert_eq!(axis_widths(&table, &[0, 1], Width::Normalised), [0.03, 0.4, 0.125, 1.0]);
     }
 }

@@ -9,7 +9,7 @@ pub const STEPS: usize = 10;
 
 /// Public people by how surely they are known to be in the private table. Tallies of buckets add up.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct ConfidenceHistogram {
     /// People of the public table.
     pub people: u64,
     /// Published rows.
@@ -28,13 +28,13 @@ pub struct Tally {
     pub buckets: u64,
 }
 
-impl Tally {
+impl ConfidenceHistogram {
     /// Adds a bucket by its number of published rows and the number of public people who share each belief.
     pub fn add_bucket<'a>(&mut self, released: u64, beliefs: impl IntoIterator<Item = (&'a Belief, u64)>) {
         let before = self.bounded;
         self.buckets += 1;
         self.released += released;
-        beliefs.into_iter().for_each(|(belief, people)| self.add(belief, people));
+        beliefs.into_iter().for_each(|(belief, people)| self.add_belief(belief, people));
         self.bounded_buckets += u64::from(self.bounded > before);
     }
 
@@ -46,12 +46,12 @@ impl Tally {
     }
 
     /// Adds people of whom a reader believes the same.
-    pub fn add(&mut self, belief: &Belief, people: u64) {
+    pub fn add_belief(&mut self, belief: &Belief, people: u64) {
         self.people += people;
         self.bounded += if matches!(belief, Belief::Between(..)) { people } else { 0 };
-        if belief.low().is_all() {
+        if belief.low().is_one() {
             self.present += people;
-        } else if belief.high().is_none() {
+        } else if belief.high().is_zero() {
             self.absent += people;
         } else {
             let step = (belief.high().to_f64() * STEPS as f64) as usize;
@@ -84,7 +84,7 @@ impl Tally {
     }
 
     /// Share of the members who are known to be members.
-    pub fn reidentified(&self) -> f64 {
+    pub fn reidentified_share(&self) -> f64 {
         ratio(self.present, self.released)
     }
 
@@ -102,25 +102,25 @@ fn ratio(part: u64, whole: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::attack::fixtures;
-    use crate::attack::{BUDGET, Bucket, Share, posterior};
+    use crate::attack::{BUDGET, Bucket, Fraction, compute_posterior};
 
     #[test]
     fn toth_t2_is_wholly_disclosed() {
         let (public, private) = fixtures::p2_t2();
-        let mut tally = Tally::default();
+        let mut tally = ConfidenceHistogram::default();
         for (public, private) in [(&public[..3], &private[..2]), (&public[3..], &private[2..])] {
             let bucket = Bucket::new(public, private);
-            let found = posterior(&bucket, BUDGET).unwrap();
-            tally.add_bucket(private.len() as u64, found.rows(&bucket).map(|belief| (belief, 1)));
+            let found = compute_posterior(&bucket, BUDGET).unwrap();
+            tally.add_bucket(private.len() as u64, found.row_beliefs(&bucket).map(|belief| (belief, 1)));
         }
-        assert_eq!((tally.reidentified(), tally.ruled_out(), tally.people), (1.0, 1.0, 6));
+        assert_eq!((tally.reidentified_share(), tally.ruled_out(), tally.people), (1.0, 1.0, 6));
     }
 
     #[test]
     fn people_are_counted_once_at_their_level() {
-        let mut tally = Tally::default();
-        let half = Belief::Exact(Share::from((1, 2)));
-        let bounds = Belief::Between(Share::none(), Share::all());
+        let mut tally = ConfidenceHistogram::default();
+        let half = Belief::Exact(Fraction::from((1, 2)));
+        let bounds = Belief::Between(Fraction::zero(), Fraction::one());
         tally.add_bucket(5, [(&half, 4), (&bounds, 6)]);
         tally.add_outside(3);
         let mut twice = tally.clone();
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn members_who_were_left_out_are_among_those_who_seem_to_be() {
-        let mut tally = Tally::default();
+        let mut tally = ConfidenceHistogram::default();
         tally.add_outside(40);
         let before = tally.clone();
         tally.add_unpublished(0);

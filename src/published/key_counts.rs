@@ -20,16 +20,16 @@ use datafusion::logical_expr::{
 use super::exact::KEY;
 
 /// How often each key of an expression occurs in a group.
-pub(crate) fn tally(key: Expr) -> Expr {
-    function().call(vec![key])
+pub(crate) fn count_keys(key: Expr) -> Expr {
+    tally_function().call(vec![key])
 }
 
 /// The name of the aggregate function.
-pub(crate) const TALLY: &str = "tally";
+pub(crate) const COUNT_KEYS: &str = "tally";
 
 /// The aggregate function itself.
-pub(crate) fn function() -> AggregateUDF {
-    AggregateUDF::from(Tally { signature: Signature::exact(vec![KEY], Volatility::Immutable) })
+pub(crate) fn tally_function() -> AggregateUDF {
+    AggregateUDF::from(KeyCounts { signature: Signature::exact(vec![KEY], Volatility::Immutable) })
 }
 
 /// How often each value of a sensitive column occurs in a class, ascending by key.
@@ -41,7 +41,7 @@ pub(crate) fn rows_of(histogram: &[(i128, u64)]) -> u64 {
 }
 
 /// The tally of a row of the aggregate's output, ascending by key.
-pub(crate) fn read_tally(column: &ArrayRef, row: usize, into: &mut Histogram) {
+pub(crate) fn read_key_counts(column: &ArrayRef, row: usize, into: &mut Histogram) {
     into.clear();
     let lists = column.as_list::<i32>();
     let (from, to) = (lists.value_offsets()[row] as usize, lists.value_offsets()[row + 1] as usize);
@@ -56,18 +56,18 @@ fn entry_fields() -> Fields {
     Fields::from(vec![Field::new("key", KEY, false), Field::new("rows", DataType::UInt64, false)])
 }
 
-fn item() -> FieldRef {
+fn item_field() -> FieldRef {
     Arc::new(Field::new("item", DataType::Struct(entry_fields()), false))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Tally {
+struct KeyCounts {
     signature: Signature,
 }
 
-impl AggregateUDFImpl for Tally {
+impl AggregateUDFImpl for KeyCounts {
     fn name(&self) -> &str {
-        TALLY
+        COUNT_KEYS
     }
 
     fn signature(&self) -> &Signature {
@@ -75,7 +75,7 @@ impl AggregateUDFImpl for Tally {
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::List(item()))
+        Ok(DataType::List(item_field()))
     }
 
     fn accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
@@ -83,7 +83,7 @@ impl AggregateUDFImpl for Tally {
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        Ok(vec![Arc::new(Field::new(format!("{}[tally]", args.name), DataType::List(item()), true))])
+        Ok(vec![Arc::new(Field::new(format!("{}[tally]", args.name), DataType::List(item_field()), true))])
     }
 
     fn groups_accumulator_supported(&self, _: AccumulatorArgs) -> bool {
@@ -99,7 +99,7 @@ impl AggregateUDFImpl for Tally {
 const FRESH: usize = 1 << 16;
 
 /// A group and the number of a key as one number.
-fn place(group: usize, key: u32) -> u64 {
+fn pack_place(group: usize, key: u32) -> u64 {
     (group as u64) << 32 | u64::from(key)
 }
 
@@ -117,7 +117,7 @@ struct Counted {
 }
 
 impl Counted {
-    fn number(&mut self, key: i128) -> Result<u32> {
+    fn number_key(&mut self, key: i128) -> Result<u32> {
         if let Some(number) = self.numbers.get(&key) {
             return Ok(*number);
         }
@@ -128,8 +128,8 @@ impl Counted {
         Ok(number)
     }
 
-    fn add(&mut self, group: usize, key: i128, rows: u64) -> Result<()> {
-        let place = place(group, self.number(key)?);
+    fn add_key(&mut self, group: usize, key: i128, rows: u64) -> Result<()> {
+        let place = pack_place(group, self.number_key(key)?);
         match self.fresh.last_mut() {
             Some((last, count)) if *last == place => *count += rows,
             _ => self.fresh.push((place, rows)),
@@ -137,15 +137,15 @@ impl Counted {
         Ok(())
     }
 
-    fn grown(&mut self, groups: usize) {
+    fn grow_groups(&mut self, groups: usize) {
         self.groups = self.groups.max(groups);
         if self.fresh.len() >= FRESH.max(self.settled.len()) {
-            self.settle();
+            self.flush_counts();
         }
     }
 
     /// Puts rows of the same group and key together.
-    fn settle(&mut self) {
+    fn flush_counts(&mut self) {
         self.settled.append(&mut self.fresh);
         // Most of it is in order, which the sort sees.
         self.settled.sort_by_key(|(place, _)| *place);
@@ -157,8 +157,8 @@ impl Counted {
     }
 
     /// The tallies of the first groups as lists; the others move up.
-    fn emit(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        self.settle();
+    fn emit_groups(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        self.flush_counts();
         let groups = match emit_to {
             EmitTo::All => self.groups,
             EmitTo::First(groups) => groups,
@@ -171,7 +171,7 @@ impl Counted {
         let mut lengths = vec![0; groups];
         emitted.iter().for_each(|(place, _)| lengths[(place >> 32) as usize] += 1);
         let keys = emitted.iter().map(|(place, _)| self.keys[(*place & u64::from(u32::MAX)) as usize]).collect();
-        let lists = list(lengths, keys, emitted.iter().map(|(_, rows)| *rows).collect());
+        let lists = list_array(lengths, keys, emitted.iter().map(|(_, rows)| *rows).collect());
         if self.groups == 0 && self.settled.is_empty() {
             *self = Self::default();
         }
@@ -179,11 +179,11 @@ impl Counted {
     }
 }
 
-fn list(lengths: Vec<usize>, keys: Vec<i128>, rows: Vec<u64>) -> Result<ArrayRef> {
+fn list_array(lengths: Vec<usize>, keys: Vec<i128>, rows: Vec<u64>) -> Result<ArrayRef> {
     let keys: ArrayRef = Arc::new(Decimal128Array::from(keys).with_data_type(KEY));
     let rows: ArrayRef = Arc::new(UInt64Array::from(rows));
     let entries = StructArray::try_new(entry_fields(), vec![keys, rows], None)?;
-    Ok(Arc::new(ListArray::try_new(item(), OffsetBuffer::from_lengths(lengths), Arc::new(entries), None)?))
+    Ok(Arc::new(ListArray::try_new(item_field(), OffsetBuffer::from_lengths(lengths), Arc::new(entries), None)?))
 }
 
 impl GroupsAccumulator for Counted {
@@ -199,9 +199,9 @@ impl GroupsAccumulator for Counted {
         }
         let keys = values[0].as_primitive::<Decimal128Type>();
         for (&group, &key) in group_indices.iter().zip(keys.values()) {
-            self.add(group, key, 1)?;
+            self.add_key(group, key, 1)?;
         }
-        self.grown(total_num_groups);
+        self.grow_groups(total_num_groups);
         Ok(())
     }
 
@@ -212,19 +212,19 @@ impl GroupsAccumulator for Counted {
         let rows = entries.column(1).as_primitive::<UInt64Type>();
         for (&group, ends) in group_indices.iter().zip(lists.value_offsets().windows(2)) {
             for entry in ends[0] as usize..ends[1] as usize {
-                self.add(group, keys.value(entry), rows.value(entry))?;
+                self.add_key(group, keys.value(entry), rows.value(entry))?;
             }
         }
-        self.grown(total_num_groups);
+        self.grow_groups(total_num_groups);
         Ok(())
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        self.emit(emit_to)
+        self.emit_groups(emit_to)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.emit(emit_to)?])
+        Ok(vec![self.emit_groups(emit_to)?])
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], opt_filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
@@ -232,7 +232,7 @@ impl GroupsAccumulator for Counted {
             return not_impl_err!("a tally of some rows of a group");
         }
         let keys = values[0].as_primitive::<Decimal128Type>().values().to_vec();
-        Ok(vec![list(vec![1; keys.len()], keys.clone(), vec![1; keys.len()])?])
+        Ok(vec![list_array(vec![1; keys.len()], keys.clone(), vec![1; keys.len()])?])
     }
 
     fn size(&self) -> usize {
@@ -254,7 +254,7 @@ mod tests {
     fn read(lists: &ArrayRef) -> Vec<Vec<(i128, u64)>> {
         let mut entries = Vec::new();
         let mut one = |row| {
-            read_tally(lists, row, &mut entries);
+            read_key_counts(lists, row, &mut entries);
             entries.clone()
         };
         (0..lists.len()).map(&mut one).collect()

@@ -7,16 +7,16 @@ use std::time::Instant;
 use datafusion::physical_plan::ExecutionPlan;
 use serde::Serialize;
 
-use crate::release::{Phase, spilled_bytes};
+use crate::engine::phase::{Phase, spilled_bytes};
 
 /// Listens to the phases of a run.
-pub(crate) struct Tally {
+pub(crate) struct RunStats {
     started: Instant,
-    heard: Mutex<Heard>,
+    observed: Mutex<Observed>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Observed {
     phases: Vec<(Phase, Instant)>,
     plans: Vec<Arc<dyn ExecutionPlan>>,
     rows: Option<u64>,
@@ -38,37 +38,37 @@ pub(crate) struct ResourceUsage {
     pub(crate) rows_read: Option<u64>,
 }
 
-impl Tally {
+impl RunStats {
     pub(crate) fn new() -> Self {
-        Self { started: Instant::now(), heard: Mutex::default() }
+        Self { started: Instant::now(), observed: Mutex::default() }
     }
 
     /// A phase begins, or goes on with another plan.
-    pub(crate) fn begin(&self, phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64) {
-        let Ok(mut heard) = self.heard.lock() else { return };
-        if heard.phases.last().is_none_or(|(last, _)| *last != phase) {
-            heard.phases.push((phase, Instant::now()));
+    pub(crate) fn begin_phase(&self, phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64) {
+        let Ok(mut observed) = self.observed.lock() else { return };
+        if observed.phases.last().is_none_or(|(last, _)| *last != phase) {
+            observed.phases.push((phase, Instant::now()));
         }
-        heard.plans.extend(plan.map(Arc::clone));
+        observed.plans.extend(plan.map(Arc::clone));
         if phase == Phase::Group {
-            heard.rows = Some(rows).filter(|rows| *rows > 0);
+            observed.rows = Some(rows).filter(|rows| *rows > 0);
         }
     }
 
     /// What it has taken until now.
-    pub(crate) fn effort(&self) -> ResourceUsage {
+    pub(crate) fn resource_usage(&self) -> ResourceUsage {
         let mut effort = ResourceUsage {
             seconds: self.started.elapsed().as_secs_f64(),
             peak_memory_bytes: peak_memory(),
             ..ResourceUsage::default()
         };
-        let Ok(heard) = self.heard.lock() else { return effort };
-        for (at, (phase, began)) in heard.phases.iter().enumerate() {
-            let ended = heard.phases.get(at + 1).map_or_else(Instant::now, |(_, next)| *next);
+        let Ok(observed) = self.observed.lock() else { return effort };
+        for (at, (phase, began)) in observed.phases.iter().enumerate() {
+            let ended = observed.phases.get(at + 1).map_or_else(Instant::now, |(_, next)| *next);
             effort.phases.insert(phase.name().to_owned(), (ended - *began).as_secs_f64().into());
         }
-        effort.spilled_bytes = heard.plans.iter().map(spilled_bytes).sum();
-        effort.rows_read = heard.rows;
+        effort.spilled_bytes = observed.plans.iter().map(spilled_bytes).sum();
+        effort.rows_read = observed.rows;
         effort
     }
 }

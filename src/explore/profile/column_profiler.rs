@@ -12,8 +12,9 @@ use super::hashes::Hashes;
 use super::seen::{Numbers, Texts};
 use super::values::Values;
 use crate::binding::{is_number, is_time};
-use crate::encode::{positions, text};
+use crate::encode::{to_ordinals, to_text};
 use crate::error::Result;
+use crate::model::keep_smallest;
 
 /// What was found of a column.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,7 +41,7 @@ pub(super) struct ColumnStats {
 const SAMPLED: usize = 512;
 
 #[derive(Debug, Clone)]
-struct Tally {
+struct ColumnProfiler {
     kind: Kind,
     rows: u64,
     nulls: u64,
@@ -63,7 +64,7 @@ enum Kind {
     Nested,
 }
 
-impl Tally {
+impl ColumnProfiler {
     fn new(data_type: &DataType) -> Self {
         let kind = match data_type {
             _ if is_text(data_type) => Kind::Text,
@@ -86,7 +87,7 @@ impl Tally {
         }
     }
 
-    fn add(&mut self, array: &ArrayRef) -> Result<()> {
+    fn add_array(&mut self, array: &ArrayRef) -> Result<()> {
         let nulls = array.logical_null_count();
         self.rows += array.len() as u64;
         self.nulls += nulls as u64;
@@ -94,23 +95,23 @@ impl Tally {
             return Ok(());
         }
         if self.kind == Kind::Text {
-            self.add_text(&text(array)?);
+            self.add_text(&to_text(array)?);
             return Ok(());
         }
         let many = matches!(self.values, Values::Many(_));
-        self.hashes.add(array, !many)?;
+        self.hashes.add_batch(array, !many)?;
         let hashes = match self.values.are_many_and_kept() {
-            true => self.numbers.fresh(array, self.hashes.found()),
-            false => self.hashes.found(),
+            true => self.numbers.fresh_hashes(array, self.hashes.last_hashes()),
+            false => self.hashes.last_hashes(),
         };
         let mut fresh = many && !hashes.is_empty();
-        self.values.add(hashes, |_, _| {
+        self.values.add_rows(hashes, |_, _| {
             fresh = true;
             None
         });
         // Values that were seen lie where they lay when they came first.
         if self.kind == Kind::Line && fresh && nulls < array.len() {
-            self.measure(array)?;
+            self.measure_values(array)?;
         }
         Ok(())
     }
@@ -119,41 +120,41 @@ impl Tally {
         let Self { hashes, values, texts, looks, .. } = self;
         if matches!(values, Values::Few(_)) {
             hashes.count_few(words, self.watched, |hash, rows, first| {
-                values.count(hash, u64::from(rows), || looks.see(hash, words.value(first)));
+                values.count_value(hash, u64::from(rows), || looks.look_at_text(hash, words.value(first)));
             });
         } else if self.watched {
             hashes.add_words(words);
-            values.add(hashes.found(), |row, hash| looks.see(hash, words.value(row)));
+            values.add_rows(hashes.last_hashes(), |row, hash| looks.look_at_text(hash, words.value(row)));
         } else {
-            let fresh = texts.fresh(words);
+            let fresh = texts.fresh_rows(words);
             hashes.add_rows(words, &fresh);
-            values.add(hashes.found(), |at, hash| looks.see(hash, words.value(fresh[at])));
-            looks.measure(fresh.iter().map(|row| &words.views()[*row]));
+            values.add_rows(hashes.last_hashes(), |at, hash| looks.look_at_text(hash, words.value(fresh[at])));
+            looks.measure_lengths(fresh.iter().map(|row| &words.views()[*row]));
             return;
         }
         if matches!(values, Values::Many(_)) {
             match words.nulls().filter(|nulls| nulls.null_count() > 0) {
-                None => looks.measure(words.views().iter()),
-                Some(nulls) => looks.measure(nulls.valid_indices().map(|row| &words.views()[row])),
+                None => looks.measure_lengths(words.views().iter()),
+                Some(nulls) => looks.measure_lengths(nulls.valid_indices().map(|row| &words.views()[row])),
             }
         }
     }
 
     /// Where the values lie.
-    fn measure(&mut self, array: &ArrayRef) -> Result<()> {
-        let positions_of_ends = positions(&ends(array))?;
+    fn measure_values(&mut self, array: &ArrayRef) -> Result<()> {
+        let positions_of_ends = to_ordinals(&column_ends(array))?;
         let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
         for &position in positions_of_ends.iter().filter(|position| position.is_finite()) {
             least = least.min(position);
             most = most.max(position);
         }
         if least <= most {
-            self.ends = wider(self.ends, Some((least, most)), f64::min, f64::max);
+            self.ends = wider_range(self.ends, Some((least, most)), f64::min, f64::max);
         }
         let data_type = array.data_type();
         if self.whole && is_number(data_type) && !data_type.is_integer() {
             let fraction = |position: &f64| position.is_finite() && position.fract() != 0.0;
-            self.whole = !positions(array)?.iter().any(fraction);
+            self.whole = !to_ordinals(array)?.iter().any(fraction);
         }
         Ok(())
     }
@@ -163,12 +164,12 @@ impl Tally {
         self.nulls += other.nulls;
         self.values.merge(other.values);
         self.looks.merge(other.looks);
-        self.ends = wider(self.ends, other.ends, f64::min, f64::max);
+        self.ends = wider_range(self.ends, other.ends, f64::min, f64::max);
         self.whole &= other.whole;
     }
 
     fn finish(self) -> ColumnStats {
-        let (distinct, estimated) = self.values.distinct();
+        let (distinct, estimated) = self.values.count_distinct();
         ColumnStats {
             rows: self.rows,
             nulls: self.nulls,
@@ -176,7 +177,7 @@ impl Tally {
             estimated,
             ends: self.ends,
             whole: self.whole,
-            counts: self.values.counts(),
+            counts: self.values.value_counts(),
             sample: self.looks.sample.into_values().collect(),
             lengths: self.looks.lengths,
         }
@@ -184,7 +185,7 @@ impl Tally {
 }
 
 /// The smallest and the largest value of a column, as a column, or all of them where that takes more than their order.
-fn ends(array: &ArrayRef) -> ArrayRef {
+fn column_ends(array: &ArrayRef) -> ArrayRef {
     fn ends_of<T: ArrowNumericType>(array: &PrimitiveArray<T>) -> ArrayRef {
         let wider = |[least, most]: [T::Native; 2], value: T::Native| {
             [if value.is_lt(least) { value } else { least }, if value.is_gt(most) { value } else { most }]
@@ -218,40 +219,42 @@ struct Looks {
 
 impl Looks {
     /// Looks at a text that may be new, and gives it to keep.
-    fn see(&mut self, hash: u64, word: &str) -> Option<String> {
-        self.lengths = wider(self.lengths, Some((word.len(), word.len())), usize::min, usize::max);
+    fn look_at_text(&mut self, hash: u64, word: &str) -> Option<String> {
+        self.lengths = wider_range(self.lengths, Some((word.len(), word.len())), usize::min, usize::max);
         if self.sample.len() < SAMPLED || self.sample.last_key_value().is_some_and(|(last, _)| hash < *last) {
             self.sample.entry(hash).or_insert_with(|| word.to_owned());
-            if self.sample.len() > SAMPLED {
-                self.sample.pop_last();
-            }
+            keep_smallest(&mut self.sample, SAMPLED);
         }
         Some(word.to_owned())
     }
 
     /// The lengths of texts, which are in the lowest bits of their views.
-    fn measure<'a>(&mut self, views: impl Iterator<Item = &'a u128>) {
+    fn measure_lengths<'a>(&mut self, views: impl Iterator<Item = &'a u128>) {
         let (mut shortest, mut longest) = (u32::MAX, 0);
         for view in views {
             shortest = shortest.min(*view as u32);
             longest = longest.max(*view as u32);
         }
         if shortest <= longest {
-            self.lengths = wider(self.lengths, Some((shortest as usize, longest as usize)), usize::min, usize::max);
+            self.lengths =
+                wider_range(self.lengths, Some((shortest as usize, longest as usize)), usize::min, usize::max);
         }
     }
 
     fn merge(&mut self, other: Self) {
-        self.lengths = wider(self.lengths, other.lengths, usize::min, usize::max);
+        self.lengths = wider_range(self.lengths, other.lengths, usize::min, usize::max);
         self.sample.extend(other.sample);
-        while self.sample.len() > SAMPLED {
-            self.sample.pop_last();
-        }
+        keep_smallest(&mut self.sample, SAMPLED);
     }
 }
 
 /// The wider of two ranges, of which either may be missing.
-fn wider<T: Copy>(a: Option<(T, T)>, b: Option<(T, T)>, min: fn(T, T) -> T, max: fn(T, T) -> T) -> Option<(T, T)> {
+fn wider_range<T: Copy>(
+    a: Option<(T, T)>,
+    b: Option<(T, T)>,
+    min: fn(T, T) -> T,
+    max: fn(T, T) -> T,
+) -> Option<(T, T)> {
     match (a, b) {
         (Some((a, b)), Some((c, d))) => Some((min(a, c), max(b, d))),
         (a, b) => a.or(b),
@@ -260,25 +263,25 @@ fn wider<T: Copy>(a: Option<(T, T)>, b: Option<(T, T)>, min: fn(T, T) -> T, max:
 
 /// All columns of one partition, or of several.
 #[derive(Debug, Clone)]
-pub(super) struct Tallies(Vec<Tally>);
+pub(super) struct ColumnProfilers(Vec<ColumnProfiler>);
 
-impl Tallies {
+impl ColumnProfilers {
     pub(super) fn new(schema: &Schema) -> Self {
-        Self(schema.fields().iter().map(|field| Tally::new(field.data_type())).collect())
+        Self(schema.fields().iter().map(|field| ColumnProfiler::new(field.data_type())).collect())
     }
 
-    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.0.iter_mut().zip(batch.columns()).try_for_each(|(tally, array)| tally.add(array))
+    pub(super) fn add_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.0.iter_mut().zip(batch.columns()).try_for_each(|(profiler, array)| profiler.add_array(array))
     }
 
     /// Makes the hashes of a column's values known.
-    pub(super) fn watch(&mut self, column: usize) {
+    pub(super) fn watch_column(&mut self, column: usize) {
         self.0[column].watched = true;
     }
 
     /// The hashes of a watched column's values in the batch that was added last.
-    pub(super) fn hashes(&self, column: usize) -> &[u64] {
-        self.0[column].hashes.found()
+    pub(super) fn column_hashes(&self, column: usize) -> &[u64] {
+        self.0[column].hashes.last_hashes()
     }
 
     pub(super) fn merge(&mut self, other: Self) {
@@ -286,7 +289,7 @@ impl Tallies {
     }
 
     pub(super) fn finish(self) -> Vec<ColumnStats> {
-        self.0.into_iter().map(Tally::finish).collect()
+        self.0.into_iter().map(ColumnProfiler::finish).collect()
     }
 }
 
@@ -307,12 +310,12 @@ mod tests {
     #[test]
     fn facts_do_not_depend_on_the_order_of_rows() {
         let schema = batch(0..1).schema();
-        let mut one = Tallies::new(&schema);
-        one.add(&batch(0..9000)).unwrap();
-        let (mut left, mut right) = (Tallies::new(&schema), Tallies::new(&schema));
-        right.add(&batch(4000..9000)).unwrap();
-        left.add(&batch(1000..4000)).unwrap();
-        left.add(&batch(0..1000)).unwrap();
+        let mut one = ColumnProfilers::new(&schema);
+        one.add_batch(&batch(0..9000)).unwrap();
+        let (mut left, mut right) = (ColumnProfilers::new(&schema), ColumnProfilers::new(&schema));
+        right.add_batch(&batch(4000..9000)).unwrap();
+        left.add_batch(&batch(1000..4000)).unwrap();
+        left.add_batch(&batch(0..1000)).unwrap();
         right.merge(left);
         let (one, two) = (one.finish(), right.finish());
         assert_eq!(one, two);

@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use crate::model::Code;
 
 /// Any column as text, with cheap access to every value.
-pub(crate) fn text(array: &ArrayRef) -> Result<StringViewArray> {
+pub(crate) fn to_text(array: &ArrayRef) -> Result<StringViewArray> {
     let array = match array.data_type() {
         DataType::Utf8View => array.clone(),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Dictionary(_, _) => cast(array, &DataType::Utf8View)?,
@@ -24,7 +24,7 @@ pub(crate) fn text(array: &ArrayRef) -> Result<StringViewArray> {
 
 /// A sorted word list and a fast way into it.
 #[derive(Debug, Clone)]
-pub(crate) struct Words {
+pub(crate) struct Dictionary {
     /// The words in the order of their codes.
     pub words: Vec<String>,
     /// The same words in plain lexicographic order of their keys, when codes follow another key.
@@ -33,7 +33,7 @@ pub(crate) struct Words {
     exact: bool,
 }
 
-impl Words {
+impl Dictionary {
     /// A word list in the order of `key`. `exact` says that no other value occurs.
     pub(crate) fn new(mut words: Vec<String>, exact: bool, key: Option<&dyn Fn(&str) -> String>) -> Self {
         let keys = match key {
@@ -59,7 +59,7 @@ impl Words {
     }
 
     /// The code of a value; `key` is the order key when the list has one.
-    pub(crate) fn code(&self, value: &str, key: Option<&dyn Fn(&str) -> String>) -> Code {
+    pub(crate) fn code_of(&self, value: &str, key: Option<&dyn Fn(&str) -> String>) -> Code {
         if let Some(code) = self.index.get(value) {
             return *code;
         }
@@ -107,11 +107,11 @@ mod tests {
 
     #[test]
     fn unknown_words_take_the_place_of_the_word_before() {
-        let words = Words::new(vec!["pear".into(), "apple".into(), "melon".into()], false, None);
+        let words = Dictionary::new(vec!["pear".into(), "apple".into(), "melon".into()], false, None);
         assert_eq!(words.words, ["apple", "melon", "pear"]);
-        assert_eq!(words.code("melon", None), 1);
-        assert_eq!(words.code("nut", None), 1);
-        assert_eq!(words.code("aaa", None), 0);
+        assert_eq!(words.code_of("melon", None), 1);
+        assert_eq!(words.code_of("nut", None), 1);
+        assert_eq!(words.code_of("aaa", None), 0);
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
             Some("a"),
         ]));
         let mut codes = vec![0; 5];
-        map_text(&text(&array).unwrap(), 9, |value| value.len() as Code, |row, code| codes[row] = code);
+        map_text(&to_text(&array).unwrap(), 9, |value| value.len() as Code, |row, code| codes[row] = code);
         assert_eq!(codes, [1, 31, 9, 33, 1]);
     }
 }

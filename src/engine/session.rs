@@ -15,7 +15,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::error::{Error, Result, reason};
+use crate::error::{Error, Result, io_reason};
 use crate::operator::AnonymizeQueryPlanner;
 use crate::source::DropColumnStatistics;
 use crate::source::ranges::FinerRanges;
@@ -141,7 +141,7 @@ impl SpillFolder {
     /// Creates a folder in `parent` and removes abandoned ones.
     pub fn create(parent: &Path) -> Result<Self> {
         let failed = |error: std::io::Error| {
-            let why = reason(&error);
+            let why = io_reason(&error);
             Error::resources(format!(
                 "cannot create a spill folder in {}: {why}; choose another with --spill-dir",
                 parent.display()

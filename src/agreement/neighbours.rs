@@ -11,7 +11,7 @@ use datafusion::functions_nested::range::range;
 use datafusion::logical_expr::{Expr, ident, lit};
 use datafusion::prelude::{DataFrame, SessionContext};
 
-use super::verify;
+use super::files;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::ledger;
@@ -40,7 +40,7 @@ pub(crate) async fn verify_neighbours(
         let (before, after) = (&pair[0], &pair[1]);
         for (what, more, less) in [("come", after, before), ("gone", before, after)] {
             let k = before.k.max(after.k);
-            let found = differing(context, sink, more, less, k, bound_policy).await?;
+            let found = check_difference(context, sink, more, less, k, bound_policy).await?;
             let at = format!("the rows that have {what} between run `{}` and run `{}`", before.run, after.run);
             findings.extend(
                 found.into_iter().map(|finding| Finding { message: format!("{at}: {}", finding.message), ..finding }),
@@ -51,7 +51,7 @@ pub(crate) async fn verify_neighbours(
 }
 
 /// Checks the rows that one release has more than another.
-async fn differing(
+async fn check_difference(
     context: &SessionContext,
     sink: &Location,
     more: &Manifest,
@@ -66,14 +66,14 @@ async fn differing(
     if added.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = verify::open(context, sink, &added, None).await?;
+    let rows = files::open_published(context, sink, &added, None).await?;
     let names: Vec<String> = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
     let side = |rows: DataFrame, side: i64| -> Result<DataFrame> {
         Ok(rows.select(names.iter().map(ident).chain([lit(side).alias("__throng_side")]).collect::<Vec<_>>())?)
     };
     let mut both = side(rows, 1)?;
     if !removed.is_empty() {
-        both = both.union(side(verify::open(context, sink, &removed, None).await?, -1)?)?;
+        both = both.union(side(files::open_published(context, sink, &removed, None).await?, -1)?)?;
     }
     let columns = || names.iter().map(ident).collect::<Vec<Expr>>();
     let off =

@@ -7,24 +7,23 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use futures::TryStreamExt;
 use object_store::path::Path;
 
-use super::agreement::{check_coherence, check_counts, check_files};
-use super::anatomy::Tables;
+use super::manifest::{check_coherence, check_counts, check_files};
+use super::tables::Tables;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::manifest::{Manifest, OutputFile};
-pub(crate) use crate::ledger::published::{checksum, open, published_files};
+pub(crate) use crate::ledger::published::{file_checksum, open_published, published_files};
 use crate::measure::Classes;
 use crate::policy::Form;
 use crate::storage::Location;
-pub(crate) use crate::verify::Finding;
 use crate::verify::{
-    ColumnCheck, InProcess, PlanExecutor, PromisedType, check_columns, check_dropped, check_order, check_replaced,
-    class_sizes, file_schemas, footers, row_count, small_classes, verify_people,
+    ColumnCheck, Finding, InProcess, PlanExecutor, PromisedType, check_columns, check_dropped, check_order,
+    check_replaced, class_sizes, file_schemas, read_footers, row_count, small_classes, verify_people,
 };
 use crate::write::WrittenFile;
 
 /// The rows of a release by which the rules are judged, and whether the tables of one that has two fit together.
-pub(crate) async fn readable(
+pub(crate) async fn open_readable(
     plans: &dyn PlanExecutor,
     context: &SessionContext,
     sink: &Location,
@@ -32,9 +31,9 @@ pub(crate) async fn readable(
     form: Form,
     published: Option<&Schema>,
 ) -> Result<(DataFrame, Vec<Finding>)> {
-    match Tables::of(context, sink, files, form).await? {
+    match Tables::open_tables(context, sink, files, form).await? {
         Some(tables) => Ok((tables.rows()?, tables.check_links(plans).await?)),
-        None => Ok((open(context, sink, files, published).await?, Vec::new())),
+        None => Ok((open_published(context, sink, files, published).await?, Vec::new())),
     }
 }
 
@@ -51,7 +50,7 @@ pub(crate) async fn open_written(
         OutputFile { path, rows: file.rows, size: file.size, blake3: String::new() }
     };
     let files: Vec<OutputFile> = written.iter().map(file).collect();
-    open(context, sink, &files, Some(&bound_policy.output)).await
+    open_published(context, sink, &files, Some(&bound_policy.output)).await
 }
 
 /// Path below the sink of a file that was written to the folder `data`.
@@ -99,7 +98,7 @@ pub(crate) async fn verify_release_with(
     let mut present = Vec::new();
     let mut changed = Vec::new();
     for file in &manifest.files {
-        match checksum(sink, &file.path).await? {
+        match file_checksum(sink, &file.path).await? {
             Some(found) => {
                 changed.extend((found != file.blake3).then(|| file.path.clone()));
                 present.push(file.clone());
@@ -151,7 +150,7 @@ async fn find_unlisted_files(sink: &Location, manifest: &Manifest) -> Result<Opt
         let is_marker = file.location.filename().is_some_and(|name| name.starts_with('_'));
         unlisted += u64::from(!is_marker && !listed.contains(&file.location));
     }
-    Ok(Finding::some("files", unlisted, |count| {
+    Ok(Finding::if_any("files", unlisted, |count| {
         format!("{count} files in the folder of the release are not part of it")
     }))
 }
@@ -169,11 +168,11 @@ async fn count_release(
     let promised: BTreeMap<String, PromisedType> = manifest.schema.iter().map(written).collect();
     let schemas = file_schemas(context, &published).await?;
     let ColumnCheck { mut findings, readable: is_readable } = check_columns(&published.files, &schemas, &promised);
-    findings.extend(check_files(manifest, present, &footers(&published).await?));
+    findings.extend(check_files(manifest, present, &read_footers(&published).await?));
     if !is_readable {
         return Ok((Classes::default(), findings));
     }
-    let (rows, links) = readable(plans, context, sink, present, manifest.form(), None).await?;
+    let (rows, links) = open_readable(plans, context, sink, present, manifest.form(), None).await?;
     findings.extend(links);
     findings.extend(check_order(plans, context, &published, &manifest.class_columns).await?);
     let classes = class_sizes(plans, &rows, &manifest.class_columns).await?;

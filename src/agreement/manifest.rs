@@ -24,7 +24,7 @@ use crate::verify::{Finding, Footer, PromisedType};
 pub(crate) const REENACTABLE: &str = "the run has a seed: whoever knows it can re-enact the run and undo its grouping";
 
 /// A finding about a wrong statement of the manifest.
-fn wrong(message: String) -> Finding {
+fn wrong_statement(message: String) -> Finding {
     Finding::new("manifest", 1, message)
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn check_coherence(manifest: &Manifest) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut ensure = |holds: bool, message: &str| {
         if !holds {
-            findings.push(wrong(message.to_owned()));
+            findings.push(wrong_statement(message.to_owned()));
         }
     };
     let verification = &manifest.verification;
@@ -117,6 +117,9 @@ pub(crate) fn check_coherence(manifest: &Manifest) -> Vec<Finding> {
     let warned = manifest.warnings.iter().any(|warning| warning == REENACTABLE);
     ensure(manifest.seed.is_some() == warned, "its seed and its warnings contradict each other");
     let sums_up = |counts: &ClassCounts| {
+        if counts.by_size.is_empty() && counts.count > 0 {
+            return counts.smallest == u64::from(manifest.k);
+        }
         let smallest = counts.by_size.keys().next().copied().unwrap_or(0);
         counts.by_size.values().sum::<u64>() == counts.count && counts.smallest == smallest
     };
@@ -149,7 +152,7 @@ pub(crate) fn check_job(manifest: &Manifest, bound_policy: &BoundPolicy, slices:
     }
     let mut compare = |what: &str, agrees: bool| {
         if !agrees {
-            findings.push(wrong(format!("its {what} is not the job's")));
+            findings.push(wrong_statement(format!("its {what} is not the job's")));
         }
     };
     // Cohorts of a series meet the rules of its first release, which may have been weaker.
@@ -159,12 +162,12 @@ pub(crate) fn check_job(manifest: &Manifest, bound_policy: &BoundPolicy, slices:
     compare("seed", manifest.seed == policy.method.seed);
     compare("form", manifest.form() == bound_policy.form());
     compare("list of class columns", manifest.class_columns == bound_policy.class_columns());
-    compare("list of roles", manifest.roles == roles(bound_policy));
+    compare("list of roles", manifest.roles == column_roles(bound_policy));
     let (rules, said) =
-        (rule_records(bound_policy, &survey::rules(bound_policy, slices)), &manifest.verification.rules);
+        (rule_records(bound_policy, &survey::build_rules(bound_policy, slices)), &manifest.verification.rules);
     let same = said.len() == rules.len() && said.iter().zip(&rules).all(|(said, rule)| said.asks_same_as(rule));
     compare("list of rules", manifest.series.is_some() || same);
-    let written = |name: &str, found| manifest.schema.get(name).is_some_and(|text| promised(text).is_met(found));
+    let written = |name: &str, found| manifest.schema.get(name).is_some_and(|text| promised_type(text).is_met(found));
     let fields = bound_policy.output.fields();
     let schema =
         manifest.schema.len() == fields.len() && fields.iter().all(|field| written(field.name(), field.data_type()));
@@ -172,7 +175,7 @@ pub(crate) fn check_job(manifest: &Manifest, bound_policy: &BoundPolicy, slices:
     findings
 }
 
-fn promised(text: &str) -> PromisedType {
+fn promised_type(text: &str) -> PromisedType {
     PromisedType::Written(text.to_owned())
 }
 
@@ -198,7 +201,7 @@ pub(crate) fn check_attained(
     let columns = bound_policy.sensitive.iter().map(|column| &column.name);
     let is_known = |name: &String| found.get(name).is_some() && said.get(name).is_none();
     wrong_columns += columns.filter(|name| guarded(name) && is_known(name)).count();
-    Ok(Finding::some("manifest", wrong_columns as u64, |count| {
+    Ok(Finding::if_any("manifest", wrong_columns as u64, |count| {
         format!("{count} sensitive columns are not protected as the manifest says")
     }))
 }
@@ -218,7 +221,7 @@ pub(crate) fn rule_records(bound_policy: &BoundPolicy, rules: &Rules) -> Vec<Rul
 }
 
 /// The role of every column of the source, as the manifest has it.
-pub(crate) fn roles(bound_policy: &BoundPolicy) -> BTreeMap<String, Role> {
+pub(crate) fn column_roles(bound_policy: &BoundPolicy) -> BTreeMap<String, Role> {
     let fields = bound_policy.input.fields().iter().zip(&bound_policy.roles);
     let own = fields.filter(|(field, _)| field.name() != MEMBER_COLUMN);
     own.map(|(field, role)| (field.name().clone(), *role)).collect()
@@ -336,10 +339,10 @@ mod tests {
     fn other_classes_than_those_of_the_manifest_are_found() {
         let manifest = coherent();
         let mut classes = Classes::default();
-        classes.add(2, 1);
-        classes.add(3, 1);
+        classes.add_classes(2, 1);
+        classes.add_classes(3, 1);
         assert_eq!(check_counts(&manifest, &classes), None);
-        classes.add(3, 1);
+        classes.add_classes(3, 1);
         assert_eq!(check_counts(&manifest, &classes).map(|finding| finding.rule), Some("classes".into()));
     }
 
@@ -361,9 +364,9 @@ mod tests {
         let policy = &bound_policy.policy;
         (manifest.policy, manifest.method) = (policy.hash.clone(), policy.method.name.as_str().to_owned());
         manifest.class_columns = bound_policy.class_columns();
-        manifest.roles = roles(bound_policy);
-        let slices = bound_policy.slices(&[]);
-        manifest.verification.rules = rule_records(bound_policy, &survey::rules(bound_policy, &slices));
+        manifest.roles = column_roles(bound_policy);
+        let slices = bound_policy.resolve_slices(&[]);
+        manifest.verification.rules = rule_records(bound_policy, &survey::build_rules(bound_policy, &slices));
         let fields = bound_policy.output.fields().iter();
         manifest.schema = fields.map(|field| (field.name().clone(), field.data_type().to_string())).collect();
         manifest
@@ -372,7 +375,7 @@ mod tests {
     #[test]
     fn a_manifest_that_does_not_follow_from_the_job_is_found() {
         let bound_policy = bound_policy(DIVERSE);
-        let check = |manifest: &Manifest| check_job(manifest, &bound_policy, &bound_policy.slices(&[]));
+        let check = |manifest: &Manifest| check_job(manifest, &bound_policy, &bound_policy.resolve_slices(&[]));
         assert_eq!(check(&manifest_of(&bound_policy)), []);
         type Forgery = (&'static str, fn(&mut Manifest));
         let forgeries: [Forgery; 10] = [
@@ -398,7 +401,7 @@ mod tests {
     #[test]
     fn sentences_of_format_1_are_compared_with_the_job() {
         let bound_policy = bound_policy(DIVERSE);
-        let check = |manifest: &Manifest| check_job(manifest, &bound_policy, &bound_policy.slices(&[]));
+        let check = |manifest: &Manifest| check_job(manifest, &bound_policy, &bound_policy.resolve_slices(&[]));
         let mut manifest = manifest_of(&bound_policy);
         let read = |rules: Vec<&str>| rules.into_iter().map(RuleRecord::parse_sentence).collect();
         manifest.verification.rules = read(vec!["k = 2", "distinct l-diversity of ill, l = 2"]);
@@ -425,7 +428,7 @@ mod tests {
 
     #[test]
     fn columns_are_told_by_their_roles() {
-        let roles = roles(&bound_policy(""));
+        let roles = column_roles(&bound_policy(""));
         assert_eq!(roles, [("age".to_owned(), Role::Quasi), ("ill".to_owned(), Role::Sensitive)].into());
     }
 }

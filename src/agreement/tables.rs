@@ -13,7 +13,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::ledger::manifest::OutputFile;
-use crate::ledger::published::open;
+use crate::ledger::published::open_published;
 use crate::policy::{COUNT, Form, QIT, ST};
 use crate::storage::Location;
 use crate::verify::{Finding, PlanExecutor, check_links, check_tables};
@@ -28,7 +28,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// Opens the published files; `None` for releases of one table. A table that has lost all its files is an error.
-    pub(crate) async fn of(
+    pub(crate) async fn open_tables(
         context: &SessionContext,
         sink: &Location,
         files: &[OutputFile],
@@ -45,8 +45,8 @@ impl Tables {
         if qit.is_empty() || st.is_empty() {
             return Err(Error::privacy(format!("one of the tables `{QIT}` and `{ST}` of the release has no files")));
         }
-        let qit = open(context, sink, &qit, None).await?;
-        let st = open(context, sink, &st, None).await?;
+        let qit = open_published(context, sink, &qit, None).await?;
+        let st = open_published(context, sink, &st, None).await?;
         Ok(Some(Self { qit, st }))
     }
 

@@ -6,12 +6,12 @@ use num_bigint::BigUint;
 
 /// A fraction of whole numbers. Equal fractions are equal however they are written.
 #[derive(Debug, Clone)]
-pub struct Share {
+pub struct Fraction {
     part: BigUint,
     whole: BigUint,
 }
 
-impl Share {
+impl Fraction {
     /// `part` of `whole`; nothing of nothing is 0.
     pub fn new(part: impl Into<BigUint>, whole: impl Into<BigUint>) -> Self {
         let (part, whole) = (part.into(), whole.into());
@@ -23,7 +23,7 @@ impl Share {
     }
 
     /// The fraction that a decimal number stands for: 0.1 is one tenth, although the nearest binary number is not.
-    pub fn decimal(number: f64) -> Self {
+    pub fn from_decimal(number: f64) -> Self {
         let text = format!("{number}");
         let (whole, places) = text.split_once('.').unwrap_or((&text, ""));
         let digits = format!("{whole}{places}").parse::<BigUint>().unwrap_or_default();
@@ -31,22 +31,22 @@ impl Share {
     }
 
     /// 0.
-    pub fn none() -> Self {
+    pub fn zero() -> Self {
         Self::new(0_u8, 1_u8)
     }
 
     /// 1.
-    pub fn all() -> Self {
+    pub fn one() -> Self {
         Self::new(1_u8, 1_u8)
     }
 
     /// Whether it is 0.
-    pub fn is_none(&self) -> bool {
+    pub fn is_zero(&self) -> bool {
         self.part == BigUint::ZERO
     }
 
     /// Whether it is 1.
-    pub fn is_all(&self) -> bool {
+    pub fn is_one(&self) -> bool {
         self.part == self.whole
     }
 
@@ -60,37 +60,37 @@ impl Share {
     }
 }
 
-impl From<(u64, u64)> for Share {
+impl From<(u64, u64)> for Fraction {
     fn from((part, whole): (u64, u64)) -> Self {
         Self::new(part, whole)
     }
 }
 
-impl Ord for Share {
+impl Ord for Fraction {
     fn cmp(&self, other: &Self) -> Ordering {
         (&self.part * &other.whole).cmp(&(&other.part * &self.whole))
     }
 }
 
-impl PartialOrd for Share {
+impl PartialOrd for Fraction {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Share {
+impl PartialEq for Fraction {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Share {}
+impl Eq for Fraction {}
 
 /// What the chance to be in the private table must lie between, both ends allowed (delta-presence, Nergiz et al.).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
-    min: Share,
-    max: Share,
+    min: Fraction,
+    max: Fraction,
     /// The ends as fractions of small numbers, when they are: tested for every cut, so it must be quick.
     small: Option<[u64; 4]>,
 }
@@ -98,7 +98,7 @@ pub struct Bounds {
 impl Bounds {
     /// Bounds written as decimal numbers between 0 and 1.
     pub fn new(min: f64, max: f64) -> Self {
-        let (min, max) = (Share::decimal(min), Share::decimal(max));
+        let (min, max) = (Fraction::from_decimal(min), Fraction::from_decimal(max));
         let small = [&min.part, &min.whole, &max.part, &max.whole].map(|big| u64::try_from(big).ok());
         let small = match small {
             [Some(a), Some(b), Some(c), Some(d)] => Some([a, b, c, d]),
@@ -108,17 +108,17 @@ impl Bounds {
     }
 
     /// The lower end.
-    pub fn min(&self) -> &Share {
+    pub fn min(&self) -> &Fraction {
         &self.min
     }
 
     /// The upper end.
-    pub fn max(&self) -> &Share {
+    pub fn max(&self) -> &Fraction {
         &self.max
     }
 
     /// Whether a share lies within.
-    pub fn allow(&self, share: &Share) -> bool {
+    pub fn contains_fraction(&self, share: &Fraction) -> bool {
         self.min <= *share && *share <= self.max
     }
 
@@ -127,7 +127,7 @@ impl Bounds {
         if whole == 0 {
             return true;
         }
-        let Some([a, b, c, d]) = self.small else { return self.allow(&Share::new(part, whole)) };
+        let Some([a, b, c, d]) = self.small else { return self.contains_fraction(&Fraction::new(part, whole)) };
         let times = |x: u64, y: u64| u128::from(x) * u128::from(y);
         times(a, whole) <= times(part, b) && times(part, d) <= times(c, whole)
     }
@@ -141,7 +141,10 @@ mod tests {
     fn closed_bounds_are_met_exactly() {
         let bounds = Bounds::new(0.1, 0.9);
         assert!(bounds.allow_counts(1, 10) && bounds.allow_counts(9, 10));
-        assert!(bounds.allow(&Share::new(3_u8, 30_u8)) && bounds.allow(&Share::new(27_u8, 30_u8)));
+        assert!(
+            bounds.contains_fraction(&Fraction::new(3_u8, 30_u8))
+                && bounds.contains_fraction(&Fraction::new(27_u8, 30_u8))
+        );
         assert!(!bounds.allow_counts(99_999_999, 1_000_000_000) && !bounds.allow_counts(900_000_001, 1_000_000_000));
         assert!(bounds.allow_counts(0, 0), "nobody is concerned");
         assert!(Bounds::new(0.0, 1.0).allow_counts(0, 7) && Bounds::new(0.0, 1.0).allow_counts(7, 7));
@@ -149,11 +152,12 @@ mod tests {
 
     #[test]
     fn decimals_are_what_they_are_written_as() {
-        assert_eq!(Share::decimal(0.1), Share::new(1_u8, 10_u8));
-        assert_eq!(Share::decimal(1.0), Share::all());
-        assert_eq!(Share::decimal(1e-7), Share::new(1_u8, 10_000_000_u32));
+        assert_eq!(Fraction::from_decimal(0.1), Fraction::new(1_u8, 10_u8));
+        assert_eq!(Fraction::from_decimal(1.0), Fraction::one());
+        assert_eq!(Fraction::from_decimal(1e-7), Fraction::new(1_u8, 10_000_000_u32));
         assert!(
-            (Share::new(BigUint::from(3_u8).pow(400), BigUint::from(3_u8).pow(401)).to_f64() - 1.0 / 3.0).abs() < 1e-12
+            (Fraction::new(BigUint::from(3_u8).pow(400), BigUint::from(3_u8).pow(401)).to_f64() - 1.0 / 3.0).abs()
+                < 1e-12
         );
     }
 }

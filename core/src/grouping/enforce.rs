@@ -17,8 +17,8 @@
 use super::apart::settle_apart;
 use super::cancel::checkpoint;
 use super::every_way::fewest_left_over;
-use super::placing::{Placing, cheapest};
-use super::repair::repair;
+use super::placing::{Placing, cheapest_group};
+use super::repair::repair_groups;
 use crate::faults::Fault;
 use crate::grouping::split::Split;
 use crate::grouping::split::widest::Widest;
@@ -34,7 +34,7 @@ const MERGERS: usize = 8;
 
 /// Makes every group meet the rules, and lie apart when there are public rows to hide among. Every row of the input is in
 /// one group of the result, or left over.
-pub fn settle(cell: &Table, grouping: Grouping, rules: &Rules) -> Grouping {
+pub fn enforce_rules(cell: &Table, grouping: Grouping, rules: &Rules) -> Grouping {
     if cell.members.is_some() {
         return settle_apart(cell, grouping, rules);
     }
@@ -43,18 +43,18 @@ pub fn settle(cell: &Table, grouping: Grouping, rules: &Rules) -> Grouping {
         return grouping;
     }
     let mut left_over = grouping.left_over.clone();
-    let mut groups = mend(cell, &grouping, rules, &mut left_over);
+    let mut groups = mend_groups(cell, &grouping, rules, &mut left_over);
     let seat = |groups: &mut Vec<Group>, rows: &mut Vec<u32>| {
         if only_rows {
-            place(cell, groups, rows);
+            place_rows(cell, groups, rows);
         } else {
-            repair(cell, groups, rows, rules);
+            repair_groups(cell, groups, rows, rules);
         }
     };
     seat(&mut groups, &mut left_over);
     let mut rest = Vec::new();
     let before = groups.len();
-    carve(cell, left_over, rules, &mut groups, &mut rest);
+    carve_groups(cell, left_over, rules, &mut groups, &mut rest);
     if groups.len() > before {
         seat(&mut groups, &mut rest);
     }
@@ -84,20 +84,20 @@ impl Group {
         Self { rows, cover, burden }
     }
 
-    fn merge(&mut self, cell: &Table, other: Self) {
+    fn merge_group(&mut self, cell: &Table, other: Self) {
         self.rows.extend(other.rows);
         self.cover.merge(&other.cover);
         self.burden = self.rows.len() as f64 * self.cover.cost(&cell.axes);
     }
 
-    pub(crate) fn add(&mut self, cell: &Table, row: u32) {
+    pub(crate) fn add_row(&mut self, cell: &Table, row: u32) {
         self.rows.push(row);
-        self.cover.add(&cell.axes, cell.row(row));
+        self.cover.add_row(&cell.axes, cell.row(row));
         self.burden = self.rows.len() as f64 * self.cover.cost(&cell.axes);
     }
 
     /// By how much the burden grows when the other group joins.
-    fn merger(&self, cell: &Table, other: &Self) -> f64 {
+    fn merge_cost(&self, cell: &Table, other: &Self) -> f64 {
         let mut cover = self.cover.clone();
         cover.merge(&other.cover);
         cover.rows as f64 * cover.cost(&cell.axes) - self.burden - other.burden
@@ -118,15 +118,15 @@ struct Slot {
 }
 
 /// Step 1. Returns the groups that meet the rules; rows of dissolved groups are added to `left_over`.
-fn mend(cell: &Table, grouping: &Grouping, rules: &Rules, left_over: &mut Vec<u32>) -> Vec<Group> {
+fn mend_groups(cell: &Table, grouping: &Grouping, rules: &Rules, left_over: &mut Vec<u32>) -> Vec<Group> {
     let mut slots: Vec<Slot> = Vec::with_capacity(grouping.len());
     let slot = |group: Group, holds: bool| Slot { group: Some(group), holds, merged: false, before: 0, behind: 0 };
     for rows in grouping.iter().filter(|rows| !rows.is_empty()) {
         let view = GroupView::new(cell, rows);
-        let holds = rules.hold(&view);
+        let holds = rules.are_met_by(&view);
         if !holds && rules.beyond_growth(&view) {
             let mut parts = Vec::new();
-            carve(cell, rows.to_vec(), rules, &mut parts, left_over);
+            carve_groups(cell, rows.to_vec(), rules, &mut parts, left_over);
             slots.extend(parts.into_iter().map(|part| slot(part, true)));
         } else {
             slots.push(slot(Group::new(cell, rows.to_vec()), holds));
@@ -154,7 +154,7 @@ fn mend(cell: &Table, grouping: &Grouping, rules: &Rules, left_over: &mut Vec<u3
     for slot in slots {
         match slot.group {
             // Mergers may leave more together than the rules need.
-            Some(group) if slot.merged => carve(cell, group.rows, rules, &mut groups, left_over),
+            Some(group) if slot.merged => carve_groups(cell, group.rows, rules, &mut groups, left_over),
             group => groups.extend(group),
         }
     }
@@ -172,11 +172,11 @@ fn mend_one(
     left_over: &mut Vec<u32>,
 ) {
     let Some(group) = slots[index].group.take() else { return };
-    let mut near = neighbours(slots, index);
+    let mut near = living_neighbours(slots, index);
     near.extend(probes.iter().filter(|&&probe| probe != index && slots[probe].group.is_some()));
     near.sort_unstable();
     near.dedup();
-    let cost = |&other: &usize| Some((group.merger(cell, slots[other].group.as_ref()?), other));
+    let cost = |&other: &usize| Some((group.merge_cost(cell, slots[other].group.as_ref()?), other));
     let mut mergers: Vec<(f64, usize)> = near.iter().filter_map(cost).collect();
     mergers.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
 
@@ -186,14 +186,14 @@ fn mend_one(
         together.extend_from_slice(&group.rows);
         together.extend(slots[other].group.iter().flat_map(|other| &other.rows));
         let view = GroupView::new(cell, &together);
-        (rules.hold(&view), rules.beyond_growth(&view))
+        (rules.are_met_by(&view), rules.beyond_growth(&view))
     };
     if let Some(&(_, other)) = mergers.iter().take(MERGERS).find(|&&(_, other)| union(other).0) {
         if let Some(host) = &mut slots[other].group {
-            host.merge(cell, group);
+            host.merge_group(cell, group);
         }
         (slots[other].holds, slots[other].merged) = (true, true);
-        unlink(slots, index);
+        unlink_slot(slots, index);
         return;
     }
     let failing: Vec<usize> = mergers.iter().map(|&(_, other)| other).filter(|&other| !slots[other].holds).collect();
@@ -202,22 +202,22 @@ fn mend_one(
         Some(other) => {
             let mut group = group;
             if let Some(other) = slots[other].group.take() {
-                group.merge(cell, other);
+                group.merge_group(cell, other);
             }
-            unlink(slots, other);
+            unlink_slot(slots, other);
             (slots[index].group, slots[index].merged) = (Some(group), true);
             grown[index] = true;
         }
         None if failing.iter().any(|&other| grown[other]) => slots[index].group = Some(group),
         None => {
             left_over.extend(group.rows);
-            unlink(slots, index);
+            unlink_slot(slots, index);
         }
     }
 }
 
 /// The nearest living slots on both sides.
-fn neighbours(slots: &[Slot], index: usize) -> Vec<usize> {
+fn living_neighbours(slots: &[Slot], index: usize) -> Vec<usize> {
     let mut near = Vec::with_capacity(2 * NEIGHBOURS + PROBES);
     for step in [|slot: &Slot| slot.before, |slot: &Slot| slot.behind] {
         let mut at = index;
@@ -234,33 +234,39 @@ fn neighbours(slots: &[Slot], index: usize) -> Vec<usize> {
 }
 
 /// Takes an emptied slot out of the list.
-fn unlink(slots: &mut [Slot], index: usize) {
+fn unlink_slot(slots: &mut [Slot], index: usize) {
     let (before, behind) = (slots[index].before, slots[index].behind);
     slots[before].behind = if behind == index { before } else { behind };
     slots[behind].before = if before == index { behind } else { before };
 }
 
 /// Step 2, when the number of rows is all that is asked. Rows stay in `rows` only when there is no group.
-fn place(cell: &Table, groups: &mut [Group], rows: &mut Vec<u32>) {
+fn place_rows(cell: &Table, groups: &mut [Group], rows: &mut Vec<u32>) {
     let mut placing = Placing::new(&cell.axes, groups.iter().map(|group| &group.cover), rows.len());
     rows.retain(|&row| {
-        let costs = placing.costs(cell.row(row));
+        let costs = placing.row_costs(cell.row(row));
         let growth = |g: usize, cost: f64| (groups[g].rows.len() + 1) as f64 * cost - groups[g].burden;
-        let Some(home) = cheapest(costs, growth, |g, cost| Some(growth(g, cost))) else { return true };
-        groups[home].add(cell, row);
-        placing.renew(home, &groups[home].cover);
+        let Some(home) = cheapest_group(costs, growth, |g, cost| Some(growth(g, cost))) else { return true };
+        groups[home].add_row(cell, row);
+        placing.update_group(home, &groups[home].cover);
         false
     });
 }
 
 /// Step 3. Adds groups made of `rows` that meet the rules to `groups`, and the other rows to `rest`.
-pub(crate) fn carve(cell: &Table, mut rows: Vec<u32>, rules: &Rules, groups: &mut Vec<Group>, rest: &mut Vec<u32>) {
+pub(crate) fn carve_groups(
+    cell: &Table,
+    mut rows: Vec<u32>,
+    rules: &Rules,
+    groups: &mut Vec<Group>,
+    rest: &mut Vec<u32>,
+) {
     rows.sort_unstable();
-    let holds = |rows: &[u32]| !rows.is_empty() && rules.hold(&GroupView::new(cell, rows));
+    let holds = |rows: &[u32]| !rows.is_empty() && rules.are_met_by(&GroupView::new(cell, rows));
     let mut open = vec![(0, rows.len())];
     while let Some((start, end)) = open.pop() {
         let part_holds = holds(&rows[start..end]);
-        let cut = Widest::default().cut(cell, &mut rows[start..end], rules.k.max(1));
+        let cut = Widest::default().cut_rows(cell, &mut rows[start..end], rules.k.max(1));
         match cut.map(|left| start + left) {
             Some(middle) if !part_holds || (holds(&rows[start..middle]) && holds(&rows[middle..end])) => {
                 open.extend([(middle, end), (start, middle)]);
@@ -318,13 +324,13 @@ pub(crate) mod tests {
     #[test]
     fn groups_that_meet_the_rules_pass_unchanged() {
         let given = grouping(&[&[3, 1], &[0, 2]], &[]);
-        assert_eq!(settle(&line(&[1, 2, 3, 4]), given.clone(), &Rules::k(2)), given);
+        assert_eq!(enforce_rules(&line(&[1, 2, 3, 4]), given.clone(), &Rules::k(2)), given);
     }
 
     #[test]
     fn a_small_group_merges_with_its_cheapest_neighbour() {
         let table = line(&[0, 2, 50, 52, 4, 99]);
-        let settled = settle(&table, grouping(&[&[0, 1], &[4], &[2, 3]], &[5]), &Rules::k(2));
+        let settled = enforce_rules(&table, grouping(&[&[0, 1], &[4], &[2, 3]], &[5]), &Rules::k(2));
         assert_eq!(settled, grouping(&[&[0, 1, 4], &[2, 3, 5]], &[]));
     }
 
@@ -332,15 +338,15 @@ pub(crate) mod tests {
     fn small_groups_merge_with_each_other_and_alone_are_suppressed() {
         let table = line(&[0, 1, 2, 3, 4, 5]);
         let ones = grouping(&[&[0], &[1], &[2], &[3], &[4], &[5]], &[]);
-        let settled = settle(&table, ones.clone(), &Rules::k(3));
+        let settled = enforce_rules(&table, ones.clone(), &Rules::k(3));
         assert!(settled.left_over.is_empty() && settled.iter().all(|group| group.len() >= 3));
-        assert_eq!(settle(&table, ones, &Rules::k(7)), grouping(&[], &[0, 1, 2, 3, 4, 5]));
+        assert_eq!(enforce_rules(&table, ones, &Rules::k(7)), grouping(&[], &[0, 1, 2, 3, 4, 5]));
     }
 
     #[test]
     fn without_groups_the_rows_are_carved() {
         let table = line(&[0, 90, 2, 91]);
-        let settled = settle(&table, grouping(&[], &[0, 1, 2, 3]), &Rules::k(2));
+        let settled = enforce_rules(&table, grouping(&[], &[0, 1, 2, 3]), &Rules::k(2));
         assert_eq!(settled, grouping(&[&[0, 2], &[1, 3]], &[]));
     }
 
@@ -348,9 +354,9 @@ pub(crate) mod tests {
     fn a_group_that_loses_too_much_is_carved_and_its_outlier_suppressed() {
         let table = line(&[0, 40, 2, 41, 100, 3]);
         let rules = Rules { k: 2, others: vec![Arc::new(MaxLoss { bound: 0.1 })] };
-        let settled = settle(&table, grouping(&[&[0, 1, 2, 3, 5]], &[4]), &rules);
+        let settled = enforce_rules(&table, grouping(&[&[0, 1, 2, 3, 5]], &[4]), &rules);
         assert_eq!(settled.left_over, [4]);
-        assert!(settled.iter().all(|group| rules.hold(&GroupView::new(&table, group))));
+        assert!(settled.iter().all(|group| rules.are_met_by(&GroupView::new(&table, group))));
         assert_eq!(settled.rows().len(), 5);
     }
 
@@ -364,9 +370,9 @@ pub(crate) mod tests {
         let rules = Rules { k: 2, others: vec![Arc::new(diverse)] };
         let pairs: Vec<[u32; 2]> = (0..6).map(|pair| [2 * pair, 2 * pair + 1]).collect();
         let pairs: Vec<&[u32]> = pairs.iter().map(|pair| &pair[..]).collect();
-        let settled = settle(&table, grouping(&pairs, &[]), &rules);
+        let settled = enforce_rules(&table, grouping(&pairs, &[]), &rules);
         assert!(settled.left_over.is_empty());
-        assert!(settled.iter().all(|group| rules.hold(&GroupView::new(&table, group))));
+        assert!(settled.iter().all(|group| rules.are_met_by(&GroupView::new(&table, group))));
         assert!(settled.len() >= 3, "not all in one group");
     }
 
@@ -517,20 +523,20 @@ pub(crate) mod tests {
             seen.sort_unstable();
             prop_assert!(seen.iter().copied().eq(0..table.rows() as u32), "the method keeps every row once");
 
-            let settled = settle(&table, grouped.clone(), &rules);
+            let settled = enforce_rules(&table, grouped.clone(), &rules);
             let mut seen: Vec<u32> = settled.rows().iter().chain(&settled.left_over).copied().collect();
             seen.sort_unstable();
             prop_assert!(seen.iter().copied().eq(0..table.rows() as u32), "settling keeps every row once");
             for group in settled.iter() {
-                prop_assert!(rules.hold(&GroupView::new(&table, group)), "{group:?} fails");
+                prop_assert!(rules.are_met_by(&GroupView::new(&table, group)), "{group:?} fails");
             }
             for group in grouped.iter().map(|group| GroupView::new(&table, group)) {
-                prop_assert_eq!(rules.excess(&group) == 0.0, rules.hold(&group));
+                prop_assert_eq!(rules.excess(&group) == 0.0, rules.are_met_by(&group));
             }
             if rules.only_rows(&table) && table.rows() >= rules.k {
                 prop_assert!(settled.left_over.is_empty(), "k alone never needs suppression");
             }
-            prop_assert_eq!(settled, settle(&table, method.group(&table, &rules, 1), &rules));
+            prop_assert_eq!(settled, enforce_rules(&table, method.group(&table, &rules, 1), &rules));
         }
     }
 }

@@ -79,12 +79,12 @@ pub(crate) struct Begun {
 
 impl Begun {
     /// Counts something for the span.
-    pub(crate) fn count(&self, what: &'static str, number: u64) {
+    pub(crate) fn record_count(&self, what: &'static str, number: u64) {
         self.span.record(what, number);
     }
 
     /// Completes the phase and returns how long it took.
-    pub(crate) fn done(mut self) -> (Phase, Duration) {
+    pub(crate) fn finish_phase(mut self) -> (Phase, Duration) {
         self.done = true;
         (self.phase, self.started.elapsed())
     }
@@ -122,4 +122,29 @@ pub(crate) fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
     let rows = statistics.ok().and_then(|statistics| statistics.num_rows.get_value().copied());
     rows.unwrap_or(0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+
+    #[test]
+    fn phases_have_names_of_their_own_and_end_with_their_time() {
+        let names: Vec<&str> = PHASES.iter().map(|phase| phase.name()).collect();
+        assert_eq!(names, ["plan", "survey", "group", "verify", "commit"]);
+        let begun = Phase::Group.begin();
+        std::thread::sleep(Duration::from_millis(2));
+        let (phase, took) = begun.finish_phase();
+        assert!(phase == Phase::Group && took >= Duration::from_millis(2));
+    }
+
+    #[tokio::test]
+    async fn a_plan_knows_its_rows_before_it_has_read_any() {
+        let context = SessionContext::new();
+        let frame = context.sql("SELECT a FROM (VALUES (1), (2), (3), (4)) AS t(a)").await.unwrap();
+        let plan = frame.create_physical_plan().await.unwrap();
+        assert_eq!((known_rows(&plan), rows_read(&plan), spilled_bytes(&plan)), (4, 0, 0));
+    }
 }
