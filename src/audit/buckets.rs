@@ -158,6 +158,12 @@ fn sort_in_buckets(keys: Vec<i128>, counts: &mut Vec<u64>, starts: &[usize]) -> 
     keys
 }
 
+/// Where the entries of every bucket start, and where those of the last one end.
+fn bucket_starts(numbers: &[u64], groups: &[u64]) -> Vec<usize> {
+    let starts = numbers.iter().map(|number| groups.partition_point(|group| group < number));
+    starts.chain([groups.len()]).collect()
+}
+
 impl Buckets {
     /// Reads the buckets of a release.
     pub(crate) async fn read_buckets(
@@ -192,11 +198,7 @@ impl Buckets {
                 numbers.dedup();
                 found.sizes = bucket_sizes(&numbers, groups.values(), sizes.values());
             }
-            let starts: Vec<usize> = numbers
-                .iter()
-                .map(|number| groups.values().partition_point(|group| group < number))
-                .chain([entries.num_rows()])
-                .collect();
+            let starts = bucket_starts(&numbers, groups.values());
             let values = &entries.columns()[1..entries.num_columns() - 1];
             let first = found.wanted.len();
             for (place, &column) in columns.iter().enumerate() {

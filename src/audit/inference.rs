@@ -5,6 +5,7 @@
 //! bit for each of them beside each published label, all of it accounted for. Classes come one after the other.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, Decimal128Array, RecordBatch};
@@ -228,17 +229,10 @@ pub(crate) async fn chase_published(
     let k = u64::from(bound_policy.policy.privacy.k);
     let mut counts = CrowdCounts::new(k, mixed.plain.len(), !bound_policy.configured_rules(false).is_empty());
     let parted = MemoryConsumer::new("ChasedClasses").register(context.memory_pool());
-    let mut start = 0;
-    for class in alike.chunk_by(|one, next| one.class == next.class) {
-        let end = start + class.len();
-        let counted = match &seating {
-            Some((seating, places)) => seats::count_hiding_rows(&seating.seats[start..end], &places[start..end], k),
-            None => register.count_crowds(&view, &knowledge, class, k),
-        };
-        counts.add_class(class, &counted);
-        parted.try_resize(counts.size())?;
-        start = end;
-    }
+    counts.add_classes(&alike, &parted, |class, places| match &seating {
+        Some((seating, people)) => seats::count_hiding_rows(&seating.seats[places.clone()], &people[places], k),
+        None => register.count_crowds(&view, &knowledge, class, k),
+    })?;
     let breaches = counts.count_breaches(published, &mixed, bound_policy).await?;
     Ok(Some(Chased { found: counts.to_inferred(breaches, bound_policy), telling: mixed.hiding_columns() }))
 }
@@ -452,6 +446,23 @@ impl CrowdCounts {
     fn new(k: u64, plain: usize, rules: bool) -> Self {
         let parted = rules.then(|| vec![Vec::new(); 1 + plain + 1]);
         Self { k, crowds: 0, small: 0, smallest: 0, exposed: 0, undecided: 0, parted }
+    }
+
+    /// Adds every class of rows that are sorted by class; `count` gets its rows and where they stand.
+    fn add_classes(
+        &mut self,
+        alike: &[Alike],
+        memory: &MemoryReservation,
+        count: impl Fn(&[Alike], Range<usize>) -> Counted,
+    ) -> Result<()> {
+        let mut start = 0;
+        for class in alike.chunk_by(|one, next| one.class == next.class) {
+            let end = start + class.len();
+            self.add_class(class, &count(class, start..end));
+            memory.try_resize(self.size())?;
+            start = end;
+        }
+        Ok(())
     }
 
     /// Adds what is left of a class.

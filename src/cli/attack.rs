@@ -3,13 +3,12 @@
 use clap::Args;
 use comfy_table::Table;
 
-use super::attack_series::{self, SeriesArguments};
 use crate::arguments::{JobArguments, Limits};
 use crate::attack::confidence::STEPS;
 use crate::attack::disclosure::LEVELS;
-use crate::audit::{Attack, Population};
+use crate::audit::{Attack, ColumnExposure, Population, SeriesAttack};
 use crate::error::Result;
-use crate::release::{Run, RunOptions};
+use crate::release::{Run, RunOptions, SeriesKnowledge};
 use crate::terminal::summary::{format_estimates, number, summary_table};
 use crate::terminal::{print_json, print_result};
 
@@ -55,7 +54,7 @@ pub(crate) async fn run_attack(arguments: Arguments) -> Result<()> {
     if arguments.series.series {
         let found = run.attack_series(&arguments.series.knowledge(arguments.public)).await;
         let found = found.map_err(|error| arguments.job.blame_job_file(error))?;
-        return if arguments.json { print_json(&found) } else { print_result(&attack_series::format_series(&found)) };
+        return if arguments.json { print_json(&found) } else { print_result(&format_series(&found)) };
     }
     let public = match arguments.public.as_slice() {
         [] => None,
@@ -143,4 +142,82 @@ fn risk_table(found: &Attack) -> Table {
     row("marketer", risks.marketer.map(share), "share of correct links to the public table");
     row("k-map", risks.k_map.map(number), "fewest public people who fit a class");
     rows
+}
+
+/// What is known about several releases.
+#[derive(Debug, Args)]
+struct SeriesArguments {
+    /// Compare all releases of the sink and report what they reveal together
+    #[arg(long, requires_all = ["public", "subject"], conflicts_with_all = ["run_id", "population"])]
+    series: bool,
+    /// Folder of Parquet files that is a release of this or another program; repeat it for each, oldest first
+    #[arg(long, value_name = "URL", requires = "series")]
+    release: Vec<String>,
+    /// Column of the public table that identifies subjects; repeat it for a composite key
+    #[arg(long, value_name = "COLUMN", requires = "series")]
+    subject: Vec<String>,
+    /// Boolean column of the public table that marks who was there; repeat it for each release, oldest first
+    #[arg(long, value_name = "COLUMN", requires = "series")]
+    present_column: Vec<String>,
+}
+
+impl SeriesArguments {
+    /// What the adversary knows.
+    fn knowledge(self, public: Vec<String>) -> SeriesKnowledge {
+        SeriesKnowledge { releases: self.release, public, subject: self.subject, present: self.present_column }
+    }
+}
+
+/// The figures for people.
+fn format_series(found: &SeriesAttack) -> String {
+    let mut text =
+        format!("{} releases, oldest first, to a reader who knows who was there for each:\n", found.releases.len());
+    for (name, column) in &found.sensitive {
+        text += &format!("\nwhat is left of `{name}`, release by release:\n{}\n", exposure_table(found, column));
+        text += &values_left(column);
+    }
+    text
+}
+
+fn exposure_table(found: &SeriesAttack, column: &ColumnExposure) -> Table {
+    let (below_least, below_k) =
+        (format!("fewer than {}", column.least_values), format!("fewer than {} rows", found.k));
+    let mut rows = summary_table(&[
+        "release",
+        "rows",
+        "people so far",
+        "one value",
+        &below_least,
+        &below_k,
+        "found by subtraction",
+    ]);
+    for (release, known) in found.releases.iter().zip(&column.releases) {
+        let share = |share: f64| format!("{:.2} %", share * 100.0);
+        rows.add_row([
+            release.name.clone(),
+            number(release.rows),
+            number(known.exposure.people),
+            share(known.one_value),
+            share(known.below_least),
+            share(known.below_k),
+            number(known.exposure.subtracted),
+        ]);
+    }
+    rows
+}
+
+/// Values that are listed one by one.
+const LISTED: u64 = 5;
+
+/// How many people are left with how many values after the last release.
+fn values_left(column: &ColumnExposure) -> String {
+    let Some(last) = column.releases.last() else { return String::new() };
+    let mut rows = summary_table(&["values left at the end", "people"]);
+    for values in 1..=LISTED {
+        rows.add_row([number(values), number(last.exposure.by_values.get(&values).copied().unwrap_or(0))]);
+    }
+    let more: u64 = last.exposure.by_values.range(LISTED + 1..).map(|(_, people)| people).sum();
+    rows.add_row([format!("{} or more", LISTED + 1), number(more)]);
+    rows.add_row(["never in a class".to_owned(), number(last.exposure.never_covered)]);
+    format!("{rows}\n")
 }

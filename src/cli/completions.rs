@@ -1,4 +1,4 @@
-//! `throng completions` and `throng man`: shell completions and manual pages, generated from the arguments.
+//! `throng completions`, `throng man` and `throng schema`: what shells, readers and editors are told of commands and job files.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,8 @@ use clap_complete::Shell;
 
 use super::{Cli, usage_error};
 use crate::error::{Result, unwritable_file};
-use crate::terminal::{eprint_line, print_result};
+use crate::policy::json_schema;
+use crate::terminal::{eprint_line, print_json, print_result};
 
 /// Print a completion script for a shell
 ///
@@ -31,6 +32,12 @@ pub(crate) struct Man {
     #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
     folder: Option<PathBuf>,
 }
+
+/// Print the JSON schema of the job file, for editors that complete and check it
+///
+/// Example: throng schema > job.schema.json
+#[derive(Debug, Args)]
+pub(crate) struct Schema {}
 
 /// Prints the script.
 pub(crate) fn print_completions(arguments: &Completions) -> Result<()> {
@@ -62,4 +69,9 @@ pub(crate) fn write_man_pages(arguments: &Man, quiet: bool) -> Result<()> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command).render(&mut page)?;
     print_result(&String::from_utf8_lossy(&page))
+}
+
+/// Prints the schema.
+pub(crate) fn print_schema(_arguments: &Schema) -> Result<()> {
+    print_json(&json_schema())
 }

@@ -1,7 +1,6 @@
 //! The command line: one file per subcommand. Results go to standard output, everything else to standard error.
 
 mod attack;
-mod attack_series;
 mod bound;
 mod check;
 #[cfg(feature = "cluster")]
@@ -17,7 +16,6 @@ mod recommend_series;
 mod releases;
 mod report;
 mod run;
-mod schema;
 mod sql;
 mod sweep;
 mod verify;
@@ -86,7 +84,7 @@ enum Command {
     Recommend(recommend::Arguments),
     Hierarchy(hierarchy::Arguments),
     Generate(generate::Arguments),
-    Schema(schema::Arguments),
+    Schema(completions::Schema),
     Sql(sql::Arguments),
     Releases(releases::Releases),
     Rollback(releases::Rollback),
@@ -138,7 +136,7 @@ impl Command {
             Self::Recommend(arguments) => recommend::run_recommend(arguments, quiet).await,
             Self::Hierarchy(arguments) => hierarchy::run_hierarchy(arguments, quiet).await,
             Self::Generate(arguments) => generate::run_generate(&arguments, quiet),
-            Self::Schema(arguments) => schema::run_schema(&arguments),
+            Self::Schema(arguments) => completions::print_schema(&arguments),
             Self::Sql(arguments) => sql::run_sql(arguments).await,
             Self::Releases(arguments) => releases::list_releases(arguments).await,
             Self::Rollback(arguments) => releases::run_rollback(arguments, quiet).await,

@@ -93,6 +93,33 @@ pub(crate) async fn run_recommend(arguments: Arguments, quiet: bool) -> Result<(
         return found.map_err(|error| arguments.job.blame_job_file(error));
     }
     let trials = Trials::open_source(&job, &base, &arguments.limits.session_options()).await?;
+    let tried = run_trials(&trials, &arguments, &job, quiet).await?;
+    let best = best_trial(&tried, arguments.max_loss).cloned();
+    let whole = arguments.sample >= trials.rows();
+    if arguments.json {
+        let answer = Answer {
+            recommended: best,
+            tried,
+            samples: arguments.repeats,
+            rows_per_sample: arguments.sample.min(trials.rows()),
+            rows: trials.rows(),
+        };
+        return print_result(
+            &serde_json::to_string_pretty(&answer).map_err(|error| Error::internal(error.to_string()))?,
+        );
+    }
+    print_result(&format!(
+        "{}\n\n{} samples of about {} of {} rows\n{}",
+        trial_table(&tried),
+        arguments.repeats,
+        arguments.sample.min(trials.rows()),
+        trials.rows(),
+        describe_verdict(best.as_ref(), &arguments, &job, whole)?
+    ))
+}
+
+/// Tries every method at growing k on the same samples, until it loses too much.
+async fn run_trials(trials: &Trials, arguments: &Arguments, job: &Job, quiet: bool) -> Result<Vec<Tried>> {
     let mut samples = Vec::new();
     for sample in 0..arguments.repeats {
         samples.push(
@@ -128,28 +155,7 @@ pub(crate) async fn run_recommend(arguments: Arguments, quiet: bool) -> Result<(
             }
         }
     }
-    let best = best_trial(&tried, arguments.max_loss).cloned();
-    let whole = arguments.sample >= trials.rows();
-    if arguments.json {
-        let answer = Answer {
-            recommended: best,
-            tried,
-            samples: arguments.repeats,
-            rows_per_sample: arguments.sample.min(trials.rows()),
-            rows: trials.rows(),
-        };
-        return print_result(
-            &serde_json::to_string_pretty(&answer).map_err(|error| Error::internal(error.to_string()))?,
-        );
-    }
-    print_result(&format!(
-        "{}\n\n{} samples of about {} of {} rows\n{}",
-        trial_table(&tried),
-        arguments.repeats,
-        arguments.sample.min(trials.rows()),
-        trials.rows(),
-        describe_verdict(best.as_ref(), &arguments, &job, whole)?
-    ))
+    Ok(tried)
 }
 
 /// The largest k within the loss, or the least loss at one k; of equals, the one that loses less.

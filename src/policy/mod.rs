@@ -11,7 +11,6 @@ mod columns;
 pub(crate) mod definition;
 mod dependencies;
 mod forms;
-mod hash;
 pub(crate) mod identifier;
 mod load;
 mod measures;

@@ -14,7 +14,7 @@ use datafusion::parquet::arrow::{
 };
 use datafusion::parquet::file::metadata::KeyValue;
 
-use super::finding::Finding;
+use super::Finding;
 use crate::published::read::{PublishedFile, folder_names};
 
 /// The type that a column shall have.

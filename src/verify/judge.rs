@@ -10,8 +10,8 @@ use datafusion::logical_expr::{Expr, ident, lit};
 use datafusion::prelude::DataFrame;
 use datafusion::scalar::ScalarValue;
 
+use super::Finding;
 use super::classes::{class_sizes, fold_tallies, judge_classes};
-use super::finding::Finding;
 use super::links::check_numbers;
 use super::plans::{InProcess, PlanExecutor, collect_rows, count_rows};
 use super::questions::{AskedOf, Counted, Measured, Questions};

@@ -7,7 +7,7 @@ use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::logical_expr::{Expr, cast, ident, lit, when};
 use datafusion::prelude::DataFrame;
 
-use super::finding::Finding;
+use super::Finding;
 use super::plans::{PlanExecutor, collect_numbers, count_rows};
 use super::source::compare_values;
 use crate::binding::BoundPolicy;

@@ -27,7 +27,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::DataFrame;
 use serde::{Deserialize, Serialize};
 
-use super::finding::Finding;
+use super::Finding;
 use super::judge::ends_of;
 use super::plans::{PlanExecutor, collect_rows, count_rows};
 use crate::binding::{BoundPolicy, QuasiColumn, published_fields};

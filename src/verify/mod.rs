@@ -21,7 +21,6 @@
 mod classes;
 mod columns;
 mod figures;
-pub(crate) mod finding;
 mod fold;
 mod judge;
 mod left_over;
@@ -40,12 +39,12 @@ mod source;
 #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only clusters send plans"))]
 mod wire;
 
+use crate::error::{Error, Result};
 pub(crate) use crate::published::read::{
     Footer, PublishedFile, PublishedFiles, file_checksum, file_schemas, open_published, read_footers,
 };
 pub(crate) use classes::class_sizes;
 pub(crate) use columns::{ColumnCheck, PromisedType, check_columns};
-pub use finding::Finding;
 pub(crate) use judge::{
     Found, Look, broken_rules, classes_beside, fold_histograms, row_count, small_classes, verify_rows,
 };
@@ -61,6 +60,39 @@ pub(crate) use replaced::{check_dropped, check_replaced};
 pub(crate) use source::{compare_values, verify_against_source};
 #[cfg(feature = "cluster")]
 pub(crate) use wire::{Sent, is_function, receive_aggregate, receive_function, receive_node, send_function, send_node};
+
+/// A rule that a release breaks, and how often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule.
+    pub rule: String,
+    /// How many rows, classes or files break it.
+    pub count: u64,
+    /// What that means.
+    pub message: String,
+}
+
+impl Finding {
+    /// A finding.
+    pub(crate) fn new(rule: impl Into<String>, count: u64, message: impl Into<String>) -> Self {
+        Self { rule: rule.into(), count, message: message.into() }
+    }
+
+    /// The finding about a number of things, if there are any.
+    pub(crate) fn if_any(rule: &str, count: u64, message: impl FnOnce(u64) -> String) -> Option<Self> {
+        (count > 0).then(|| Self::new(rule, count, message(count)))
+    }
+
+    /// All findings as one error.
+    pub fn ensure_none(findings: &[Self]) -> Result<()> {
+        if findings.is_empty() {
+            return Ok(());
+        }
+        let lines: Vec<String> =
+            findings.iter().map(|finding| format!("{}: {}", finding.rule, finding.message)).collect();
+        Err(Error::privacy(format!("the release does not keep its promises\n  {}", lines.join("\n  "))))
+    }
+}
 
 #[cfg(test)]
 mod fixtures {
@@ -109,5 +141,30 @@ mod fixtures {
             vec![("age", ages), ("ill", ills)]
         };
         frame(parts.iter().map(columns).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn nothing_is_found_of_nothing() {
+        let found = |count| Finding::if_any("k", count, |count| format!("{count} classes are small"));
+        assert_eq!(found(0), None);
+        assert_eq!(found(3), Some(Finding::new("k", 3, "3 classes are small")));
+    }
+
+    #[test]
+    fn findings_are_one_error_that_lists_them() {
+        assert!(Finding::ensure_none(&[]).is_ok());
+        let findings = [Finding::new("k", 2, "2 classes are small"), Finding::new("files", 1, "`a` is missing")];
+        let error = Finding::ensure_none(&findings).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Privacy);
+        assert_eq!(
+            error.message(),
+            "the release does not keep its promises\n  k: 2 classes are small\n  files: `a` is missing"
+        );
     }
 }

@@ -31,7 +31,7 @@ use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 use object_store::ObjectMeta;
 
-use super::finding::Finding;
+use super::Finding;
 use super::order_exec::{CLASS, DISORDERED, OrderExec, PART, order_schema};
 use super::plans::{PlanExecutor, collect_numbers};
 use crate::error::Result;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::ident;
 use datafusion::prelude::DataFrame;
 
-use super::finding::Finding;
+use super::Finding;
 use super::fold::{Fold, FoldExec, read_states};
 use super::judge::small_classes;
 use super::plans::PlanExecutor;

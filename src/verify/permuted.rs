@@ -23,7 +23,7 @@ use datafusion::logical_expr::{cast, ident, lit};
 use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 
-use super::finding::Finding;
+use super::Finding;
 use super::links::with_spilling_joins;
 use crate::error::Result;
 use crate::policy::GROUP;

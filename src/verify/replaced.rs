@@ -8,7 +8,7 @@ use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::logical_expr::{Expr, Operator, binary_expr, cast, ident, lit, when};
 use datafusion::prelude::DataFrame;
 
-use super::finding::Finding;
+use super::Finding;
 use super::plans::{PlanExecutor, collect_numbers};
 use crate::binding::{BoundPolicy, MEMBER_COLUMN};
 use crate::error::Result;

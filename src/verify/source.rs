@@ -19,7 +19,7 @@ use datafusion::prelude::DataFrame;
 use futures::TryStreamExt;
 use futures::future::BoxFuture;
 
-use super::finding::Finding;
+use super::Finding;
 use super::left_over::{Kept, Passed, Shelf, Standing, split_known};
 use super::plans::{PlanExecutor, collect_numbers};
 use crate::binding::{BoundPolicy, QuasiColumn, published_fields};

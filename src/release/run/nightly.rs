@@ -442,16 +442,7 @@ impl Dawn<'_> {
         }
         findings.extend(self.check_promise(&plans, night, &listed, &files.born, ledger).await?);
         Finding::ensure_none(&findings)?;
-        let number = ledger.version.number;
-        let tonight: Vec<OutputFile> =
-            listed.iter().filter(|file| files.born.get(&file.path) == Some(&number)).cloned().collect();
-        if !tonight.is_empty() {
-            // By the values of tonight's files, and not by those that they were made from.
-            let table = self.open_files(night, &tonight).await?;
-            let classes = measure_classes(&plans, &table, floor, None).await?;
-            let shown = shown_losses(floor).into_iter().all(|shown| shown);
-            files.losses.extend(classes.loss.gcp().filter(|_| shown).map(|loss| (number, loss)));
-        }
+        self.measure_tonight(&plans, night, &listed, ledger.version.number, &mut files).await?;
         let series = SeriesRelease {
             number: ledger.version.number,
             mode: self.series.mode,
@@ -474,6 +465,27 @@ impl Dawn<'_> {
         phase.record_count("classes", manifest.verification.classes.count);
         phase.record_count("smallest_class", manifest.verification.classes.smallest);
         Ok((manifest, phase))
+    }
+
+    /// Measures what the files of tonight lose, by their values and not by those that they were made from.
+    async fn measure_tonight(
+        &self,
+        plans: &Verifier<'_>,
+        night: &Night<'_>,
+        listed: &[OutputFile],
+        number: u64,
+        files: &mut Files,
+    ) -> Result<()> {
+        let floor = &self.floor;
+        let tonight: Vec<OutputFile> =
+            listed.iter().filter(|file| files.born.get(&file.path) == Some(&number)).cloned().collect();
+        if !tonight.is_empty() {
+            let table = self.open_files(night, &tonight).await?;
+            let classes = measure_classes(plans, &table, floor, None).await?;
+            let shown = shown_losses(floor).into_iter().all(|shown| shown);
+            files.losses.extend(classes.loss.gcp().filter(|_| shown).map(|loss| (number, loss)));
+        }
+        Ok(())
     }
 
     /// Recounts the promise of the series from what was written.
