@@ -177,8 +177,9 @@
 //!   message names. Versions that change no file do not matter.
 //! - **RESTORE** is the rollback, and `throng rollback` says to which version. The ledger stays: the next night goes on from the
 //!   newest release, and whatever was published stays known.
-//! - **VACUUM** removes the files of rows that have left, once nobody may read older versions; `throng gc` refuses. The ledger
-//!   stays. `throng verify --series` and `throng attack --series` then look at the releases whose files are all there.
+//! - **VACUUM** removes the files of rows that have left, once nobody may read older versions; `throng gc` refuses the table, and
+//!   `throng gc nightly.toml` removes old versions of the ledger only. `throng verify --series` and `throng attack --series`
+//!   then look at the releases whose files are all there.
 //! - **Horizon** is refused: Throng does not know what readers can still go back to, so nothing is forgotten. Keep the log as long
 //!   as you want to audit releases; the series itself needs the newest one only.
 //!

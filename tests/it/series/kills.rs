@@ -46,7 +46,7 @@ fn kill_everywhere(delta: bool) {
         for at in 0.. {
             let place = world.through(Arc::new(store.fork()) as Arc<dyn ObjectStore>);
             if !killed(&place, "tuesday", at, stop) {
-                assert!(at > 6, "a run writes more than {at} times");
+                assert!(at > if delta { 6 } else { 8 }, "a run writes more than {at} times");
                 break;
             }
             kills += 1;

@@ -12,7 +12,7 @@ use throng::releases::{latest_run, releases, rollback};
 use throng::{ErrorKind, Manifest, Outcome, SessionOptions};
 
 use super::kills::{SETTINGS, second_night};
-use super::world::{World, people, recount};
+use super::world::{World, people, recount, released};
 use crate::support::{Desk, batch, throng, write_parquet};
 use crate::tables::{FIRST_ID, JOB, people as columns};
 
@@ -105,6 +105,26 @@ async fn a_table_that_shrinks_to_nothing_and_comes_back() {
         world.night(&format!("night-{number}"), people).await;
         recount(&world, &nights[..=number]).await;
     }
+}
+
+/// Rows without an identity: every file of the source is read once, and nothing ever leaves the table.
+#[tokio::test]
+async fn files_of_rows_come_into_a_table_once() {
+    let world = World::of_files("max-loss = 1.0\nreserve = 1.0\n").in_table(true);
+    let files = [people(1, 30), people(31, 2), people(33, 1), people(34, 20)];
+    for (at, file) in files.iter().enumerate() {
+        world.add_file(&format!("night-{at}.parquet"), file).await;
+        released(world.run(&format!("night-{at}")).await);
+        super::files::recount(&world, &files[..=at]).await;
+    }
+    // A night on which nothing has come.
+    let again = released(world.run("again").await);
+    assert_eq!(again.rows, 53);
+    recount_log(&world, &world.releases().await).await;
+    let log = versions(&world).await;
+    assert_eq!(log.len(), 5);
+    assert!(!log.iter().flatten().any(|action| action.get("remove").is_some()));
+    assert!(!log[4].iter().any(|action| action.get("add").is_some()));
 }
 
 /// Two runs of the same night, and of the first one: one makes the release, the other is told to try again.
@@ -277,8 +297,8 @@ fn read_by_others(_table: &str) -> Option<Vec<Vec<i64>>> {
 #[test]
 fn nights_in_a_table_are_read_by_others() {
     let desk = desk();
-    desk.throng("check", &[]).ok();
     night(&desk, "monday", 0, 60);
+    desk.throng("check", &[]).ok();
     night(&desk, "tuesday", 0, 90);
     night(&desk, "wednesday", 45, 75);
     let out = desk.path("out");
@@ -312,6 +332,12 @@ fn nights_in_a_table_are_read_by_others() {
     assert_eq!(told["releases"], json!([["monday", 5], ["tuesday", 5], ["wednesday", 5]]), "{told}");
     throng(&["rollback", &desk.name("out"), "monday"]).refused(7, &["version 0", "RESTORE", "newest release"]);
     throng(&["gc", &desk.name("out")]).refused(7, &["VACUUM"]);
+    // Given the job, it removes old versions of the ledger and leaves the table alone.
+    let before = crate::support::files(&out);
+    let collected = desk.throng("gc", &["--older-than", "0"]).ok();
+    assert!(collected.err.contains("VACUUM"), "{collected:?}");
+    assert!(collected.out.lines().count() > 0 && collected.out.lines().all(|line| line.starts_with("series.state: ")));
+    assert_eq!(crate::support::files(&out), before);
     let listed = throng(&["releases", &desk.name("out"), "--json"]).ok().out;
     let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed.iter().map(|release| release["series"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
