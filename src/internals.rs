@@ -10,8 +10,9 @@ use datafusion::prelude::{DataFrame, SessionContext};
 
 use crate::encode::row_hashes;
 use crate::error::{Error, Result};
+use crate::extension::AnonymizeExt;
 use crate::model::{Code, Grouping, Table};
-use crate::operator::{Anonymize, AnonymizeExt, AnonymizeParams};
+use crate::operator::{Anonymize, AnonymizeParams};
 use crate::policy::Policy;
 use crate::recode::{Groups, publish_column};
 use crate::release::Run;

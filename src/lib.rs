@@ -86,6 +86,7 @@ mod engine;
 mod error;
 #[cfg(feature = "cli")]
 mod explore;
+mod extension;
 #[cfg(feature = "cli")]
 mod generate;
 pub mod guide;
@@ -109,16 +110,18 @@ mod telemetry;
 #[cfg(feature = "cli")]
 mod terminal;
 mod verify;
+mod windows;
 mod write;
 
 #[cfg(feature = "cluster")]
 pub use cluster::Cluster;
 pub use engine::SessionOptions;
 pub use error::{Error, ErrorKind, Problem, Result, Severity};
-pub use operator::{AnonymizeExt, AnonymizeSessionExt, AnonymizedTable, register, register_policy};
+pub use extension::{AnonymizeExt, AnonymizeSessionExt, AnonymizedTable, register};
+pub use operator::register_policy;
 pub use policy::{
     Column, Form, HierarchySpec, Job, JobError, LDiversity, MethodOption, MethodSpec, Policy, PolicyBuilder, Role,
-    check,
+    Window, check,
 };
 pub use release::{Manifest, Outcome, Run, RunOptions};
 pub use throng_core::auto::Effort;
@@ -178,7 +181,8 @@ pub mod rules {
 /// ```
 pub mod planning {
     pub use crate::codec::AnonymizeCodec;
-    pub use crate::operator::{AnonymizePlanner, AnonymizeQueryPlanner, PolicyRegistry};
+    pub use crate::extension::{AnonymizePlanner, AnonymizeQueryPlanner};
+    pub use crate::operator::PolicyRegistry;
 }
 
 /// What lies in a sink, and how it is reached.

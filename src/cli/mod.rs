@@ -17,6 +17,7 @@ mod releases;
 mod report;
 mod run;
 mod sql;
+mod survey;
 mod sweep;
 mod verify;
 
@@ -79,6 +80,7 @@ enum Command {
     Attack(attack::Arguments),
     Profile(profile::Arguments),
     Report(report::Arguments),
+    Survey(survey::Arguments),
     Sweep(sweep::Arguments),
     Bound(bound::Arguments),
     Recommend(recommend::Arguments),
@@ -131,6 +133,7 @@ impl Command {
             Self::Attack(arguments) => attack::run_attack(arguments).await,
             Self::Profile(arguments) => profile::run_profile(arguments, quiet).await,
             Self::Report(arguments) => report::run_report(arguments, quiet).await,
+            Self::Survey(arguments) => survey::run_survey(arguments, quiet).await,
             Self::Sweep(arguments) => sweep::run_sweep(arguments, quiet).await,
             Self::Bound(arguments) => bound::run_bound(arguments, quiet).await,
             Self::Recommend(arguments) => recommend::run_recommend(arguments, quiet).await,

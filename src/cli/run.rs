@@ -47,6 +47,9 @@ pub(crate) struct Arguments {
     /// than the run. It is printed only: it depends on every row of the source, so it is for the owner of the data
     #[arg(long)]
     bound: bool,
+    /// Skip the first pass: take domains and cells from this file of `throng survey`, for a table like the surveyed one
+    #[arg(long, env = "THRONG_SURVEY", value_name = "FILE")]
+    survey: Option<PathBuf>,
     #[cfg(feature = "cluster")]
     #[command(flatten)]
     cluster: crate::arguments::ClusterArguments,
@@ -148,6 +151,7 @@ async fn execute_job(arguments: &Arguments, quiet: bool, stats: &RunStats) -> Re
         session: arguments.limits.session_options(),
         run_id: arguments.run_id.clone(),
         cell_rows: arguments.cell_rows.map(|rows| rows as usize),
+        survey: arguments.survey.clone(),
         #[cfg(feature = "cluster")]
         engine: arguments.cluster.engine(),
         ..RunOptions::default()

@@ -10,7 +10,8 @@ use datafusion::sql::parser::DFParser;
 
 use crate::arguments::Limits;
 use crate::error::{Error, ErrorKind, Result, io_reason};
-use crate::operator::{PolicyRegistry, register};
+use crate::extension::register;
+use crate::operator::PolicyRegistry;
 use crate::storage::read_statements;
 use crate::terminal::print_result;
 

@@ -24,8 +24,9 @@ use prost::Message;
 #[cfg(feature = "cluster")]
 use crate::binding::BoundPolicy;
 use crate::error::Error;
+use crate::extension::AnonymizedTable;
 use crate::operator::assign_cell::{ASSIGN_CELL, AssignCell};
-use crate::operator::{Anonymize, AnonymizeExec, AnonymizeParams, AnonymizedTable};
+use crate::operator::{Anonymize, AnonymizeExec, AnonymizeParams};
 use crate::recode::identifiers::PSEUDONYM;
 use messages::{AnonymizeParamsMessage, malformed_plan};
 

@@ -12,7 +12,7 @@ use datafusion_proto::logical_plan::DefaultLogicalExtensionCodec;
 use tempfile::TempDir;
 
 use super::*;
-use crate::operator::{AnonymizeExt, register};
+use crate::extension::{AnonymizeExt, register};
 use crate::policy::Policy;
 
 /// The codecs of a plan over files: ours for our nodes, DataFusion's for the rest.

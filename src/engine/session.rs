@@ -16,7 +16,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::error::{Error, Result, io_reason};
-use crate::operator::AnonymizeQueryPlanner;
+use crate::extension::AnonymizeQueryPlanner;
 use crate::source::DropColumnStatistics;
 use crate::source::ranges::FinerRanges;
 use crate::write::unique_name;

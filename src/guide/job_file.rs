@@ -136,6 +136,11 @@
 //! | `unprotected = 0.5` | share of rows whose range diversity exceeds this |
 //! | `population = 1000000` | estimated number of unique people in a population of that size (Pitman, Zayatz, SNB) |
 //!
+//! # Windows
+//!
+//! `[window]` is for queries over rows that never end, which are anonymised a window at a time: see
+//! [`streams`](super::streams). `throng run` sees the whole table, and does not look at it.
+//!
 //! # The same from Rust
 //!
 //! A program needs no TOML: every part of a policy has a type, and the same checks are run.

@@ -20,6 +20,7 @@
 //! | [`sources`] | Parquet, CSV, SQL, Delta |
 //! | [`releases`] | what lies in the sink, how to read it, published forms |
 //! | [`again`] | publishing again: several releases of the same people |
+//! | [`streams`] | rows that never end: windows, surveys |
 //! | [`stores`] | object stores and credentials |
 //! | [`operating`] | running in production: exit codes, logs, metrics, traces |
 //! | [`cluster`] | distributed execution |
@@ -37,4 +38,5 @@ pub mod releases;
 pub mod rules;
 pub mod sources;
 pub mod stores;
+pub mod streams;
 pub mod threats;

@@ -203,6 +203,10 @@
 //! - **truth on the day**: stale rows were true when they were published. A reader who takes a release for the table of the day is
 //!   wrong about them, and the manifest says about how many.
 //!
+//! A stream with a `[window]` publishes every row once, and a class never changes: there are no two releases to compare. That
+//! holds while subjects come once, or are known again by `window.subject`; and whoever watches the stream learns in which
+//! window, and so about when, the rows of a class have come.
+//!
 //! # Tampering
 //!
 //! Whoever may write to the sink can change files and manifest. `throng verify` detects that if there is something to

@@ -22,7 +22,7 @@ use crate::methods::combined::Raised;
 use crate::model::{Grouping, Table};
 use crate::permutation::mix_bits;
 use crate::policy::{Nulls, Role};
-use crate::privacy::GroupView;
+use crate::privacy::{GroupView, Rules};
 use crate::recode::{self, Groups};
 use crate::secret::Purpose;
 
@@ -76,7 +76,7 @@ pub(crate) fn anonymise_cell(params: &AnonymizeParams, cell: u32, rows: &RecordB
     let mut groups = Groups::new(&table, &grouping, &order);
     let raised = params.combined.as_ref().map(|combined| combined.raise_groups(&table, &grouping));
     let mut published = publish_groups(params, cell, rows, &mut groups, raised.as_ref())?;
-    let safe = without_clashes(params, &groups, &published.classes)?;
+    let safe = without_clashes(&params.rules, &groups, &published.classes)?;
     if let Some(safe) = &safe {
         groups = Groups::new(&table, safe, &order);
         published = publish_groups(params, cell, rows, &mut groups, None)?;
@@ -95,6 +95,49 @@ pub(crate) fn anonymise_cell(params: &AnonymizeParams, cell: u32, rows: &RecordB
         grouping: grouped - encoded,
         recoding: grouped.elapsed(),
     })
+}
+
+/// What the rows of a window have become.
+#[derive(Debug)]
+pub(crate) struct Windowed {
+    /// The published rows.
+    pub(crate) rows: RecordBatch,
+    /// The number of groups.
+    pub(crate) groups: usize,
+    /// Rows of the window that are in no group, ascending.
+    pub(crate) left: Vec<u32>,
+}
+
+/// Anonymises the rows of one window. What finds no group is left over; of that, the rows that are `due` are settled once
+/// more, into groups that meet the `plain` rules.
+pub(crate) fn anonymise_window(
+    params: &AnonymizeParams,
+    number: u32,
+    rows: &RecordBatch,
+    due: &[bool],
+    plain: &Rules,
+) -> Result<Windowed> {
+    let order = keyed_order(params, number, rows)?;
+    let table = encode_rows(params, rows, &order)?;
+    let rules = params.rules_of(&table);
+    let seed = params.bound_policy.key.random_number(Purpose::Method, number.into());
+    let mut grouping = enforce_rules(&table, params.method.group(&table, &rules, seed), &rules);
+    let is_due = |row: &u32| due[order[*row as usize] as usize];
+    if grouping.left_over.iter().any(is_due) {
+        grouping.left_over.retain(is_due);
+        grouping = enforce_rules(&table, grouping, plain);
+    }
+    let mut groups = Groups::new(&table, &grouping, &order);
+    let mut published = publish_groups(params, number, rows, &mut groups, None)?;
+    let safe = without_clashes(plain, &groups, &published.classes)?;
+    if let Some(safe) = &safe {
+        groups = Groups::new(&table, safe, &order);
+        published = publish_groups(params, number, rows, &mut groups, None)?;
+    }
+    let mut is_left = vec![true; rows.num_rows()];
+    groups.grouping.rows().iter().for_each(|&row| is_left[order[row as usize] as usize] = false);
+    let left = (0_u32..).zip(is_left).filter(|(_, left)| *left).map(|(row, _)| row).collect();
+    Ok(Windowed { rows: published.rows, groups: groups.grouping.len(), left })
 }
 
 /// Publishes all rows of a batch as one group, and returns its mean loss. Whether they may be one is for others to say.
@@ -273,9 +316,9 @@ fn generalise_groups(params: &AnonymizeParams, rows: &RecordBatch, groups: &mut 
 /// Groups that publish the same values are one class to a reader, and range diversity of a class may be worse than that
 /// of each group in it. Where a class of this cell violates a rule, its groups are dropped, the last first, until it does
 /// not; none: every class is as good as its groups. Classes that reach beyond the cell are seen by the verification.
-fn without_clashes(params: &AnonymizeParams, groups: &Groups<'_>, classes: &[ArrayRef]) -> Result<Option<Grouping>> {
+fn without_clashes(rules: &Rules, groups: &Groups<'_>, classes: &[ArrayRef]) -> Result<Option<Grouping>> {
     // Groups among public rows lie apart, so each is a class of its own.
-    if params.rules.others.is_empty() || groups.table.members.is_some() {
+    if rules.others.is_empty() || groups.table.members.is_some() {
         return Ok(None);
     }
     let hashes = row_hashes(classes, groups.grouping.len(), 0)?;
@@ -285,7 +328,7 @@ fn without_clashes(params: &AnonymizeParams, groups: &Groups<'_>, classes: &[Arr
     for mut members in groups_of.into_values() {
         while members.len() > 1 {
             let rows: Vec<u32> = members.iter().flat_map(|&group| groups.grouping.group(group)).copied().collect();
-            if params.rules.are_met_by(&GroupView::new(groups.table, &rows)) {
+            if rules.are_met_by(&GroupView::new(groups.table, &rows)) {
                 break;
             }
             given_up.extend(members.pop());

@@ -67,7 +67,10 @@ impl AnonymizeExec {
         session: &dyn Session,
     ) -> Result<Self> {
         if rows.boundedness().is_unbounded() {
-            return plan_err!("an unbounded stream cannot be anonymised: groups need all their rows");
+            return plan_err!(
+                "an unbounded table cannot be anonymised as a whole: groups need all their rows; set [window] rows = 100000 \
+                 in the policy to anonymise it a window at a time"
+            );
         }
         if survey.is_none() && params.is_none() {
             return internal_err!("AnonymizeExec needs a survey");

@@ -26,6 +26,8 @@ pub(crate) struct Anonymize {
     survey: Option<LogicalPlan>,
     bound_policy: Arc<BoundPolicy>,
     params: Option<Arc<AnonymizeParams>>,
+    /// Whether rows are anonymised a window at a time, as the policy says.
+    windowed: bool,
     schema: DFSchemaRef,
 }
 
@@ -37,11 +39,19 @@ impl Anonymize {
         Self::from_replaced(input, bound_policy)
     }
 
-    /// The same with the key of a session.
-    pub(crate) fn in_session(input: LogicalPlan, policy: Arc<Policy>, session: &PolicyRegistry) -> Result<Self> {
-        let key = session.session_key(&policy).map_err(Error::into_datafusion)?;
+    /// The same for a query, with the key of a session if there is one: a window at a time if the policy says so.
+    pub(crate) fn for_query(input: LogicalPlan, policy: Arc<Policy>, session: Option<&PolicyRegistry>) -> Result<Self> {
+        let key = match session {
+            Some(session) => session.session_key(&policy),
+            None => policy.new_run_key(),
+        };
+        let key = key.map_err(Error::into_datafusion)?;
         let (input, bound_policy) = replace_with_key(input, policy, key).map_err(Error::into_datafusion)?;
-        Self::from_replaced(input, bound_policy)
+        if bound_policy.policy.window.is_none() {
+            return Self::from_replaced(input, bound_policy);
+        }
+        let node = Self::from_parts(input, None, bound_policy, None)?;
+        Ok(Self { windowed: true, ..node })
     }
 
     /// Anonymises the rows of `input`, whose identifiers have been replaced; they are surveyed when the plan runs.
@@ -64,7 +74,7 @@ impl Anonymize {
     ) -> Result<Self> {
         bound_policy.ensure_public_rows_present().map_err(Error::into_datafusion)?;
         let schema = Arc::new(DFSchema::try_from(bound_policy.output.as_ref().clone())?);
-        Ok(Self { input, survey, bound_policy: Arc::new(bound_policy), params, schema })
+        Ok(Self { input, survey, bound_policy: Arc::new(bound_policy), params, windowed: false, schema })
     }
 
     /// What happens to every column.
@@ -77,8 +87,13 @@ impl Anonymize {
         self.params.as_ref()
     }
 
+    /// Whether rows are anonymised a window at a time.
+    pub(crate) fn is_windowed(&self) -> bool {
+        self.windowed
+    }
+
     /// Prunes the input to the columns that the node needs, so that dropped identifiers are not even read.
-    pub(super) fn without_unread_columns(&self) -> Result<Self> {
+    pub(crate) fn without_unread_columns(&self) -> Result<Self> {
         let columns =
             self.needed_columns().into_iter().map(|index| Expr::from(self.input.schema().qualified_field(index)));
         let input = LogicalPlanBuilder::from(self.input.clone()).project(columns)?.build()?;
@@ -93,7 +108,11 @@ impl Anonymize {
     /// Input columns that the node needs: everything but dropped identifiers, and the one that identifies people. What
     /// the parents need of its output makes no difference, because fewer columns would mean other groups.
     fn needed_columns(&self) -> Vec<usize> {
-        (0..self.bound_policy.roles.len()).filter(|index| self.bound_policy.reads_column(*index)).collect()
+        let subject =
+            self.bound_policy.policy.window.iter().filter(|_| self.windowed).flat_map(|window| &window.subject);
+        let subject: Vec<usize> = subject.filter_map(|name| self.bound_policy.input.index_of(name).ok()).collect();
+        let reads = |index: &usize| self.bound_policy.reads_column(*index) || subject.contains(index);
+        (0..self.bound_policy.roles.len()).filter(reads).collect()
     }
 }
 
@@ -130,7 +149,8 @@ impl UserDefinedLogicalNodeCore for Anonymize {
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Anonymize: {}", self.bound_policy.summary())
+        let windows = if self.windowed { ", in windows" } else { "" };
+        write!(f, "Anonymize: {}{windows}", self.bound_policy.summary())
     }
 
     fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
@@ -155,7 +175,8 @@ impl UserDefinedLogicalNodeCore for Anonymize {
             )),
             None => None,
         };
-        Self::from_parts(input, survey, bound_policy, params)
+        let node = Self::from_parts(input, survey, bound_policy, params)?;
+        Ok(Self { windowed: self.windowed, ..node })
     }
 }
 
@@ -165,6 +186,8 @@ impl PartialEq for Anonymize {
             && self.input == other.input
             && self.survey == other.survey
             && self.params.is_some() == other.params.is_some()
+            && self.windowed == other.windowed
+            && self.bound_policy.policy.window == other.bound_policy.policy.window
     }
 }
 

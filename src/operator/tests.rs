@@ -9,7 +9,8 @@ use datafusion::datasource::MemTable;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use super::{AnonymizeExt, register, register_policy};
+use super::register_policy;
+use crate::extension::{AnonymizeExt, register};
 use crate::policy::Policy;
 
 /// A session of so many partitions over a table of people: age and town, two sensitive columns, a unique id.

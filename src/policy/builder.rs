@@ -16,6 +16,7 @@ use super::model::{
 use super::presence::Presence;
 use super::privacy::PrivacyRule;
 use super::slices::SliceSpec;
+use super::window::Window;
 use super::{IdentifierAction, forms};
 use crate::auto::{self, Effort};
 use crate::error::{Error, Result};
@@ -51,6 +52,7 @@ pub struct PolicyBuilder {
     dependencies: Vec<Dependency>,
     method: MethodSpec,
     measures: MeasureSpec,
+    window: Option<Window>,
     base: PathBuf,
 }
 
@@ -64,6 +66,7 @@ impl Policy {
             dependencies: Vec::new(),
             method: MethodSpec::default(),
             measures: MeasureSpec::default(),
+            window: None,
             base: PathBuf::from("."),
         }
     }
@@ -148,6 +151,12 @@ impl PolicyBuilder {
         self
     }
 
+    /// Lets queries anonymise rows that never end, a window at a time.
+    pub fn window(mut self, window: Window) -> Self {
+        self.window = Some(window);
+        self
+    }
+
     /// Sets the folder to which hierarchy and key files are relative. Defaults to the working directory.
     pub fn base(mut self, folder: impl Into<PathBuf>) -> Self {
         self.base = folder.into();
@@ -162,7 +171,7 @@ impl PolicyBuilder {
     pub fn build(self) -> Result<Policy> {
         let job =
             super::definition::policy_job(self.privacy, self.defaults, self.columns, self.dependencies, self.method);
-        Policy::of(&super::Job { measures: self.measures, ..job }, &self.base)
+        Policy::of(&super::Job { measures: self.measures, window: self.window, ..job }, &self.base)
     }
 }
 

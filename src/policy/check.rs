@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::Schema;
 use super::columns::{self, Demands};
 use super::definition::Policy;
 use super::model::{Compression, Job};
-use super::{dependencies, identifier, measures, method, output, presence, rules, series, source};
+use super::{dependencies, identifier, measures, method, output, presence, rules, series, source, window};
 use crate::error::Problem;
 use crate::storage::locate::location_names;
 use crate::storage::{is_url, local_path};
@@ -50,6 +50,7 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
     check_output(job, &mut problems);
     measures::check_measures(job, &mut problems);
     series::check_series(job, base, &mut problems);
+    window::check_window(job, base, &mut problems);
     problems
 }
 

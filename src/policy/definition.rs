@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::identifier::IdentifierAction;
 use super::model::{Column, Defaults, HierarchySpec, Job, MethodSpec, Output, Privacy, Ranges, Role, Sink, Source};
+use super::window::{SurveyBytes, Window, read_survey};
 use super::{Dependency, MeasureSpec, check, identifier, load};
 use crate::error::{Error, Result, io_reason};
 use crate::hierarchy::Hierarchy;
@@ -38,6 +39,10 @@ pub struct Policy {
     pub(crate) method: MethodSpec,
     /// Optional measures.
     pub(crate) measures: MeasureSpec,
+    /// How rows that never end are gathered. Not a part of the policy's identity: it changes no rule.
+    pub(crate) window: Option<Window>,
+    /// The survey that the window names.
+    pub(crate) survey: Option<SurveyBytes>,
     /// How files are written: a part of the policy's identity.
     output: Output,
     /// Hierarchies by column name.
@@ -70,7 +75,9 @@ impl Policy {
     /// The policy of a job that has been checked.
     pub(crate) fn of_checked(job: &Job, base: &Path) -> Result<Self> {
         let fixed_key = job.method.fixed_key().map_err(|message| Error::job(format!("method: {message}")))?;
-        Self::from_loaded(job, load::open_hierarchies(job, base)?, identifier::read_keys(job, base)?, fixed_key)
+        let policy =
+            Self::from_loaded(job, load::open_hierarchies(job, base)?, identifier::read_keys(job, base)?, fixed_key)?;
+        Ok(Self { survey: read_survey(job, base)?, ..policy })
     }
 
     fn from_loaded(
@@ -88,6 +95,8 @@ impl Policy {
             dependencies: job.dependencies.clone(),
             method: job.method.clone(),
             measures: job.measures.clone(),
+            window: job.window.clone(),
+            survey: None,
             output: job.output.clone(),
             hierarchies: loaded.hierarchies,
             files: loaded.contents,
@@ -143,7 +152,8 @@ impl Policy {
     fn unplaced_job(&self) -> Job {
         let (privacy, defaults, columns) = (self.privacy.clone(), self.defaults.clone(), self.columns.clone());
         let job = policy_job(privacy, defaults, columns, self.dependencies.clone(), self.method.clone());
-        Job { output: self.output.clone(), measures: self.measures.clone(), ..job }
+        let (output, measures, window) = (self.output.clone(), self.measures.clone(), self.window.clone());
+        Job { output, measures, window, ..job }
     }
 
     /// The same policy with some more quasi-identifiers withheld. Its identity is another one.
@@ -153,7 +163,9 @@ impl Policy {
             let column = job.columns.entry(column.to_owned()).or_insert_with(|| Column::new(Role::Quasi));
             column.withhold = true;
         }
-        Self::from_loaded(&job, load::hierarchies_from(&job, &self.files)?, self.keys.clone(), self.fixed_key.clone())
+        let hierarchies = load::hierarchies_from(&job, &self.files)?;
+        let policy = Self::from_loaded(&job, hierarchies, self.keys.clone(), self.fixed_key.clone())?;
+        Ok(Self { survey: self.survey.clone(), ..policy })
     }
 
     /// The key of a new run: the one that the policy fixes, or one from the operating system.
@@ -228,7 +240,20 @@ pub(crate) fn policy_job(
     let sink = Sink { url: NOWHERE.into(), options: Default::default(), format: None, releases: None };
     let (output, measures) = (Output::default(), MeasureSpec::default());
     let source = Source::at_url(NOWHERE);
-    Job { version: 1, source, sink, privacy, defaults, columns, dependencies, method, output, measures, series: None }
+    Job {
+        version: 1,
+        source,
+        sink,
+        privacy,
+        defaults,
+        columns,
+        dependencies,
+        method,
+        output,
+        measures,
+        series: None,
+        window: None,
+    }
 }
 
 /// A job with the policy of a table and placeholder source and sink.

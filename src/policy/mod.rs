@@ -24,6 +24,7 @@ mod rules;
 mod series;
 pub(crate) mod slices;
 mod source;
+mod window;
 
 pub use crate::secret::Encoding;
 pub use builder::{MethodOption, PolicyBuilder};
@@ -47,6 +48,8 @@ pub use series::SeriesMode;
 pub use slices::SliceSpec;
 pub(crate) use source::BUILD;
 pub(crate) use source::{Format, SinkFormat, data_type};
+pub(crate) use window::MAX_SURVEY_BYTES;
+pub use window::Window;
 
 /// Returns the JSON schema of the job file, for editors that complete and check TOML.
 #[cfg(any(feature = "cli", test))]

@@ -19,6 +19,7 @@ use super::output::FileSize;
 pub(crate) use super::privacy::{ConfiguredRule, Privacy};
 use super::series::Series;
 use super::source::{self, Format, SinkFormat, SinkReleases};
+use super::window::Window;
 use crate::hierarchy::InlineTree;
 use crate::storage::StoreOptions;
 
@@ -68,6 +69,9 @@ pub struct Job {
     /// How releases of the same subjects stay safe together. Without it, a sink takes one release, or independent ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) series: Option<Series>,
+    /// How rows that never end are anonymised by queries: a window at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) window: Option<Window>,
 }
 
 /// Where the rows come from.

@@ -65,6 +65,9 @@ pub struct RunOptions {
     /// Rows per cell. Defaults to as many as fit into the memory limit, at most
     /// `CELL_ROWS`.
     pub cell_rows: Option<usize>,
+    /// A file of `throng survey` that is taken instead of the first pass. Values that it does not know are coded as their
+    /// neighbours; what is published is decided, and verified, on the rows themselves.
+    pub survey: Option<PathBuf>,
     /// Object stores that are open already; others are opened with the credentials of the environment.
     pub stores: Stores,
     /// Where the work is done. Defaults to this process.
@@ -88,6 +91,12 @@ impl RunOptions {
     #[must_use]
     pub fn with_cell_rows(self, cell_rows: usize) -> Self {
         Self { cell_rows: Some(cell_rows), ..self }
+    }
+
+    /// The same with a survey that was taken before.
+    #[must_use]
+    pub fn with_survey(self, path: impl Into<PathBuf>) -> Self {
+        Self { survey: Some(path.into()), ..self }
     }
 
     /// The same with object stores that are at hand.
@@ -152,6 +161,9 @@ impl Run {
     /// Prepares a run and reports all problems of the job itself.
     pub fn new(job: Job, base: &LocalPath, options: RunOptions) -> Result<Self> {
         ensure_no_problems(check(&job, base).iter().filter(|problem| problem.is_error()))?;
+        if options.survey.is_some() && job.series.is_some() {
+            return Err(Error::job("series: every night is another table; run without --survey"));
+        }
         let policy = Arc::new(Policy::of_checked(&job, base)?);
         let engine = options.engine.clone().unwrap_or_else(|| Arc::new(Local));
         let places = StoreLocation::of_job(&job);

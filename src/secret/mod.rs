@@ -51,6 +51,8 @@ pub(crate) enum Purpose {
     QuantileBorders,
     /// The digest of what a run has read.
     Snapshot,
+    /// The digests of subjects that a window has seen.
+    Subjects,
 }
 
 impl Purpose {
@@ -65,6 +67,7 @@ impl Purpose {
             Self::CellOrder => b"cell order",
             Self::QuantileBorders => b"quantile borders",
             Self::Snapshot => b"snapshot",
+            Self::Subjects => b"subjects",
         }
     }
 }
@@ -124,6 +127,17 @@ impl RunKey {
         hasher.update(&[0]);
         hasher.update(text);
         hasher.finalize().to_hex().to_string()
+    }
+
+    /// The first half of such a digest of some bytes, for keeping many of them.
+    pub(crate) fn short_digest(&self, purpose: Purpose, bytes: &[u8]) -> u128 {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(purpose.label());
+        hasher.update(&[0]);
+        hasher.update(bytes);
+        let mut short = [0; 16];
+        hasher.finalize_xof().fill(&mut short);
+        u128::from_le_bytes(short)
     }
 
     /// One random number for a purpose.

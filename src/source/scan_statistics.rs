@@ -165,7 +165,7 @@ mod tests {
         writer.write(&rows).unwrap();
         writer.close().unwrap();
         let context = SessionContext::new();
-        crate::operator::register(&context).unwrap();
+        crate::extension::register(&context).unwrap();
         context.sql("SET datafusion.explain.show_statistics = true").await.unwrap().collect().await.unwrap();
         let released = "anonymize((SELECT * FROM t), k => 5, quasi => ['age'])";
         context.register_parquet("t", path.to_str().unwrap(), ParquetReadOptions::default()).await.unwrap();

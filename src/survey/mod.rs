@@ -7,6 +7,7 @@
 mod borders;
 mod choices;
 mod facts;
+pub(crate) mod file;
 mod guard;
 mod members;
 mod sample;
@@ -14,6 +15,8 @@ mod sketch;
 mod slices;
 #[cfg(feature = "cluster")]
 mod state;
+pub(crate) mod window;
+mod wire;
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,6 +35,7 @@ pub(crate) use sample::Sample;
 pub(crate) use sample::first_ceiling;
 #[cfg(feature = "cluster")]
 pub(crate) use state::{Merged, merge_pieces};
+pub(crate) use wire::SurveyMessage;
 
 use crate::binding::BoundPolicy;
 use crate::encode::{ColumnEncoder, SensitiveDomain, encode_sensitive, to_ordinals, without_nulls};

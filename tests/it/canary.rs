@@ -189,6 +189,16 @@ fn no_command_lets_a_rare_value_out() {
     }
     ok(&["hierarchy", "check", "hierarchies/town.csv", "--data", "data", "--column", "town"]);
     ok(&["hierarchy", "build", "data", "--column", "weight"]);
+    ok(&["survey", "job.toml", "-o", "people.survey", "-v"]);
+    desk.write("ledger.key", "0123456789abcdef0123456789abcdef");
+    desk.write(
+        "series.toml",
+        "version = 1\nsource.url = \"data\"\nsink.url = \"series\"\nprivacy.k = 5\ndefaults.role = \"identifier\"\n\
+         series = { subject = [\"account_no\"], state = \"ledger\", key-file = \"ledger.key\" }\n[columns]\n\
+         weight.role = \"quasi\"\ndiagnosis.role = \"sensitive\"\n",
+    );
+    ok(&["run", "series.toml", "-v"]);
+    ok(&["forget", "series.toml", "--subjects", "data/part-0.parquet", "-v"]);
     desk.write(
         "fine.sql",
         "CREATE EXTERNAL TABLE people STORED AS PARQUET LOCATION 'data/';\n\

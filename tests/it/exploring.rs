@@ -41,7 +41,7 @@ fn a_trial_of_the_whole_table_scores_what_a_run_publishes() {
     throng(&["generate", "--rows", "1200", &desk.name("in.parquet")]).ok();
     desk.job(
         "privacy.k = 6\ndefaults.role = \"identifier\"\n[columns]\nage.role = \"quasi\"\nsex.role = \"quasi\"\n\
-         diagnosis.role = \"sensitive\"\n[method]\nname = \"mondrian\"\n[measures]\nqueries.count = 24",
+         diagnosis.role = \"sensitive\"\n[method]\nname = \"mondrian\"\n[measures]\nsource = true\nqueries.count = 24",
     );
     let released: Value = serde_json::from_str(&desk.run(&["--json"]).ok().out).unwrap();
     let trials: Vec<Value> =

@@ -65,3 +65,4 @@ mod tables;
 mod tamper;
 #[cfg(feature = "otel")]
 mod tracing;
+mod windows;

@@ -1,5 +1,6 @@
 //! The two passes of a run, survey and grouping, and the plans that they are.
 
+use std::path::Path as LocalPath;
 use std::sync::Arc;
 
 use datafusion::logical_expr::LogicalPlan;
@@ -18,6 +19,7 @@ use crate::release::feasibility::Report;
 use crate::source::Source;
 use crate::storage::Location;
 use crate::storage::upload::Uploads;
+use crate::survey::file::{encode_survey, open_survey};
 use crate::write::order::PublishedOrder;
 use crate::write::{Target, WriteExec, WrittenFile, decode_write_results};
 
@@ -61,6 +63,31 @@ impl Run {
             || self.engine.run_survey(Arc::clone(&plan), &self.context, Arc::clone(&bound_policy), cell_rows, &watch);
         let found = retry_lost(self.engine.as_ref(), survey).await?;
         AnonymizeParams::new(bound_policy, found).map(Arc::new)
+    }
+
+    /// A survey that was taken before, instead of pass 1. Rows are counted, which the footers of Parquet files tell.
+    pub(crate) async fn known_survey(
+        &self,
+        path: &LocalPath,
+        input: &LogicalPlan,
+        bound_policy: Arc<BoundPolicy>,
+    ) -> Result<Arc<AnonymizeParams>> {
+        let survey = open_survey(path, &bound_policy)?;
+        let rows = DataFrame::new(self.context.state(), input.clone()).count().await? as u64;
+        AnonymizeParams::new(Arc::clone(&bound_policy), survey.loosened(rows, &bound_policy)?).map(Arc::new)
+    }
+
+    /// Surveys the source: the bytes of a survey file, and how many rows were seen.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn take_survey(&self) -> Result<(Vec<u8>, u64)> {
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        let Opened { input, bound_policy, .. } = self.open_source(&source).await?;
+        let params = self.survey_input(&input, bound_policy, &|_, _, _| ()).await;
+        let params = match params {
+            Ok(params) => params,
+            Err(error) => return Err(source.explain_error(error).await),
+        };
+        Ok((encode_survey(&params.survey, &params.bound_policy), params.survey.source_rows()))
     }
 
     pub(crate) async fn group_rows(

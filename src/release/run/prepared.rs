@@ -104,7 +104,10 @@ impl<'a> Prepared<'a> {
         let phase = Phase::Survey.begin();
         let Opened { input, bound_policy, .. } = &work.opened;
         let held = dependencies::check_dependencies(&work.data_frame(input), bound_policy).await?;
-        let params = work.run.survey_input(input, Arc::clone(bound_policy), work.observer).await?;
+        let params = match &work.run.options.survey {
+            Some(path) => work.run.known_survey(path, input, Arc::clone(bound_policy)).await?,
+            None => work.run.survey_input(input, Arc::clone(bound_policy), work.observer).await?,
+        };
         phase.record_count("rows", params.rows_told());
         if !params.hides_counts() && work.run.policy.measures.source {
             phase.record_count("cells", params.survey.tree.cell_count() as u64);

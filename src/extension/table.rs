@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::{TableReference, internal_err, plan_datafusion_err, plan_err};
+use datafusion::common::{TableReference, plan_datafusion_err, plan_err};
 use datafusion::datasource::{TableType, provider_as_source};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNodeCore};
@@ -19,8 +19,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use futures::FutureExt;
 
-use super::{Anonymize, AnonymizeExec, PolicyRegistry};
+use super::planner::plan_node;
 use crate::error::Error;
+use crate::operator::{Anonymize, PolicyRegistry};
 use crate::policy::Policy;
 use crate::source::scan_statistics::drop_column_statistics;
 
@@ -56,7 +57,7 @@ pub struct AnonymizedTable {
 impl AnonymizedTable {
     /// Anonymises the rows of a plan. Nothing is read before the table is scanned.
     pub fn try_new(rows: LogicalPlan, policy: Arc<Policy>) -> Result<Self> {
-        Ok(Self::from(Anonymize::new(rows, policy)?))
+        Ok(Self::from(Anonymize::for_query(rows, policy, None)?))
     }
 
     /// A scan of the table.
@@ -95,11 +96,7 @@ impl TableProvider for AnonymizedTable {
         for input in node.inputs() {
             inputs.push(drop_column_statistics(session.create_physical_plan(input).await?)?);
         }
-        let mut inputs = inputs.into_iter();
-        let Some(rows) = inputs.next() else { return internal_err!("there are no rows to anonymise") };
-        let (bound_policy, params) = (Arc::clone(node.bound_policy()), node.params().cloned());
-        let plan: Arc<dyn ExecutionPlan> =
-            Arc::new(AnonymizeExec::plan(rows, inputs.next(), bound_policy, params, session)?);
+        let plan = plan_node(&node, inputs, session)?;
         let Some(projection) = projection else { return Ok(plan) };
         let columns = projection.iter().map(|&index| {
             let name = self.schema.field(index).name();
@@ -135,7 +132,7 @@ impl TableFunctionImpl for AnonymizeFunction {
         let name = TableReference::from(table);
         let provider = find_table(args.session(), name.clone())?;
         let rows = LogicalPlanBuilder::scan(name, provider_as_source(provider), None)?.build()?;
-        Ok(Arc::new(AnonymizedTable::from(Anonymize::in_session(rows, policy, &self.policies)?)))
+        Ok(Arc::new(AnonymizedTable::from(Anonymize::for_query(rows, policy, Some(&self.policies))?)))
     }
 }
 

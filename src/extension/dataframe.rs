@@ -10,8 +10,9 @@ use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::sql::AnonymizeRelation;
 use super::table::AnonymizeFunction;
-use super::{Anonymize, AnonymizeParams, AnonymizeQueryPlanner, AnonymizedTable, PolicyRegistry, survey_plan};
 use crate::error::Error;
+use crate::extension::{AnonymizeQueryPlanner, AnonymizedTable};
+use crate::operator::{Anonymize, AnonymizeParams, PolicyRegistry, survey_plan};
 use crate::policy::Policy;
 use crate::recode::identifiers::replace_with_key;
 use crate::source::scan_statistics::drop_column_statistics;
@@ -68,10 +69,8 @@ impl AnonymizeExt for DataFrame {
     fn anonymize(self, policy: &Policy) -> Result<DataFrame> {
         let (state, plan) = self.into_parts();
         let policy = Arc::new(policy.clone());
-        let node = match state.config().get_extension::<PolicyRegistry>() {
-            Some(session) => Anonymize::in_session(plan, policy, &session)?,
-            None => Anonymize::new(plan, policy)?,
-        };
+        let session = state.config().get_extension::<PolicyRegistry>();
+        let node = Anonymize::for_query(plan, policy, session.as_deref())?;
         Ok(DataFrame::new(state, AnonymizedTable::from(node).into_plan()?))
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
+use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
@@ -13,8 +14,10 @@ use datafusion::logical_expr::{Extension, LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
-use super::{Anonymize, AnonymizeExec, AnonymizedTable};
+use crate::extension::AnonymizedTable;
+use crate::operator::{Anonymize, AnonymizeExec};
 use crate::source::scan_statistics::drop_column_statistics;
+use crate::windows::AnonymizeWindowsExec;
 
 /// Plans `Anonymize` nodes and leaves all others alone.
 #[derive(Debug, Default)]
@@ -33,12 +36,24 @@ impl ExtensionPlanner for AnonymizePlanner {
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(node) = node.as_any().downcast_ref::<Anonymize>() else { return Ok(None) };
         // Here too, because the session is the host's.
-        let input = drop_column_statistics(Arc::clone(&physical_inputs[0]))?;
-        let survey = physical_inputs.get(1).cloned().map(drop_column_statistics).transpose()?;
-        let bound_policy = Arc::clone(node.bound_policy());
-        let plan = AnonymizeExec::plan(input, survey, bound_policy, node.params().cloned(), session)?;
-        Ok(Some(Arc::new(plan)))
+        let inputs = physical_inputs.iter().cloned().map(drop_column_statistics).collect::<Result<Vec<_>>>()?;
+        plan_node(node, inputs, session).map(Some)
     }
+}
+
+/// The plan of a node over the physical plans of its inputs.
+pub(super) fn plan_node(
+    node: &Anonymize,
+    inputs: Vec<Arc<dyn ExecutionPlan>>,
+    session: &dyn Session,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut inputs = inputs.into_iter();
+    let Some(rows) = inputs.next() else { return internal_err!("there are no rows to anonymise") };
+    if node.is_windowed() {
+        return Ok(Arc::new(AnonymizeWindowsExec::plan(rows, node.bound_policy())?));
+    }
+    let (bound_policy, params) = (Arc::clone(node.bound_policy()), node.params().cloned());
+    Ok(Arc::new(AnonymizeExec::plan(rows, inputs.next(), bound_policy, params, session)?))
 }
 
 /// Plans `Anonymize` nodes in front of another planner, which plans everything else.

@@ -13,9 +13,10 @@ use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, Relati
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, TableFactor, UnaryOperator, Value};
 use toml::{Table, Value as Toml};
 
-use super::{Anonymize, AnonymizedTable, PolicyRegistry};
 use crate::error::Error;
+use crate::extension::AnonymizedTable;
 use crate::methods;
+use crate::operator::{Anonymize, PolicyRegistry};
 use crate::policy::Policy;
 
 /// Plans calls of `anonymize` in a FROM clause and leaves all other relations alone.
@@ -66,7 +67,7 @@ impl RelationPlanner for AnonymizeRelation {
             [FunctionArg::Unnamed(FunctionArgExpr::Expr(name))] => self.find_policy(name)?,
             arguments => Arc::new(written_policy(arguments)?),
         };
-        let node = Anonymize::in_session(rows, policy, &self.policies)?;
+        let node = Anonymize::for_query(rows, policy, Some(&self.policies))?;
         let plan = AnonymizedTable::from(node).into_plan()?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
     }
@@ -87,7 +88,7 @@ fn plan_rows(input: &Expr, context: &mut dyn RelationPlannerContext) -> Result<L
 /// Named arguments as the tables of a job file.
 fn written_policy(arguments: &[FunctionArg]) -> Result<Policy> {
     let (mut privacy, mut columns, mut method, mut defaults) = (Table::new(), Table::new(), Table::new(), Table::new());
-    let mut options = Table::new();
+    let (mut options, mut window) = (Table::new(), Table::new());
     for argument in arguments {
         let FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } = argument else {
             return plan_err!("{USAGE}");
@@ -108,6 +109,10 @@ fn written_policy(arguments: &[FunctionArg]) -> Result<Policy> {
             "others" => _ = defaults.insert("role".into(), value),
             "nulls" => _ = defaults.insert(name, value),
             "k" | "max_suppression" | "max_loss" => _ = privacy.insert(name.replace('_', "-"), value),
+            "window" => _ = window.insert("rows".into(), value),
+            "window_time" | "max_wait" => {
+                _ = window.insert(name.trim_start_matches("window_").replace('_', "-"), value)
+            }
             "method" => _ = method.insert("name".into(), value),
             "seed" | "form" => _ = method.insert(name, value),
             _ => _ = options.insert(name, value),
@@ -118,7 +123,9 @@ fn written_policy(arguments: &[FunctionArg]) -> Result<Policy> {
         method.insert(name, options);
     }
     let mut job = Table::new();
-    for (name, table) in [("privacy", privacy), ("columns", columns), ("method", method), ("defaults", defaults)] {
+    for (name, table) in
+        [("privacy", privacy), ("columns", columns), ("method", method), ("defaults", defaults), ("window", window)]
+    {
         if !table.is_empty() {
             job.insert(name.into(), Toml::Table(table));
         }
@@ -141,7 +148,7 @@ fn method_options(method: &Table, options: Table) -> Result<(String, Toml)> {
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return plan_err!(
                 "anonymize: unknown argument {argument}; there are k, quasi, sensitive, kept, identifier, others, nulls, \
-                 max_suppression, max_loss, method, seed, form, and the options of the method {name}: {known}"
+                 max_suppression, max_loss, method, seed, form, window, window_time, max_wait, and the options of the method {name}: {known}"
             );
         }
         table.insert(option, value);
