@@ -96,7 +96,7 @@ impl AnonymizeExt for DataFrame {
 
 /// Registers anonymisation with a session, including `SELECT * FROM anonymize(...)` in SQL.
 ///
-/// Queries can name the policies that [`register_policy`](super::register_policy) adds, and open no files.
+/// Queries can name the policies that [`register_policy`](crate::register_policy) adds, and open no files.
 ///
 /// The session keeps its query planner, whichever that is, and may be given another one afterwards: anonymised rows are a
 /// table ([`AnonymizedTable`]). Only plans that were surveyed before they are sent elsewhere hold a node of their own, and

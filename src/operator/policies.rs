@@ -17,7 +17,7 @@ use crate::secret::RunKey;
 /// A policy has one key as long as the session lasts: asking twice for the same rows under the same policy gives
 /// the same groups. With a key per query, the groups of many answers could be intersected until k means nothing.
 ///
-/// [`register`](super::register) gives a session an empty one, [`register_policy`] adds to it. No folder is allowed
+/// [`register`](crate::register) gives a session an empty one, [`register_policy`] adds to it. No folder is allowed
 /// unless the host says so: whoever may write a query could otherwise make the host open any file of its machine.
 ///
 /// ```
@@ -38,7 +38,7 @@ pub struct PolicyRegistry {
 }
 
 impl PolicyRegistry {
-    /// Returns the registry of a session prepared by [`register`](super::register).
+    /// Returns the registry of a session prepared by [`register`](crate::register).
     pub fn of_session(context: &SessionContext) -> DataFusionResult<Arc<Self>> {
         let known = context.state_ref().read().config().get_extension::<Self>();
         known

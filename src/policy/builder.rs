@@ -13,8 +13,7 @@ use super::method::{Form, MethodName, MethodSpec};
 use super::model::{
     CalendarUnit, Column, Constant, Defaults, HierarchySpec, Nulls, Privacy, Publish, Role, Side, Unknown,
 };
-use super::presence::Presence;
-use super::privacy::PrivacyRule;
+use super::privacy::{Presence, PrivacyRule};
 use super::slices::SliceSpec;
 use super::window::Window;
 use super::{IdentifierAction, forms};

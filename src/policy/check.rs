@@ -10,7 +10,7 @@ use datafusion::arrow::datatypes::Schema;
 use super::columns::{self, Demands};
 use super::definition::Policy;
 use super::model::{Compression, Job};
-use super::{dependencies, identifier, measures, method, output, presence, rules, series, source, window};
+use super::{dependencies, identifier, measures, method, output, privacy, rules, series, source, window};
 use crate::error::Problem;
 use crate::storage::locate::location_names;
 use crate::storage::{is_url, local_path};
@@ -40,7 +40,7 @@ pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
         problems.push(Problem::error("version", format!("must be {VERSION}, got {}", job.version)));
     }
     check_locations(job, base, &mut problems);
-    presence::check_presence(job, base, &mut problems);
+    privacy::check_presence(job, base, &mut problems);
     let trees = columns::open_hierarchies(job, base, &mut problems);
     columns::check_options(job, &mut problems);
     identifier::check_identifiers(job, base, &mut problems);

@@ -215,7 +215,7 @@ impl TryFrom<FactsMessage> for ColumnStats {
     type Error = &'static str;
 
     fn try_from(message: FactsMessage) -> Result<Self, Self::Error> {
-        Ok(match message.kind.ok_or_else(|| "a column lacks its facts")? {
+        Ok(match message.kind.ok_or("a column lacks its facts")? {
             FactsKind::Line(LineMessage { min, max, whole, nulls, quantiles, varied }) => {
                 Self::Line { min, max, whole, nulls, varied, quantiles }
             }

@@ -2,7 +2,7 @@
 //!
 //! A dependency X -> Y has *instances*: the distinct values on X and Y together ([`Instances`]). An instance is
 //! preserved as far as some published row is close to it; values are as far apart as the entropy that generalising one
-//! to the other gives away ([`Penalty`], [`Value`]). Dependency loss adds up what every instance has lost ([`loss()`],
+//! to the other gives away ([`Penalty`], [`Value`]). Dependency loss adds up what every instance has lost ([`instance_loss`],
 //! over all published rows as the thesis has it; [`Preserved`], cell by cell, for releases of any size).
 //!
 //! Where the thesis' text and its formulas part, the formulas are built:

@@ -2,7 +2,7 @@
 //!
 //! A row holds an instance, and publishes something at a distance from it; the instance has lost the least of these
 //! distances. Such rows cover their instance, so both readings of distance agree. A row made of *other* instances may
-//! by chance lie nearer: [`loss()`](super::loss()) looks at all of them, which takes groups times instances, and is never
+//! by chance lie nearer: [`instance_loss`](super::instance_loss) looks at all of them, which takes groups times instances, and is never
 //! above what is found here.
 //!
 //! Of many instances those with the smallest hashes are kept, at most [`KEPT`] of each dependency: an even sample that

@@ -294,7 +294,7 @@ mod tests {
         at.push(f64::NAN);
         // Some ranges do not hold their own value, some hold what is no number.
         let range = |rng: &mut fastrand::Rng, code: u32| {
-            (code.saturating_sub(rng.u32(0..40)), code + rng.u32(0..60) + u32::from(code % 50 == 0) * 20)
+            (code.saturating_sub(rng.u32(0..40)), code + rng.u32(0..60) + u32::from(code.is_multiple_of(50)) * 20)
         };
         let mut ranges: Vec<(u32, u32)> = (0..402).map(|code| range(&mut rng, code)).collect();
         ranges[7] = (20, 30);

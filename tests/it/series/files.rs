@@ -68,7 +68,7 @@ async fn waiting_files(world: &World) -> Vec<Path> {
 #[tokio::test]
 async fn every_file_is_read_once_and_who_waits_is_published_later() {
     let world = World::of_files(PROMPT);
-    let files = vec![people(1, 30), people(31, 2), people(33, 1), people(34, 20)];
+    let files = [people(1, 30), people(31, 2), people(33, 1), people(34, 20)];
     let mut found = Vec::new();
     for (at, file) in files.iter().enumerate() {
         found.push(night(&world, &format!("night-{at}"), file).await);
@@ -87,7 +87,7 @@ async fn every_file_is_read_once_and_who_waits_is_published_later() {
 #[tokio::test]
 async fn who_has_waited_too_long_is_suppressed_and_leaves_the_state() {
     let world = World::of_files("max-loss = 1.0\nreserve = 1.0\nmax-wait = 1\n");
-    let files = vec![people(1, 2), people(3, 30), people(33, 1), Vec::new(), Vec::new()];
+    let files = [people(1, 2), people(3, 30), people(33, 1), Vec::new(), Vec::new()];
     for (at, file) in files.iter().enumerate() {
         night(&world, &format!("night-{at}"), file).await;
         recount(&world, &files[..=at]).await;

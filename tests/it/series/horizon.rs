@@ -88,7 +88,7 @@ async fn old_releases_go_and_the_newest_stays_however_old_it_is() {
 #[tokio::test]
 async fn without_a_horizon_nothing_is_forgotten() {
     let world = World::new("max-loss = 1.0\nreserve = 1.0\n");
-    let nights = vec![people(1, 30), people(31, 60), people(31, 60)];
+    let nights = [people(1, 30), people(31, 60), people(31, 60)];
     for (number, people) in nights.iter().enumerate() {
         world.night(&format!("night-{number}"), people).await;
     }
