@@ -40,7 +40,10 @@ pub(crate) fn format_release(manifest: &Manifest, sink: &str, times: &[(Phase, D
     for (name, loss) in &manifest.scores.by_column {
         columns.add_row([name.clone(), format!("{loss:.4}")]);
     }
-    text += &format!("{columns}\n\n");
+    // A release of a series tells the loss of its values as a whole.
+    if !manifest.scores.by_column.is_empty() {
+        text += &format!("{columns}\n\n");
+    }
     text += &format_dependencies(manifest);
     text += &format_population(manifest);
     if !manifest.tuned.is_empty() {

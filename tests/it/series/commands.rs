@@ -31,6 +31,7 @@ fn nights_from_the_command_line() {
     let desk = desk(60);
     let monday = desk.run(&["--run-id", "monday"]).ok();
     assert!(monday.out.contains("series:   release 1: 60 new"), "{}", monday.out);
+    assert!(!monday.out.contains("quasi-identifier"), "no table without a row: {}", monday.out);
     let tuesday = night(&desk, "tuesday", 62).ok();
     assert!(tuesday.out.contains("release 2: 0 new") && tuesday.out.contains("2 wait"), "{}", tuesday.out);
     night(&desk, "wednesday", 90).ok();
