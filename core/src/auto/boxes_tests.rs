@@ -95,7 +95,7 @@ proptest! {
 
     #[test]
     fn a_cover_takes_the_cheapest_box_first(
-        kinds in prop::collection::vec(prop::sample::select(vec![0usize, 2, 3]), 1..=3), rows in 1usize..60,
+        kinds in prop::collection::vec(prop::sample::select(vec![2usize, 3]), 1..=3), rows in 1usize..60,
         seed in any::<u64>(), k in 1usize..8,
     ) {
         let table = table(&kinds, rows, 12, seed);
@@ -111,9 +111,9 @@ proptest! {
         seen.sort_unstable();
         prop_assert_eq!(seen, all, "every row is in one place");
         prop_assert!(left.len() < k && groups.iter().all(|group| group.len() >= k));
-        // Each group is all of a box that was the cheapest around any free seed at that time. (There are no sets
-        // and no lines with nulls here: a box of all values of these becomes cheaper when values are gone, and the queue does
-        // not look at it again.)
+        // Each group is all of a box that was the cheapest around any free seed at that time. (Trees alone: windows
+        // of lines end where free values do, and sets hold free values, so their boxes become cheaper when values are gone, and the
+        // queue does not look at it again.)
         for group in groups.iter_mut() {
             group.sort_unstable();
             // Tuples that are large enough come first.

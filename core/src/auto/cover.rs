@@ -2,7 +2,7 @@
 //!
 //! Boxes wait in a queue by cost. When rows are taken, boxes of other seeds may hold too few; such a box is looked for
 //! again only when its turn comes. Free rows only become fewer, so boxes only become dearer (but for sets without a
-//! hierarchy and lines with nulls, whose whole shrinks with their free values), and what stands first in the queue after that is the cheapest. Tuples with enough rows are boxes without loss. Not every row is a seed from the
+//! hierarchy and windows of lines, which shrink with their free values, so that the order is nearly that of cost), and what stands first in the queue after that is the cheapest. Tuples with enough rows are boxes without loss. Not every row is a seed from the
 //! start: seeds are fed one by one, in the (random) order of the rows.
 
 use std::cmp::Reverse;
