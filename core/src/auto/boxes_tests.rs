@@ -111,9 +111,8 @@ proptest! {
         seen.sort_unstable();
         prop_assert_eq!(seen, all, "every row is in one place");
         prop_assert!(left.len() < k && groups.iter().all(|group| group.len() >= k));
-        // Each group is all of a box that was the cheapest around any free seed at that time. (Trees alone: windows
-        // of lines end where free values do, and sets hold free values, so their boxes become cheaper when values are gone, and the
-        // queue does not look at it again.)
+        // Each group is all of a box that was the cheapest around any free seed at that time. Trees alone are drawn:
+        // windows of lines and sets become cheaper when values are gone, and the queue does not look at them again.
         for group in groups.iter_mut() {
             group.sort_unstable();
             // Tuples that are large enough come first.

@@ -1,8 +1,9 @@
 //! The cover of a space: of the boxes around many seeds, the cheapest first; each takes all free rows inside.
 //!
 //! Boxes wait in a queue by cost. When rows are taken, boxes of other seeds may hold too few; such a box is looked for
-//! again only when its turn comes. Free rows only become fewer, so boxes only become dearer (but for sets without a
-//! hierarchy and windows of lines, which shrink with their free values, so that the order is nearly that of cost), and what stands first in the queue after that is the cheapest. Tuples with enough rows are boxes without loss. Not every row is a seed from the
+//! again only when its turn comes. Free rows only become fewer, so boxes of trees only become dearer, and what stands first
+//! in the queue is the cheapest. Windows of lines and sets without a hierarchy shrink with their free values, so with them
+//! the order is only nearly that of cost. Tuples with enough rows are boxes without loss. Not every row is a seed from the
 //! start: seeds are fed one by one, in the (random) order of the rows.
 
 use std::cmp::Reverse;
