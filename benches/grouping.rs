@@ -14,9 +14,9 @@ use support::{cpu_time, peak_memory};
 use throng_core::auto::{Auto, Effort};
 use throng_core::grouping::Method;
 use throng_core::grouping::buckets::Draw;
-use throng_core::grouping::mondrian::Mondrian;
 use throng_core::methods::density::Density;
 use throng_core::methods::kl_redinfo::KlRedInfo;
+use throng_core::methods::mondrian::Mondrian;
 use throng_core::model::{Axis, Code, Grouping, Sensitive, SensitiveShape, Shape, Table, Tree};
 use throng_core::privacy::Rules;
 

@@ -120,8 +120,7 @@ pub use error::{Error, ErrorKind, Problem, Result, Severity};
 pub use extension::{AnonymizeExt, AnonymizeSessionExt, AnonymizedTable, register};
 pub use operator::register_policy;
 pub use policy::{
-    Column, Form, HierarchySpec, Job, JobError, LDiversity, MethodOption, MethodSpec, Policy, PolicyBuilder, Role,
-    Window, check,
+    Column, Form, HierarchySpec, Job, LDiversity, MethodOption, MethodSpec, Policy, PolicyBuilder, Role, Window, check,
 };
 pub use release::{Manifest, Outcome, Run, RunOptions};
 pub use throng_core::auto::Effort;
@@ -208,7 +207,7 @@ pub mod releases {
     pub use crate::ledger::manifest::{DependencyScore, Inferred, InputTable};
     pub use crate::policy::SeriesMode;
     pub use crate::release::{
-        CellRows, ClassCounts, Observer, OutputFile, PeopleCounts, QueryScores, ReleaseCheck, Scores, SeriesCounts,
+        CellRows, ClassCounts, OutputFile, PeopleCounts, QueryScores, ReleaseCheck, Scores, SeriesCounts,
         SeriesRelease, Verification, collect_garbage, latest_run, releases, rollback,
     };
     pub use crate::storage::{Location, StoreOptions, Stores, Timeout};

@@ -488,7 +488,7 @@ fn uses_are_found_in_production_code_alone() {
 }
 
 /// The most items that a program can name from outside: types, traits, functions, constants and modules.
-const MAX_PUBLIC_ITEMS: usize = 122;
+const MAX_PUBLIC_ITEMS: usize = 120;
 
 /// The names of the `pub` items of a file, and how many of its functions belong to a type.
 fn public_items(code: &str) -> (Vec<String>, usize) {

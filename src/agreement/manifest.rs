@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_told_by_their_roles() {
+    fn columns_are_listed_by_their_roles() {
         let roles = column_roles(&bound_policy(""));
         assert_eq!(roles, [("age".to_owned(), Role::Quasi), ("ill".to_owned(), Role::Sensitive)].into());
     }

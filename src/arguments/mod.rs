@@ -56,7 +56,7 @@ pub(crate) fn read_job(path: &Path, settings: &[(&str, &str)]) -> Result<(Job, P
             _ => format!("{} cannot be read: {}", path.display(), io_reason(&error)),
         })
     })?;
-    let job = Job::parse_with(&text, path, settings).map_err(|error| Error::job(error.to_string()))?;
+    let job = Job::parse_with(&text, path, settings)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     Ok((job, folder.unwrap_or(Path::new(".")).to_owned()))
 }

@@ -1,4 +1,4 @@
-//! `throng completions`, `throng man` and `throng schema`: what shells, readers and editors are told of commands and job files.
+//! `throng completions`, `throng man` and `throng schema`: completions, man pages and the schema of job files.
 
 use std::path::PathBuf;
 

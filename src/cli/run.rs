@@ -125,7 +125,7 @@ pub(crate) async fn run_job(arguments: Arguments, quiet: bool) -> Result<()> {
     show_outcome(&arguments, quiet, &outcome, &sink, Figures { effort: &effort, bound: bound.as_ref() })
 }
 
-/// What is told of a run beside its release.
+/// What is reported of a run beside its release.
 struct Figures<'a> {
     effort: &'a ResourceUsage,
     bound: Option<&'a LossBound>,

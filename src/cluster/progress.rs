@@ -310,14 +310,14 @@ mod tests {
 
     #[tokio::test]
     async fn progress_is_asked_of_a_scheduler_that_answers() {
-        let told = Progress { stages: [(1, (2, 4))].into(), alive: 1, ..Progress::default() };
-        let answer = told.clone();
+        let progress = Progress { stages: [(1, (2, 4))].into(), alive: 1, ..Progress::default() };
+        let answer = progress.clone();
         let routes = Router::new().route("/progress/a", get(|| async { Json(answer) }));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = tokio::spawn(axum::serve(listener, routes).into_future());
         let client = ProgressClient::new(ANSWER_TIMEOUT).unwrap();
-        assert_eq!(client.ask_progress("127.0.0.1", port, "a").await, Some(told));
+        assert_eq!(client.ask_progress("127.0.0.1", port, "a").await, Some(progress));
         assert_eq!(client.ask_progress("127.0.0.1", port, "b").await, None, "a job that is not known");
         server.abort();
     }

@@ -113,7 +113,7 @@ impl TryFrom<AnonymizeParamsMessage> for AnonymizeParams {
         let survey = message.survey.take().ok_or_else(|| malformed_plan("it lacks a survey"))?;
         let survey = Survey::try_from(survey).map_err(malformed_plan)?;
         let (quasi, sensitive) = (bound_policy.quasi.len(), bound_policy.sensitive.len());
-        let fits = survey.facts.len() == quasi && survey.sensitive.len() == sensitive;
+        let fits = survey.stats.len() == quasi && survey.sensitive.len() == sensitive;
         if !fits || survey.tree.nodes.iter().any(|cut| cut.axis as usize >= quasi) {
             return Err(malformed_plan("its survey is of other columns than its policy"));
         }

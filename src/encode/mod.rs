@@ -5,9 +5,9 @@
 //! and turns values into order-preserving codes: positions on a line for numbers and points in time, leaf numbers for
 //! values with a hierarchy, places in a sorted word list for text without one.
 
+pub(crate) mod column_stats;
 mod dictionary;
 mod exact;
-pub(crate) mod facts;
 mod hashes;
 mod memory;
 mod nulls;
@@ -16,9 +16,9 @@ mod quasi;
 mod reference;
 mod sensitive;
 
+pub(crate) use column_stats::ColumnStats;
 pub(crate) use dictionary::{Dictionary, map_text, to_text};
 pub(crate) use exact::{Distinct, day_numbers, decimal_digits, stored_digits};
-pub(crate) use facts::ColumnStats;
 pub(crate) use hashes::class_hashes;
 pub(crate) use hashes::row_hashes;
 pub(crate) use memory::{batch_size, compact_batch};

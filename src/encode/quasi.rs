@@ -1,4 +1,4 @@
-//! The encoder of one quasi-identifier: made from its policy and the survey's facts, it turns values into codes.
+//! The encoder of one quasi-identifier: made from its policy and the survey's statistics, it turns values into codes.
 
 use std::sync::Arc;
 
@@ -42,12 +42,12 @@ enum Kind {
 pub(crate) const MAX_CODES: usize = 60_000;
 
 impl ColumnEncoder {
-    /// The encoder of a column whose facts the survey has found.
-    pub(crate) fn new(column: &QuasiColumn, facts: &ColumnStats) -> Result<Self> {
+    /// The encoder of a column whose statistics the survey has found.
+    pub(crate) fn new(column: &QuasiColumn, stats: &ColumnStats) -> Result<Self> {
         let mut axis = Axis::new(&column.name, Shape::Line { span: 0 });
         axis.weight = column.weight;
         let mut resolved = None;
-        let kind = match (facts, column.hierarchy.as_deref()) {
+        let kind = match (stats, column.hierarchy.as_deref()) {
             (ColumnStats::Line { min, max, whole, nulls, varied, quantiles }, hierarchy) => {
                 // A declared domain may be wider than the data, not narrower: every value has a code of its own.
                 let [low, high] = column.domain.unwrap_or([*min, *max]);

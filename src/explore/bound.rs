@@ -87,7 +87,7 @@ impl Trials {
         let found =
             collect_survey(Arc::clone(&plan), self.context.task_ctx(), Arc::clone(&bound_policy), usize::MAX).await?;
         let encoders =
-            bound_policy.quasi.iter().zip(&found.facts).map(|(column, facts)| ColumnEncoder::new(column, facts));
+            bound_policy.quasi.iter().zip(&found.stats).map(|(column, stats)| ColumnEncoder::new(column, stats));
         let encoders = encoders.collect::<Result<Vec<_>>>()?;
         let axes: Arc<[Axis]> = encoders.iter().map(|encoder| encoder.axis().clone()).collect();
         let dropping: Vec<usize> =

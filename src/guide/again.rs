@@ -155,7 +155,7 @@
 //! - **A night that was missed** needs nothing: the next one publishes what has changed since.
 //! - **Rollback** shows an earlier release again and forgets nothing: the next run goes on from the newest one.
 //! - **Horizon.** `throng gc` removes releases that are older than `horizon`, and the files that no other release lists. What only
-//!   they told is forgotten: histories begin with the oldest release that is left, and who had left before it may be published
+//!   they alone showed is forgotten: histories begin with the oldest release that is left, and who had left before it may be published
 //!   anew. The promise then holds for readers who did not keep what was removed, as the manifest says (`series.horizon`, and a
 //!   warning). The newest release and the one that readers see stay, however old they are, and so does every file that a release
 //!   lists. Nothing is forgotten before it is removed: without `throng gc`, a horizon does nothing.

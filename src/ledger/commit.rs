@@ -785,8 +785,8 @@ mod tests {
         for name in ["first.parquet", "second.parquet"] {
             sink.store.put(&folder.clone().join(name), PutPayload::from_static(b"abc")).await.unwrap();
         }
-        let told = WrittenFile { path: folder.clone().join("second.parquet").to_string(), rows: 1, size: 3 };
-        delete_unreported(&sink, &folder, &[told]).await.unwrap();
+        let reported = WrittenFile { path: folder.clone().join("second.parquet").to_string(), rows: 1, size: 3 };
+        delete_unreported(&sink, &folder, &[reported]).await.unwrap();
         let listed: Vec<_> = sink.store.list(Some(&folder)).try_collect().await.unwrap();
         let mut names: Vec<&str> = listed.iter().filter_map(|meta| meta.location.filename()).collect();
         names.sort_unstable();

@@ -507,7 +507,7 @@ impl Verification {
         self.rules.iter().map(ToString::to_string).collect()
     }
 
-    /// The sizes of the classes in what k counts as far as they are told, and what that is: people where the policy says whose
+    /// The sizes of the classes in what k counts as far as they are reported, and what that is: people where the policy says whose
     /// rows are, else rows.
     pub fn sizes(&self) -> (&ClassCounts, &'static str) {
         let people = self.people.as_ref().filter(|people| !people.classes.by_size.is_empty());
@@ -580,7 +580,7 @@ impl Scores {
             wgu: losses.wgu,
             mpm: losses.mpm,
             wgp: losses.wgp,
-            dm: classes.dm(groups.suppressed_told().unwrap_or(0)),
+            dm: classes.dm(groups.shown_suppressed().unwrap_or(0)),
             c_avg: classes.c_avg(u64::from(k)),
             risk_max: risk::prosecutor_max(people),
             risk_mean: risk::prosecutor_mean(people),
@@ -615,7 +615,7 @@ impl Scores {
     /// do not.
     pub(crate) fn of_classes(self, classes: &Groups, columns: &[String], shown: &[bool], source: bool) -> Self {
         let (loss, protection) = (&classes.loss, &classes.protection);
-        let told = Self {
+        let scores = Self {
             mpm: protection.mpm(),
             wgp: protection.wgp(),
             rd_of_a_row: protection.mean_rd_of_a_row(),
@@ -625,7 +625,7 @@ impl Scores {
         };
         let all_shown = shown.iter().all(|shown| *shown);
         if !all_shown && source {
-            return told;
+            return scores;
         }
         let values = loss.rows() as f64 * columns.len() as f64;
         let of = |figure: Option<f64>| figure.filter(|_| all_shown);
@@ -637,7 +637,7 @@ impl Scores {
             ncp: of(Some(loss.ncp())),
             lm: of((values > 0.0).then(|| loss.ncp() / values)),
             by_column: by_column.filter(|(_, shown)| **shown).map(|(loss, _)| loss).collect(),
-            ..told
+            ..scores
         }
     }
 }

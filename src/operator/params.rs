@@ -92,8 +92,8 @@ impl AnonymizeParams {
         let encoders = bound_policy
             .quasi
             .iter()
-            .zip(&survey.facts)
-            .map(|(column, facts)| ColumnEncoder::new(column, facts))
+            .zip(&survey.stats)
+            .map(|(column, stats)| ColumnEncoder::new(column, stats))
             .collect::<Result<Vec<_>>>()?;
         let axes: Arc<[Axis]> = encoders.iter().map(|encoder| encoder.axis().clone()).collect();
         let laid = bound_policy.dependencies();
@@ -174,7 +174,7 @@ impl AnonymizeParams {
     }
 
     /// Rows of the input, for whoever shows how far a run is; 0 where their number is a secret.
-    pub(crate) fn rows_told(&self) -> u64 {
+    pub(crate) fn shown_rows(&self) -> u64 {
         if self.hides_counts() { 0 } else { self.survey.rows }
     }
 

@@ -129,7 +129,7 @@ async fn the_plan_distributes_and_sorts_by_cell_and_reads_nothing() {
 }
 
 #[tokio::test]
-async fn statistics_of_the_raw_rows_are_not_told() {
+async fn statistics_of_the_raw_rows_are_not_reported() {
     let context = people(2).await;
     let plan = context.sql(&format!("SELECT * FROM {RELEASED}")).await.unwrap().create_physical_plan().await.unwrap();
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).unwrap();

@@ -32,7 +32,7 @@ const SCHEMES: [&str; 9] = ["file", "s3", "s3a", "gs", "az", "azure", "abfs", "a
 /// let text = "version = 1\nsource.url = \"in\"\nsink.url = \"out\"\nprivacy.k = 1\ncolumns.age.role = \"quasi\"\n";
 /// let problems = check(&Job::parse(text, Path::new("job.toml"))?, Path::new("."));
 /// assert!(problems.iter().any(|problem| problem.is_error() && problem.key == "privacy.k"));
-/// # Ok::<(), throng::JobError>(())
+/// # Ok::<(), throng::Error>(())
 /// ```
 pub fn check(job: &Job, base: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();

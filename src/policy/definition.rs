@@ -263,7 +263,7 @@ fn job_of(mut table: toml::Table) -> Result<Job> {
     table.insert("sink".to_owned(), nowhere());
     table.entry("version").or_insert(toml::Value::Integer(1));
     let text = toml::to_string(&table).map_err(|error| Error::job(error.to_string()))?;
-    Job::parse(&text, Path::new("policy")).map_err(|error| Error::job(error.to_string()))
+    Job::parse(&text, Path::new("policy"))
 }
 
 impl Job {

@@ -39,7 +39,6 @@ pub use measures::{MeasureSpec, Queries};
 pub(crate) use method::{COUNT, GROUP};
 pub(crate) use method::{QIT, ST, diversity_rules, presence_rule, qit_width, range_rules};
 pub use model::*;
-pub use parse::JobError;
 pub use privacy::{Presence, PrivacyRule};
 pub(crate) use series::Series;
 pub use series::SeriesMode;

@@ -35,7 +35,7 @@ use crate::storage::StoreOptions;
 /// # drop(job);
 /// let wrong = Job::parse(&text.replace("quasi", "quasy"), Path::new("job.toml")).unwrap_err();
 /// assert!(wrong.to_string().ends_with("did you mean `quasi`?"));
-/// # Ok::<(), throng::JobError>(())
+/// # Ok::<(), throng::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -5,53 +5,39 @@
 //! 3. The tables are read into the model. At an unknown key or an impossible value the problem is noted, the key is
 //!    taken out and reading starts again, so that one look shows all problems.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
-use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::model::Job;
-use crate::error::Problem;
 use crate::error::problem::nearest_word;
+use crate::error::{Error, Problem, Result};
 use crate::reading::{Fault, Node, Wrong};
 
-/// A job file that cannot be read, with everything that is wrong with it.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub struct JobError {
-    /// The job file.
-    pub path: PathBuf,
-    /// What is wrong, in the order found; at least one.
-    pub problems: Vec<Problem>,
-}
-
-impl fmt::Display for JobError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.problems.iter().enumerate() {
-            if index > 0 {
-                f.write_str("\n")?;
-            }
-            match problem.line {
-                Some(line) => write!(f, "{}:{line}: {problem}", self.path.display())?,
-                None => write!(f, "{}: {problem}", self.path.display())?,
-            }
-        }
-        Ok(())
-    }
+/// The error of a job file that cannot be read, with everything that is wrong with it in the order found.
+fn job_error(path: &Path, problems: &[Problem]) -> Error {
+    let lines: Vec<String> = problems
+        .iter()
+        .map(|problem| match problem.line {
+            Some(line) => format!("{}:{line}: {problem}", path.display()),
+            None => format!("{}: {problem}", path.display()),
+        })
+        .collect();
+    Error::job(lines.join("\n"))
 }
 
 impl Job {
     /// Reads a job file. `path` is only named in errors.
-    pub fn parse(text: &str, path: &Path) -> Result<Self, JobError> {
+    pub fn parse(text: &str, path: &Path) -> Result<Self> {
         Self::parse_with(text, path, &[])
     }
 
     /// Reads a job file and applies overrides: pairs such as `("privacy.k", "5")`. A value is read as TOML, and as
     /// plain text when it is not TOML; it replaces what the key has in the file, a table as a whole.
-    pub fn parse_with(text: &str, path: &Path, settings: &[(&str, &str)]) -> Result<Self, JobError> {
-        let fail = |problems| JobError { path: path.to_owned(), problems };
+    pub fn parse_with(text: &str, path: &Path, settings: &[(&str, &str)]) -> Result<Self> {
+        let fail = |problems: Vec<Problem>| job_error(path, &problems);
         let laid: Vec<String> = settings.iter().map(|(key, value)| as_toml(key, value)).collect();
         let mut root = DeTable::parse(text).map_err(|error| fail(vec![syntax_problem(text, &error)]))?;
         for ((key, _), toml) in settings.iter().zip(&laid) {
@@ -214,7 +200,12 @@ age = { role = "quasi" }
         Job::parse(text, Path::new("job.toml")).unwrap_err().to_string()
     }
 
-    fn column(hierarchy: &str) -> Result<Column, JobError> {
+    /// What an error says behind file and line.
+    fn without_line(error: &Error) -> String {
+        error.to_string().split_once(": ").unwrap().1.to_owned()
+    }
+
+    fn column(hierarchy: &str) -> Result<Column> {
         let text = format!("{JOB}x = {{ role = \"quasi\", hierarchy = {hierarchy} }}\n");
         Job::parse(&text, Path::new("job.toml")).map(|mut job| job.columns.remove("x").unwrap())
     }
@@ -288,7 +279,7 @@ age = { role = "quasi" }
         let leaf = |label: &str| InlineTree::Leaf(label.to_owned());
         assert_eq!(tree[0], InlineTree::Node("A".to_owned(), vec![leaf("1"), leaf("2")]));
         assert_eq!(tree[1], InlineTree::Node("B".to_owned(), vec![leaf("x")]));
-        let message = |hierarchy: &str| column(hierarchy).unwrap_err().problems[0].to_string();
+        let message = |hierarchy: &str| without_line(&column(hierarchy).unwrap_err());
         assert_eq!(
             message("{ char = \"*\" }"),
             "columns.x.hierarchy: a hierarchy table needs one of `mask`, `widths`, `bounds`, `quantiles`, \
@@ -326,7 +317,10 @@ age = { role = "quasi" }
         assert_eq!(ranges("{ interval = 10 }").unwrap(), Ranges::Interval(10.0));
         let listed = ListedRange { values: Values::Listed(vec!["a".to_owned()]), range: RangeOf::Node("n".to_owned()) };
         assert_eq!(ranges("[{ values = [\"a\"], range = \"n\" }]").unwrap(), Ranges::Listed(vec![listed]));
-        let message = |text: &str| ranges(text).unwrap_err().problems[0].message.clone();
+        let message = |text: &str| {
+            let message = without_line(&ranges(text).unwrap_err());
+            message.strip_prefix("privacy.range-diversity.ranges: ").map_or(message.clone(), str::to_owned)
+        };
         assert_eq!(message("{}"), "ranges need exactly one of `level` and `interval`");
         assert_eq!(message("\"idntity\""), "`idntity` is not a known value");
         assert_eq!(
@@ -419,7 +413,7 @@ age = { role = "quasi" }
             set(&[("privacy.k", "many")]).unwrap_err().to_string(),
             "job.toml: privacy.k: wrong type: the text \"many\", expected a whole number of 0 or more"
         );
-        assert_eq!(set(&[("privcy.k", "3")]).unwrap_err().problems[0].help.as_deref(), Some("did you mean `privacy`?"));
+        assert!(set(&[("privcy.k", "3")]).unwrap_err().to_string().contains("help: did you mean `privacy`?"));
         for key in ["a = b", "", "a = { b", "privacy.", "a]"] {
             assert!(set(&[(key, "3")]).unwrap_err().to_string().contains("is not a key of a job file"), "{key}");
         }

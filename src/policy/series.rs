@@ -62,7 +62,7 @@ pub(crate) struct Series {
     /// Whether a class that cannot be split is withdrawn as a whole when it is due. Its rows are never published again.
     #[serde(default)]
     pub(crate) dissolve: bool,
-    /// How long releases are kept, such as `400d`: `throng gc` removes older ones, and what only they told is forgotten. The
+    /// How long releases are kept, such as `400d`: `throng gc` removes older ones, and what only they showed is forgotten. The
     /// promise then holds for readers who did not keep them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) horizon: Option<String>,

@@ -22,5 +22,5 @@ pub use crate::ledger::{
     Verification, collect_garbage, latest_run, releases, rollback,
 };
 pub(crate) use run::find_release;
-pub use run::{Observer, Outcome, ReleaseCheck, Run, RunOptions};
+pub use run::{Outcome, ReleaseCheck, Run, RunOptions};
 pub(crate) use run::{SeriesKnowledge, explain_plan};

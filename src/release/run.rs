@@ -107,7 +107,7 @@ impl RunOptions {
 }
 
 /// Called when a phase begins, with the plan that runs, if any; its metrics report progress.
-pub type Observer<'a> = dyn Fn(Phase, Option<&Arc<dyn ExecutionPlan>>, u64) + Send + Sync + 'a;
+pub(crate) type Observer<'a> = dyn Fn(Phase, Option<&Arc<dyn ExecutionPlan>>, u64) + Send + Sync + 'a;
 
 /// The outcome of a run.
 #[derive(Debug, Clone)]

@@ -326,21 +326,21 @@ fn measure_section(manifest: &Manifest, bound: Option<&str>) -> String {
 
 fn provenance_section(report: &Report) -> String {
     let manifest = &report.manifest;
-    let mut facts = String::new();
-    let mut fact = |name: &str, value: String| {
-        facts += &format!("<tr><th scope=\"row\">{name}</th><td>{value}</td></tr>");
+    let mut rows = String::new();
+    let mut add_row = |name: &str, value: String| {
+        rows += &format!("<tr><th scope=\"row\">{name}</th><td>{value}</td></tr>");
     };
     let code = |text: &str| format!("<code>{}</code>", escape_html(text));
-    fact("Policy", code(&manifest.policy));
-    fact("k", manifest.k.to_string());
+    add_row("Policy", code(&manifest.policy));
+    add_row("k", manifest.k.to_string());
     let seed = manifest.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
-    fact("Method", format!("{}{seed}", code(&manifest.method)));
+    add_row("Method", format!("{}{seed}", code(&manifest.method)));
     if let Some(earlier) = manifest.earlier_releases {
-        fact("Earlier releases", format!("{}, independent of this one", format_count(earlier)));
+        add_row("Earlier releases", format!("{}, independent of this one", format_count(earlier)));
     }
     if let Some(series) = &manifest.series {
         let counts = &series.counts;
-        fact("Series", format!("release {}", series.number));
+        add_row("Series", format!("release {}", series.number));
         let came = [(counts.new, "new"), (counts.returned, "came back with their class"), (counts.waiting, "wait")];
         let left = [
             (counts.stale(), "stale"),
@@ -349,26 +349,26 @@ fn provenance_section(report: &Report) -> String {
             (counts.forgotten, "forgotten"),
         ];
         let changes = came.iter().chain(&left).map(|(rows, what)| format!("{} {what}", format_count(*rows)));
-        fact("Rows of the series", changes.collect::<Vec<_>>().join(", "));
+        add_row("Rows of the series", changes.collect::<Vec<_>>().join(", "));
     }
-    manifest.warnings.iter().for_each(|warning| fact("Warning", escape_html(warning)));
+    manifest.warnings.iter().for_each(|warning| add_row("Warning", escape_html(warning)));
     if !manifest.tuned.is_empty() {
         let tuned: Vec<String> = manifest
             .tuned
             .iter()
             .map(|(name, value)| format!("{} = {}", escape_html(name), format_number(*value)))
             .collect();
-        fact("Found from a sample", tuned.join(", "));
+        add_row("Found from a sample", tuned.join(", "));
     }
     let sizes = manifest.cell_rows.map_or(String::new(), |rows| {
         format!(", of {} to {} rows", format_count(rows.smallest), format_count(rows.largest))
     });
     if manifest.cells > 0 {
-        fact("Cells", format_count(manifest.cells as u64) + &sizes);
+        add_row("Cells", format_count(manifest.cells as u64) + &sizes);
     }
-    fact("Throng", escape_html(&manifest.version));
-    fact("Committed", escape_html(&manifest.committed));
-    fact("Data", code(&manifest.data));
+    add_row("Throng", escape_html(&manifest.version));
+    add_row("Committed", escape_html(&manifest.committed));
+    add_row("Data", code(&manifest.data));
     let mut input = String::new();
     for table in &manifest.input {
         let version = table.version.map_or(String::new(), format_count);
@@ -386,7 +386,7 @@ fn provenance_section(report: &Report) -> String {
         );
     }
     format!(
-        "<section id=\"provenance\"><h2>Policy and provenance</h2><div class=\"wide\"><table><tbody>{facts}</tbody></table></div>\
+        "<section id=\"provenance\"><h2>Policy and provenance</h2><div class=\"wide\"><table><tbody>{rows}</tbody></table></div>\
          <details><summary>{}</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">table</th><th scope=\"col\" class=\"n\">version</th></tr></thead><tbody>{input}</tbody></table></div></details>\
          <details><summary>{}</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">file</th><th scope=\"col\" class=\"n\">rows</th><th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">BLAKE3</th></tr></thead><tbody>{files}</tbody></table></div></details></section>",
         number_of(manifest.input.len(), "input table"),

@@ -72,7 +72,7 @@ pub(crate) fn decode_survey(bytes: &[u8], bound_policy: &BoundPolicy) -> Result<
     }
     let survey = Survey::try_from(file.survey.ok_or_else(damaged)?).map_err(|_| damaged())?;
     let (quasi, sensitive) = (bound_policy.quasi.len(), bound_policy.sensitive.len());
-    let fits = survey.facts.len() == quasi && survey.sensitive.len() == sensitive;
+    let fits = survey.stats.len() == quasi && survey.sensitive.len() == sensitive;
     let cuts = survey.tree.nodes.iter().all(|cut| (cut.axis as usize) < quasi);
     if fits && cuts { Ok(survey) } else { Err(damaged()) }
 }
@@ -139,9 +139,9 @@ impl Survey {
                 "the input holds {rows} rows, fewer than k = {k}; lower privacy.k or wait for more rows"
             )));
         }
-        for (facts, column) in self.facts.iter_mut().zip(&bound_policy.quasi) {
+        for (stats, column) in self.stats.iter_mut().zip(&bound_policy.quasi) {
             let passes = column.nulls == Nulls::Category;
-            match facts {
+            match stats {
                 ColumnStats::Line { whole, nulls, varied, .. } => {
                     (*whole, *varied) = (false, true);
                     *nulls = (*nulls).max(u64::from(passes));
@@ -202,7 +202,7 @@ mod tests {
             rows: 70,
             members: None,
             dropped: 3,
-            facts: vec![line],
+            stats: vec![line],
             sensitive: vec![SensitiveDomain { min: 0.0, max: 0.0, distinct: 4, reference: None }],
             tree: CellTree::single_cell(),
             tuned: Tuned::default(),
@@ -216,7 +216,7 @@ mod tests {
         let bytes = encode_survey(&survey(), &bound(5, DataType::Int32));
         let read = |bytes: &[u8], bound_policy: &BoundPolicy| decode_survey(bytes, bound_policy);
         let again = read(&bytes, &bound(5, DataType::Int32)).unwrap();
-        assert_eq!((again.rows, again.dropped, again.facts), (70, 3, survey().facts));
+        assert_eq!((again.rows, again.dropped, again.stats), (70, 3, survey().stats));
         let refused = |bytes: &[u8], bound_policy: &BoundPolicy| read(bytes, bound_policy).unwrap_err().to_string();
         assert!(refused(&bytes, &bound(6, DataType::Int32)).contains("under another policy"));
         assert!(refused(&bytes, &bound(5, DataType::Int64)).contains("other names or types"));
@@ -248,7 +248,7 @@ mod tests {
     fn codes_of_another_table_stand_for_no_single_value() {
         let loose = survey().loosened(9, &bound(5, DataType::Int32)).unwrap();
         assert_eq!((loose.rows, loose.dropped), (9, 0));
-        let ColumnStats::Line { whole, nulls, .. } = loose.facts[0] else { panic!("a line") };
+        let ColumnStats::Line { whole, nulls, .. } = loose.stats[0] else { panic!("a line") };
         assert!(!whole && nulls == 1);
     }
 }

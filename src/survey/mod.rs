@@ -6,7 +6,7 @@
 
 mod borders;
 mod choices;
-mod facts;
+mod collector;
 pub(crate) mod file;
 mod guard;
 mod members;
@@ -48,7 +48,7 @@ use crate::plan::{join_parts, read_rows};
 use crate::policy::{Constant, Nulls, Unknown};
 use crate::secret::Purpose;
 use borders::round_borders;
-use facts::{Collector, SensitiveCollector};
+use collector::{Collector, SensitiveCollector};
 use sample::Sampler;
 
 /// Rows of a cell when nothing asks for smaller ones: so many that its borders cost no measurable quality.
@@ -64,7 +64,7 @@ pub(crate) struct Survey {
     /// Rows of the source beside them that are left out, because of nulls.
     pub dropped: u64,
     /// Statistics of every quasi-identifier.
-    pub facts: Vec<ColumnStats>,
+    pub stats: Vec<ColumnStats>,
     /// Domain of every sensitive column.
     pub sensitive: Vec<SensitiveDomain>,
     /// Which rows belong together in a cell.
@@ -211,17 +211,17 @@ impl Surveyor {
     }
 
     fn finish(self, bound_policy: &BoundPolicy, cell_rows: usize) -> Result<Survey> {
-        let mut facts: Vec<ColumnStats> = self.quasi.into_iter().map(Collector::finish).collect();
-        ensure_usable(self.rows, self.dropped, &facts, bound_policy)?;
+        let mut stats: Vec<ColumnStats> = self.quasi.into_iter().map(Collector::finish).collect();
+        ensure_usable(self.rows, self.dropped, &stats, bound_policy)?;
         let members = bound_policy.member.map(|_| self.members);
         members::ensure_feasible(self.rows, members, bound_policy)?;
         let collectors = self.sensitive.into_iter().zip(&bound_policy.sensitive);
         let sensitive =
             collectors.map(|(collector, column)| collector.finish(column)).collect::<Result<Vec<SensitiveDomain>>>()?;
         let sample = self.sampler.finish()?;
-        let columns = bound_policy.quasi.iter().zip(&mut facts).zip(sample.rows.columns());
-        for (at, ((column, facts), array)) in columns.enumerate() {
-            if let (Some([finest, ..]), ColumnStats::Line { quantiles, .. }) = (column.quantiles.as_deref(), facts) {
+        let columns = bound_policy.quasi.iter().zip(&mut stats).zip(sample.rows.columns());
+        for (at, ((column, stats), array)) in columns.enumerate() {
+            if let (Some([finest, ..]), ColumnStats::Line { quantiles, .. }) = (column.quantiles.as_deref(), stats) {
                 let ascending = even_quantiles(to_ordinals(array)?, &sample.counts);
                 let mut rng = bound_policy.key.rng(Purpose::QuantileBorders, at as u64);
                 *quantiles = round_borders(&ascending, *finest, &mut rng);
@@ -230,8 +230,8 @@ impl Surveyor {
         let encoders = bound_policy
             .quasi
             .iter()
-            .zip(&facts)
-            .map(|(column, facts)| ColumnEncoder::new(column, facts))
+            .zip(&stats)
+            .map(|(column, stats)| ColumnEncoder::new(column, stats))
             .collect::<Result<Vec<_>>>()?;
         let table = encode_sample(&encoders, &sample.rows)?;
         let weights: Vec<f64> = sample.counts.iter().map(|&count| count as f64).collect();
@@ -262,12 +262,12 @@ impl Surveyor {
         };
         let slices = slices::find_slices(bound_policy, &sample)?;
         let (rows, dropped) = (self.rows, self.dropped);
-        Ok(Survey { rows, members, dropped, facts, sensitive, tree, tuned, frequencies: counts, slices })
+        Ok(Survey { rows, members, dropped, stats, sensitive, tree, tuned, frequencies: counts, slices })
     }
 }
 
 /// Fails on tables that cannot be anonymised, or whose columns do not fit the job.
-fn ensure_usable(rows: u64, dropped: u64, facts: &[ColumnStats], bound_policy: &BoundPolicy) -> Result<()> {
+fn ensure_usable(rows: u64, dropped: u64, stats: &[ColumnStats], bound_policy: &BoundPolicy) -> Result<()> {
     let k = bound_policy.policy.privacy.k;
     if rows == 0 && dropped > 0 {
         return Err(Error::input(format!(
@@ -284,9 +284,9 @@ fn ensure_usable(rows: u64, dropped: u64, facts: &[ColumnStats], bound_policy: &
         )));
     }
     let mut problems = Vec::new();
-    for (column, facts) in bound_policy.quasi.iter().zip(facts) {
+    for (column, stats) in bound_policy.quasi.iter().zip(stats) {
         let name = &column.name;
-        let (nulls, constant, unknown) = match facts {
+        let (nulls, constant, unknown) = match stats {
             ColumnStats::Line { nulls, varied, .. } => (*nulls, !varied, 0),
             ColumnStats::Leaves { unknown, nulls, varied } => (*nulls, !varied, *unknown),
             ColumnStats::Words { distinct, nulls, .. } => (*nulls, *distinct <= 1, 0),

@@ -13,7 +13,7 @@ use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::arrow::ipc::writer::StreamWriter;
 use prost::{Message, Oneof};
 
-use super::facts::{Collector, SensitiveCollector};
+use super::collector::{Collector, SensitiveCollector};
 use super::sample::{Sampler, raise_ceiling};
 use super::sketch::{HashSketch, WordSketch};
 use super::{Survey, Surveyor};

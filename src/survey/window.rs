@@ -6,7 +6,7 @@
 
 use datafusion::arrow::array::RecordBatch;
 
-use super::facts::{Collector, SensitiveCollector};
+use super::collector::{Collector, SensitiveCollector};
 use super::sample::Sampler;
 use super::{Survey, ensure_usable, tune_method};
 use crate::binding::BoundPolicy;
@@ -25,14 +25,14 @@ pub(crate) fn survey_window(
     tuned: Option<Tuned>,
 ) -> Result<Survey> {
     let (quasi, others) = rows.columns().split_at(bound_policy.quasi.len());
-    let mut facts = Vec::with_capacity(quasi.len());
+    let mut stats = Vec::with_capacity(quasi.len());
     for (column, array) in bound_policy.quasi.iter().zip(quasi) {
         let mut collector = Collector::new(column);
         collector.add_values(column, array)?;
-        facts.push(collector.finish());
+        stats.push(collector.finish());
     }
     let count = rows.num_rows() as u64;
-    ensure_usable(count, 0, &facts, bound_policy).map_err(|error| error.context("a window"))?;
+    ensure_usable(count, 0, &stats, bound_policy).map_err(|error| error.context("a window"))?;
     let mut sensitive = Vec::with_capacity(others.len());
     for (column, array) in bound_policy.sensitive.iter().zip(others) {
         let mut collector = SensitiveCollector::new(column);
@@ -40,7 +40,7 @@ pub(crate) fn survey_window(
         sensitive.push(collector.finish(column)?);
     }
     if let Some(known) = known {
-        facts.iter_mut().zip(&known.facts).for_each(|(facts, known)| widen_line(facts, known));
+        stats.iter_mut().zip(&known.stats).for_each(|(stats, known)| widen_line(stats, known));
         let pairs = sensitive.iter_mut().zip(&known.sensitive).zip(&bound_policy.sensitive);
         for ((domain, known), column) in pairs {
             widen_domain(domain, known);
@@ -50,13 +50,13 @@ pub(crate) fn survey_window(
     let tuned = match (tuned, known) {
         (Some(tuned), _) => tuned,
         (None, Some(known)) => known.tuned,
-        (None, None) => try_out(bound_policy, &facts, &sensitive, rows)?,
+        (None, None) => try_out(bound_policy, &stats, &sensitive, rows)?,
     };
     Ok(Survey {
         rows: count,
         members: None,
         dropped: 0,
-        facts,
+        stats,
         sensitive,
         tree: CellTree::single_cell(),
         tuned,
@@ -68,24 +68,24 @@ pub(crate) fn survey_window(
 /// What the policy leaves open, tried out on the rows of a window.
 fn try_out(
     bound_policy: &BoundPolicy,
-    facts: &[ColumnStats],
+    stats: &[ColumnStats],
     sensitive: &[SensitiveDomain],
     rows: &RecordBatch,
 ) -> Result<Tuned> {
     let mut sampler = Sampler::new(rows.schema(), bound_policy.key.random_number(Purpose::Sample, 0));
     sampler.add_batch(rows)?;
     let sample = sampler.finish()?;
-    let columns = bound_policy.quasi.iter().zip(facts);
-    let coders = columns.map(|(column, facts)| ColumnEncoder::new(column, facts)).collect::<Result<Vec<_>>>()?;
+    let columns = bound_policy.quasi.iter().zip(stats);
+    let coders = columns.map(|(column, stats)| ColumnEncoder::new(column, stats)).collect::<Result<Vec<_>>>()?;
     tune_method(bound_policy, &coders, sensitive, &sample)
 }
 
 /// A line that reaches as far as both.
-fn widen_line(facts: &mut ColumnStats, known: &ColumnStats) {
+fn widen_line(stats: &mut ColumnStats, known: &ColumnStats) {
     if let (
         ColumnStats::Line { min, max, whole, .. },
         ColumnStats::Line { min: known_min, max: known_max, whole: known_whole, .. },
-    ) = (facts, known)
+    ) = (stats, known)
     {
         (*min, *max, *whole) = (min.min(*known_min), max.max(*known_max), *whole && *known_whole);
     }
@@ -135,9 +135,9 @@ mod tests {
     fn a_window_widens_what_was_known_and_counts_no_stranger() {
         let line =
             |min, max| ColumnStats::Line { min, max, whole: true, nulls: 0, varied: true, quantiles: Vec::new() };
-        let mut facts = line(5.0, 9.0);
-        widen_line(&mut facts, &line(0.0, 7.0));
-        assert_eq!(facts, line(0.0, 9.0));
+        let mut stats = line(5.0, 9.0);
+        widen_line(&mut stats, &line(0.0, 7.0));
+        assert_eq!(stats, line(0.0, 9.0));
         let domain = |keys: &[(u8, u64)]| SensitiveDomain {
             min: 0.0,
             max: 1.0,

@@ -9,13 +9,13 @@ use crate::encode::{ColumnStats, Reference, SensitiveDomain};
 use crate::grouping::entry::Tuned;
 use crate::grouping::split::{Branch, CellNode, CellTree};
 
-/// A survey on its way. What is wrong with one that does not fit is told as text.
+/// A survey on its way. What is wrong with one that does not fit is reported as text.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct SurveyMessage {
     #[prost(uint64, tag = "1")]
     rows: u64,
     #[prost(message, repeated, tag = "2")]
-    facts: Vec<FactsMessage>,
+    stats: Vec<ColumnStatsMessage>,
     #[prost(message, repeated, tag = "3")]
     sensitive: Vec<DomainMessage>,
     #[prost(message, repeated, tag = "4")]
@@ -49,13 +49,13 @@ struct CountsMessage {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct FactsMessage {
-    #[prost(oneof = "FactsKind", tags = "1, 2, 3")]
-    kind: Option<FactsKind>,
+struct ColumnStatsMessage {
+    #[prost(oneof = "ColumnStatsKind", tags = "1, 2, 3")]
+    kind: Option<ColumnStatsKind>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-enum FactsKind {
+enum ColumnStatsKind {
     #[prost(message, tag = "1")]
     Line(LineMessage),
     #[prost(message, tag = "2")]
@@ -153,7 +153,7 @@ impl From<&Survey> for SurveyMessage {
     fn from(survey: &Survey) -> Self {
         Self {
             rows: survey.rows,
-            facts: survey.facts.iter().map(FactsMessage::from).collect(),
+            stats: survey.stats.iter().map(ColumnStatsMessage::from).collect(),
             sensitive: survey.sensitive.iter().map(DomainMessage::from).collect(),
             cuts: survey.tree.nodes.iter().map(CutMessage::from).collect(),
             delta: survey.tuned.delta,
@@ -186,7 +186,7 @@ impl TryFrom<SurveyMessage> for Survey {
             rows: message.rows,
             members: message.members,
             dropped: message.dropped,
-            facts: message.facts.into_iter().map(ColumnStats::try_from).collect::<Result<_, _>>()?,
+            stats: message.stats.into_iter().map(ColumnStats::try_from).collect::<Result<_, _>>()?,
             sensitive: message.sensitive.iter().map(SensitiveDomain::from).collect(),
             tree: CellTree { root, nodes },
             tuned: Tuned { delta: message.delta, s: message.s.map(|s| s as usize) },
@@ -196,31 +196,35 @@ impl TryFrom<SurveyMessage> for Survey {
     }
 }
 
-impl From<&ColumnStats> for FactsMessage {
-    fn from(facts: &ColumnStats) -> Self {
-        let kind = match facts.clone() {
+impl From<&ColumnStats> for ColumnStatsMessage {
+    fn from(stats: &ColumnStats) -> Self {
+        let kind = match stats.clone() {
             ColumnStats::Line { min, max, whole, nulls, varied, quantiles } => {
-                FactsKind::Line(LineMessage { min, max, whole, nulls, quantiles, varied })
+                ColumnStatsKind::Line(LineMessage { min, max, whole, nulls, quantiles, varied })
             }
             ColumnStats::Leaves { unknown, nulls, varied } => {
-                FactsKind::Leaves(LeavesMessage { unknown, nulls, varied })
+                ColumnStatsKind::Leaves(LeavesMessage { unknown, nulls, varied })
             }
-            ColumnStats::Words { words, distinct, nulls } => FactsKind::Words(WordsMessage { words, distinct, nulls }),
+            ColumnStats::Words { words, distinct, nulls } => {
+                ColumnStatsKind::Words(WordsMessage { words, distinct, nulls })
+            }
         };
         Self { kind: Some(kind) }
     }
 }
 
-impl TryFrom<FactsMessage> for ColumnStats {
+impl TryFrom<ColumnStatsMessage> for ColumnStats {
     type Error = &'static str;
 
-    fn try_from(message: FactsMessage) -> Result<Self, Self::Error> {
-        Ok(match message.kind.ok_or("a column lacks its facts")? {
-            FactsKind::Line(LineMessage { min, max, whole, nulls, quantiles, varied }) => {
+    fn try_from(message: ColumnStatsMessage) -> Result<Self, Self::Error> {
+        Ok(match message.kind.ok_or("a column lacks its statistics")? {
+            ColumnStatsKind::Line(LineMessage { min, max, whole, nulls, quantiles, varied }) => {
                 Self::Line { min, max, whole, nulls, varied, quantiles }
             }
-            FactsKind::Leaves(LeavesMessage { unknown, nulls, varied }) => Self::Leaves { unknown, nulls, varied },
-            FactsKind::Words(WordsMessage { words, distinct, nulls }) => Self::Words { words, distinct, nulls },
+            ColumnStatsKind::Leaves(LeavesMessage { unknown, nulls, varied }) => {
+                Self::Leaves { unknown, nulls, varied }
+            }
+            ColumnStatsKind::Words(WordsMessage { words, distinct, nulls }) => Self::Words { words, distinct, nulls },
         })
     }
 }

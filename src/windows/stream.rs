@@ -2,7 +2,7 @@
 //! - drops rows of subjects that came before, and rows whose nulls are to be dropped, and counts both;
 //! - gathers rows until the book says that the window is ripe;
 //! - reserves every byte that it holds, and says which setting to change if the pool denies it;
-//! - hands the window to a blocking thread, which is told to stop when the stream is dropped;
+//! - hands the window to a blocking thread, which is cancelled when the stream is dropped;
 //! - keeps the rows that wait, and cuts the published ones into batches of the session's size.
 
 use std::sync::Arc;

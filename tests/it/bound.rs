@@ -35,7 +35,7 @@ fn an_owner_who_asks_learns_how_near_a_release_comes_to_the_best() {
     assert!(line.contains("times the best possible"), "{line}");
     // What every row of the source counts for does not leave with the release.
     assert!(manifest(&desk.path("out")).get("bound").is_none());
-    // The run is done, and can still be asked about; without being asked, nothing is told.
+    // The run is done, and can still be asked about; without being asked, nothing is reported.
     let again: Value = serde_json::from_str(&desk.run(&["--bound", "--json"]).ok().out).unwrap();
     let (bound, gcp) = (again["bound"]["gcp"].as_f64().unwrap(), again["scores"]["gcp"].as_f64().unwrap());
     assert!(bound > 0.0 && bound <= gcp, "{bound} {gcp}");

@@ -92,8 +92,8 @@ fn every_method_publishes_the_same_for_any_number_of_partitions() {
             let found = manifest(&desk.path(sink));
             let cells = found["cells"].as_u64().unwrap();
             // Where rows were suppressed, the number of cells follows from them too.
-            let told = found["suppressed"] == 0;
-            assert!(!told || if entry.whole { cells == 1 } else { cells > 2 }, "the test is about several cells");
+            let complete = found["suppressed"] == 0;
+            assert!(!complete || if entry.whole { cells == 1 } else { cells > 2 }, "the test is about several cells");
             let rows = found["rows"].as_u64().unwrap() + found["suppressed"].as_u64().unwrap();
             assert_eq!(rows, ROWS as u64, "{}", entry.name);
             tables(&desk.path(sink)).into_iter().map(|(table, rows)| (table, multiset(&rows))).collect::<Vec<_>>()

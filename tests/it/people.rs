@@ -168,7 +168,7 @@ fn class_sizes_are_those_in_people() {
 fn people_beyond_k_are_told_where_the_job_asks_for_them() {
     let (columns, owner) = records();
     let desk = Desk::with(columns, &job("auto", "identifier", "person = \"person\","));
-    let told = desk.run(&["--set", "measures.source=false"]).ok();
+    let output = desk.run(&["--set", "measures.source=false"]).ok();
     assert!(fewest(&desk, &owner) >= K);
     let manifest = manifest(&desk.path("out"));
     let people = &manifest["verification"]["people"]["classes"];
@@ -178,7 +178,7 @@ fn people_beyond_k_are_told_where_the_job_asks_for_them() {
         (&manifest["scores"]["risk_max"], &manifest["scores"]["risk_mean"]),
         (&(1.0 / K as f64).into(), &Value::Null)
     );
-    assert!(told.out.contains("rows in a class"), "{}", told.out);
+    assert!(output.out.contains("rows in a class"), "{}", output.out);
     desk.throng("verify", &[]).ok();
     desk.throng("report", &["-o", &desk.name("page.html")]).ok();
 }

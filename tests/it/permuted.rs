@@ -130,8 +130,8 @@ fn any_engine_gives_the_same_release() {
         for engine in [["--partitions", "1", "--batch-rows", "8192"], ["--partitions", "3", "--batch-rows", "57"]] {
             let desk = desk(form);
             desk.run(&[&engine[..], &["--cell-rows", "300", "--set", "measures.source=true"]].concat()).ok();
-            let told = manifest(&desk.path("out"));
-            assert!(told["cells"].as_u64().unwrap() > 1 || told["suppressed"] != 0);
+            let published = manifest(&desk.path("out"));
+            assert!(published["cells"].as_u64().unwrap() > 1 || published["suppressed"] != 0);
             let files = released_files(&desk.path("out"));
             let mut tables: BTreeMap<bool, Vec<String>> = BTreeMap::new();
             for file in files {

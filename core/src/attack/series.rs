@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn one_newcomer_is_told_by_subtraction() {
+    fn one_newcomer_is_found_by_subtraction() {
         let mut attack = Intersection::default();
         observe(&mut attack, &in_order(0..12, 0, 4, 4));
         let mut grown = in_order(0..12, 0, 4, 4);

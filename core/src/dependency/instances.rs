@@ -29,7 +29,7 @@ pub struct Kind {
     /// Codes of every instance, `axes.len()` each.
     codes: Vec<Code>,
     /// Plain values of every instance, `plain.len()` each.
-    facts: Vec<u64>,
+    plain_values: Vec<u64>,
 }
 
 impl Instances {
@@ -73,19 +73,19 @@ impl Kind {
     fn new(dependency: &Dependency, table: &Table, first: usize) -> Self {
         let (axes, plain) = (dependency.quasi_axes(), dependency.plain_columns());
         let mut known: HashMap<(Vec<Code>, Vec<u64>), u32> = HashMap::new();
-        let (mut of_row, mut codes, mut facts) = (Vec::with_capacity(table.rows()), Vec::new(), Vec::new());
+        let (mut of_row, mut codes, mut plain_values) = (Vec::with_capacity(table.rows()), Vec::new(), Vec::new());
         for row in 0..table.rows() as u32 {
             let of_axes: Vec<Code> = axes.iter().map(|&a| table.row(row)[a]).collect();
-            let of_plain = facts_of(table, &plain, row);
+            let of_plain = plain_values_of_row(table, &plain, row);
             let next = known.len() as u32;
             let number = *known.entry((of_axes, of_plain)).or_insert_with_key(|(of_axes, of_plain)| {
                 codes.extend_from_slice(of_axes);
-                facts.extend_from_slice(of_plain);
+                plain_values.extend_from_slice(of_plain);
                 next
             });
             of_row.push(number);
         }
-        Self { axes, plain, first, count: known.len(), of_row, codes, facts }
+        Self { axes, plain, first, count: known.len(), of_row, codes, plain_values }
     }
 
     /// Columns of the dependency.
@@ -100,55 +100,55 @@ impl Kind {
 
     /// Plain values of an instance.
     pub fn plain_values(&self, instance: usize) -> &[u64] {
-        &self.facts[instance * self.plain.len()..][..self.plain.len()]
+        &self.plain_values[instance * self.plain.len()..][..self.plain.len()]
     }
 
     /// Plain values of the given rows, each combination once: `plain.len()` each.
-    pub fn facts_of(&self, table: &Table, rows: &[u32]) -> Vec<u64> {
+    pub fn distinct_plain_values(&self, table: &Table, rows: &[u32]) -> Vec<u64> {
         if self.plain.is_empty() {
             return Vec::new();
         }
-        let mut each: Vec<Vec<u64>> = rows.iter().map(|&row| facts_of(table, &self.plain, row)).collect();
+        let mut each: Vec<Vec<u64>> = rows.iter().map(|&row| plain_values_of_row(table, &self.plain, row)).collect();
         each.sort_unstable();
         each.dedup();
         each.concat()
     }
 
     /// The distance (4.3) of an instance and the closest row of a group: `values` is what the group publishes on every
-    /// axis, `facts` the plain values of its rows.
+    /// axis, `plain_values` the plain values of its rows.
     #[inline]
-    pub fn distance(&self, instance: usize, values: &[Value], facts: &[u64]) -> f64 {
+    pub fn distance(&self, instance: usize, values: &[Value], plain_values: &[u64]) -> f64 {
         let codes = self.codes(instance).iter().zip(&self.axes);
         let apart: f64 = codes.map(|(&code, &a)| values[a].distance(code)).sum();
-        (apart + self.count_mismatches(instance, facts) as f64) / self.width() as f64
+        (apart + self.count_mismatches(instance, plain_values) as f64) / self.width() as f64
     }
 
     /// Whether a group covers the instance on every column (definition 7).
-    pub fn is_comparable(&self, instance: usize, values: &[Value], facts: &[u64]) -> bool {
+    pub fn is_comparable(&self, instance: usize, values: &[Value], plain_values: &[u64]) -> bool {
         self.codes(instance).iter().zip(&self.axes).all(|(&code, &a)| values[a].covers(code))
-            && self.count_mismatches(instance, facts) == 0
+            && self.count_mismatches(instance, plain_values) == 0
     }
 
     /// Plain columns on which even the best row differs.
-    fn count_mismatches(&self, instance: usize, facts: &[u64]) -> usize {
+    fn count_mismatches(&self, instance: usize, plain_values: &[u64]) -> usize {
         let width = self.plain.len();
         if width == 0 {
             return 0;
         }
         let wanted = self.plain_values(instance);
         let differing = |row: &[u64]| row.iter().zip(wanted).filter(|(a, b)| a != b).count();
-        facts.chunks_exact(width).map(differing).min().unwrap_or(width)
+        plain_values.chunks_exact(width).map(differing).min().unwrap_or(width)
     }
 
     /// Columns on which an original row agrees with an instance.
     pub fn count_matches(&self, instance: usize, table: &Table, row: u32) -> usize {
         let of_row = table.row(row);
         let codes = self.codes(instance).iter().zip(&self.axes).filter(|(code, a)| **code == of_row[**a]).count();
-        let facts = self.plain_values(instance).iter().zip(&self.plain);
-        codes + facts.filter(|(fact, column)| **fact == table.plain[**column][row as usize]).count()
+        let plain_values = self.plain_values(instance).iter().zip(&self.plain);
+        codes + plain_values.filter(|(value, column)| **value == table.plain[**column][row as usize]).count()
     }
 }
 
-fn facts_of(table: &Table, plain: &[usize], row: u32) -> Vec<u64> {
+fn plain_values_of_row(table: &Table, plain: &[usize], row: u32) -> Vec<u64> {
     plain.iter().map(|&column| table.plain[column][row as usize]).collect()
 }

@@ -14,10 +14,10 @@ pub enum Guard {
 }
 
 impl Guard {
-    fn distance(self, kind: &Kind, instance: usize, values: &[Value], facts: &[u64]) -> f64 {
+    fn distance(self, kind: &Kind, instance: usize, values: &[Value], plain_values: &[u64]) -> f64 {
         match self {
-            Self::Comparable if !kind.is_comparable(instance, values, facts) => 1.0,
-            _ => kind.distance(instance, values, facts),
+            Self::Comparable if !kind.is_comparable(instance, values, plain_values) => 1.0,
+            _ => kind.distance(instance, values, plain_values),
         }
     }
 }
@@ -25,8 +25,8 @@ impl Guard {
 /// What every instance has lost, added up: its distance to the closest published row. An instance that no row is left
 /// for loses 1. `groups` are the published groups; rows in none of them are suppressed.
 pub fn instance_loss(dependencies: &Dependencies, table: &Table, groups: &[&[u32]], guard: Guard) -> f64 {
-    best_scores(dependencies, table, groups, |kind, instance, _, values, facts| {
-        1.0 - guard.distance(kind, instance, values, facts)
+    best_scores(dependencies, table, groups, |kind, instance, _, values, plain_values| {
+        1.0 - guard.distance(kind, instance, values, plain_values)
     })
     .iter()
     .map(|best| 1.0 - best)
@@ -35,8 +35,8 @@ pub fn instance_loss(dependencies: &Dependencies, table: &Table, groups: &[&[u32
 
 /// How well a clustering preserves the instances, added up (formula 4.1). `clusters` hold every row.
 pub fn instance_utility(dependencies: &Dependencies, table: &Table, clusters: &[&[u32]], k: usize) -> f64 {
-    best_scores(dependencies, table, clusters, |kind, instance, rows, values, facts| {
-        preserved_share(kind.distance(instance, values, facts), rows, k)
+    best_scores(dependencies, table, clusters, |kind, instance, rows, values, plain_values| {
+        preserved_share(kind.distance(instance, values, plain_values), rows, k)
     })
     .iter()
     .sum()
@@ -60,9 +60,9 @@ fn best_scores(
     for rows in groups.iter().filter(|rows| !rows.is_empty()) {
         let values = dependencies.published_values(table, &table.cover(rows));
         for kind in &instances.kinds {
-            let facts = kind.facts_of(table, rows);
+            let plain_values = kind.distinct_plain_values(table, rows);
             for (instance, best) in best[kind.first..][..kind.count].iter_mut().enumerate() {
-                *best = best.max(score(kind, instance, rows.len(), &values, &facts));
+                *best = best.max(score(kind, instance, rows.len(), &values, &plain_values));
             }
         }
     }

@@ -153,9 +153,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::grouping::mondrian::Mondrian;
     use crate::grouping::{Method, fixtures};
     use crate::methods::k_members::KMembers;
+    use crate::methods::mondrian::Mondrian;
     use crate::model::{Axis, Shape, Tree};
     use crate::privacy::presence::Presence;
 

@@ -286,13 +286,13 @@ pub(crate) mod tests {
     use super::*;
     use crate::auto::{Auto, Effort};
     use crate::dependency::Dependencies;
-    use crate::grouping::mondrian::Mondrian;
     use crate::grouping::split::Cut;
     use crate::grouping::split::widest::{Ties, Width};
     use crate::grouping::{Method, fixtures};
     use crate::hierarchy::LevelTree;
     use crate::methods::k_assemble::KAssemble;
     use crate::methods::k_members::KMembers;
+    use crate::methods::mondrian::Mondrian;
     use crate::methods::pair_enum::PairEnum;
     use crate::methods::toc::{LeftOvers, Toc};
     use crate::methods::upc::Upc;

@@ -9,7 +9,6 @@ pub mod cancel;
 pub mod distortion;
 pub mod enforce;
 pub mod entry;
-pub mod mondrian;
 pub mod mpalm;
 pub mod options;
 pub mod split;

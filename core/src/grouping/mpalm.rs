@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn an_infeasible_table_is_told() {
+    fn an_infeasible_table_is_reported() {
         let table = fixtures::p1_t1();
         assert!(mpalm(0.1, 0.8, Reading::Binary).is_feasible(&table));
         assert!(

@@ -257,8 +257,8 @@ mod tests {
 
     use super::*;
     use crate::auto::Auto;
-    use crate::grouping::mondrian::Mondrian;
     use crate::grouping::{Method, enforce_rules};
+    use crate::methods::mondrian::Mondrian;
     use crate::model::{Axis, Grouping, Sensitive, SensitiveShape, Shape, Shares};
     use crate::privacy::Rule;
     use crate::privacy::alpha_k::AlphaK;

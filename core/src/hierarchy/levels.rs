@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_can_be_told_without_labels() {
+    fn every_problem_can_be_reported_without_labels() {
         for text in [
             "Quux;x;*\nQuux;y;*\n",
             "Quux;x;*\nb;x;Zyx\n",

@@ -176,11 +176,11 @@ impl Groups {
     /// Whether every row of the source is published, and that may be known: then what is reported about the source is about
     /// published rows.
     pub fn is_whole(&self) -> bool {
-        self.suppressed_told() == Some(0)
+        self.shown_suppressed() == Some(0)
     }
 
     /// How many rows were suppressed; `None` if that is a secret.
-    pub fn suppressed_told(&self) -> Option<u64> {
+    pub fn shown_suppressed(&self) -> Option<u64> {
         (!self.published.hides_counts).then(|| self.loss.suppressed())
     }
 
@@ -201,7 +201,7 @@ impl Groups {
             };
         }
         let (rows, columns) = (loss.rows() as f64, self.published.quasi.len() as f64);
-        let suppressed = self.suppressed_told().unwrap_or(0) as f64;
+        let suppressed = self.shown_suppressed().unwrap_or(0) as f64;
         let sums: Vec<Option<(f64, f64)>> = self.published.quasi.iter().map(ColumnLoss::sums).collect();
         let total = |pick: fn((f64, f64)) -> f64| sums.iter().map(|sum| sum.map(pick)).sum::<Option<f64>>();
         let ncp = total(|(_, by_row)| by_row);

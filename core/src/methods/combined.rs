@@ -20,9 +20,9 @@ use crate::attack::{Bounds, Bucket, Verdict, judge_bucket};
 use crate::grouping::Method;
 use crate::grouping::cancel::checkpoint;
 use crate::grouping::entry::{Entry, Form, needs_presence};
-use crate::grouping::mondrian::Mondrian;
 use crate::grouping::options::{Key, Kind};
 use crate::methods;
+use crate::methods::mondrian::Mondrian;
 use crate::model::{Axis, Code, Grouping, Levels, Table, published_ends};
 use crate::privacy::{GroupView, Rules};
 

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn lattices_beyond_all_bounds_are_told() {
+    fn lattices_beyond_all_bounds_are_reported() {
         let axes = |columns| vec![Axis::new("a", Shape::Tree(Tree::new(9, [(0, 2, 0.3), (0, 4, 0.6)]))); columns];
         assert_eq!(FullDomain::default().too_much(&axes(10)), None, "4 to the power of 10");
         assert!(FullDomain::default().too_much(&axes(11)).unwrap().contains("4194304 ways"));

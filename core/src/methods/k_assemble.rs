@@ -295,16 +295,16 @@ impl<'a> Board<'a> {
         losing.extend(waiting.map(|&instance| (instance, self.single[instance])));
         for &(instance, _) in &losing {
             let (kind, at) = self.instances.kind(instance);
-            let facts = kind.facts_of(self.cell, cluster);
-            let known = self.sealed[instance].max(1.0 - kind.distance(at, &values, &facts));
+            let plain_values = kind.distinct_plain_values(self.cell, cluster);
+            let known = self.sealed[instance].max(1.0 - kind.distance(at, &values, &plain_values));
             self.single[instance] = self.next_single(field, cluster, kind, at, known).map_or(0.0, |(single, _)| single);
         }
         let mut gain = Gain { utility: 0.0, complete: self.complete };
         for (kind, open) in self.instances.kinds.iter().zip(&self.open) {
-            let facts = kind.facts_of(self.cell, cluster);
+            let plain_values = kind.distinct_plain_values(self.cell, cluster);
             for &at in open {
                 let instance = kind.first + at;
-                let preserved = 1.0 - kind.distance(at, &values, &facts);
+                let preserved = 1.0 - kind.distance(at, &values, &plain_values);
                 let after = self.sealed[instance].max(preserved).max(self.single[instance]);
                 gain.utility += after;
                 gain.complete += usize::from(is_complete(after));
@@ -337,11 +337,11 @@ impl<'a> Board<'a> {
     fn seal_cluster(&mut self, field: &Field, cluster: &[u32]) {
         let values = self.dependencies.published_values(self.cell, &self.cell.cover(cluster));
         for (kind, open) in self.instances.kinds.iter().zip(&mut self.open) {
-            let facts = kind.facts_of(self.cell, cluster);
+            let plain_values = kind.distinct_plain_values(self.cell, cluster);
             let before = open.len();
             open.retain(|&at| {
                 let best = &mut self.sealed[kind.first + at];
-                *best = best.max(1.0 - kind.distance(at, &values, &facts));
+                *best = best.max(1.0 - kind.distance(at, &values, &plain_values));
                 !is_complete(*best)
             });
             self.complete += before - open.len();

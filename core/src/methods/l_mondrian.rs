@@ -7,15 +7,15 @@
 //!    into the next one, and the last into the one before.
 //!
 //! The thesis describes the first in its algorithm and the second in its text; both can be chosen. It differs from
-//! [`mondrian`](crate::grouping::mondrian) by splitting hierarchies at their nodes. Cost grows as n log n.
+//! [`mondrian`](crate::methods::mondrian) by splitting hierarchies at their nodes. Cost grows as n log n.
 
 use std::sync::Arc;
 
 use crate::grouping::Method;
 use crate::grouping::entry::Entry;
-use crate::grouping::mondrian::is_allowed;
 use crate::grouping::options::{Key, Kind};
 use crate::grouping::split::widest::{Ties, Widest, cut_at_median};
+use crate::methods::mondrian::is_allowed;
 use crate::model::{Code, Grouping, Shape, Table};
 use crate::privacy::{GroupView, Rules};
 

@@ -15,6 +15,7 @@ pub mod k_members;
 pub mod k_members_p;
 pub mod kl_redinfo;
 pub mod l_mondrian;
+pub mod mondrian;
 pub mod pair_enum;
 pub mod slicing;
 pub mod spalm;
@@ -25,7 +26,7 @@ pub mod upc;
 
 use crate::auto;
 pub use crate::grouping::entry::{Entry, Form, Remark, Setting};
-use crate::grouping::{mondrian, mpalm};
+use crate::grouping::mpalm;
 
 /// All methods; the first is the default. Those that are there for research are marked: to be compared with, or for the
 /// questions of one paper. Who only wants a table published needs the others.

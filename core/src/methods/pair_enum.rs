@@ -197,10 +197,10 @@ impl<'a> Search<'a> {
         let mut preserved = Vec::with_capacity(self.open.len());
         let mut open = self.open.iter().peekable();
         for kind in &self.instances.kinds {
-            let facts = kind.facts_of(self.cell, &rows);
+            let plain_values = kind.distinct_plain_values(self.cell, &rows);
             while let Some(instance) = open.next_if(|instance| **instance < kind.first + kind.count) {
                 preserved.push(preserved_share(
-                    kind.distance(instance - kind.first, &values, &facts),
+                    kind.distance(instance - kind.first, &values, &plain_values),
                     rows.len(),
                     self.k,
                 ));

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_smallest_stay_and_the_ceiling_is_told() {
+    fn the_smallest_stay_and_the_ceiling_is_returned() {
         let mut kept: BTreeMap<u64, char> = [(30, 'c'), (10, 'a'), (40, 'd'), (20, 'b')].into();
         assert_eq!(keep_smallest(&mut kept, 4), None, "nothing is let go that fits");
         assert_eq!(keep_smallest(&mut kept, 2), Some(30));

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_do_not_depend_on_the_order_of_rows() {
+    fn statistics_do_not_depend_on_the_order_of_rows() {
         let schema = batch(0..1).schema();
         let mut one = ColumnProfilers::new(&schema);
         one.add_batch(&batch(0..9000)).unwrap();

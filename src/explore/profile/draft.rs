@@ -176,12 +176,12 @@ fn draft_rules(profile: &Profile, k: u32) -> String {
 
 /// The most values, up to three, that every class of k rows can be expected to hold.
 fn feasible_diversity(column: &Column, k: u32) -> Option<usize> {
-    let facts = &column.facts;
-    let values = (facts.rows - facts.nulls).max(1) as f64;
+    let stats = &column.stats;
+    let values = (stats.rows - stats.nulls).max(1) as f64;
     let enough = |l: &usize| {
-        let commonest: u64 = facts.counts.iter().take(l - 1).map(|(count, _)| count).sum();
-        let counted = !facts.counts.is_empty();
-        facts.distinct >= *l as u64 && (!counted || 1.0 - commonest as f64 / values >= 2.0 / f64::from(k))
+        let commonest: u64 = stats.counts.iter().take(l - 1).map(|(count, _)| count).sum();
+        let counted = !stats.counts.is_empty();
+        stats.distinct >= *l as u64 && (!counted || 1.0 - commonest as f64 / values >= 2.0 / f64::from(k))
     };
     (2..=MAX_DIVERSE).rev().find(enough)
 }

@@ -44,7 +44,7 @@ impl Forecast {
         if quasi.is_empty() {
             return Ok(None);
         }
-        let distinct: Vec<u64> = quasi.iter().map(|column| expected_distinct(&found[*column].facts, rows)).collect();
+        let distinct: Vec<u64> = quasi.iter().map(|column| expected_distinct(&found[*column].stats, rows)).collect();
         // Fewer rows need fewer combinations: some room for what was not expected.
         let singling = Singling::new(choose_sets(&distinct, rows * 4 / 5), rows);
         Ok(Some(Self { columns: quasi, rows, singling }))

@@ -29,9 +29,9 @@ const NUMBERED: f64 = 0.95;
 const FEW_ROWS: u64 = 50;
 
 /// Guesses the role of a column.
-pub(super) fn guess_role(name: &str, data_type: &DataType, facts: &ColumnStats) -> Guess {
-    let values = facts.rows - facts.nulls;
-    let share = facts.distinct as f64 / values.max(1) as f64;
+pub(super) fn guess_role(name: &str, data_type: &DataType, stats: &ColumnStats) -> Guess {
+    let values = stats.rows - stats.nulls;
+    let share = stats.distinct as f64 / values.max(1) as f64;
     let guess = |role, reason: String| Guess { role, reason, code: false };
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     if values == 0 {
@@ -40,10 +40,10 @@ pub(super) fn guess_role(name: &str, data_type: &DataType, facts: &ColumnStats) 
     if is_nested(data_type) {
         return guess(Role::Identifier, "nested values cannot be generalised: left out until you decide".into());
     }
-    if facts.distinct == 1 && facts.nulls == 0 {
+    if stats.distinct == 1 && stats.nulls == 0 {
         return guess(Role::Kept, "the same value in every row".into());
     }
-    let look = find_pattern(facts.sample.iter().map(String::as_str));
+    let look = find_pattern(stats.sample.iter().map(String::as_str));
     if let Some(look) = look.filter(|look| look.is_identifying()) {
         return guess(Role::Identifier, format!("values look like {}", look.describe_kind()));
     }
@@ -114,13 +114,13 @@ mod tests {
 
     use super::*;
 
-    fn facts(rows: u64, distinct: u64, sample: &[&str]) -> ColumnStats {
+    fn stats(rows: u64, distinct: u64, sample: &[&str]) -> ColumnStats {
         let sample = sample.iter().map(|value| (*value).to_owned()).collect();
         ColumnStats { rows, nulls: 0, distinct, sample, ..ColumnStats::default() }
     }
 
     fn role(name: &str, data_type: DataType, distinct: u64, sample: &[&str]) -> Role {
-        guess_role(name, &data_type, &facts(1000, distinct, sample)).role
+        guess_role(name, &data_type, &stats(1000, distinct, sample)).role
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_reason_never_holds_a_value() {
         let secret = "b7kanarienvogel@example.org";
-        let found = guess_role("c7", &DataType::Utf8, &facts(1000, 1000, &[secret]));
+        let found = guess_role("c7", &DataType::Utf8, &stats(1000, 1000, &[secret]));
         assert!(!found.reason.contains(secret));
     }
 }

@@ -100,7 +100,7 @@ pub(crate) struct Column {
     #[serde(skip)]
     kind: DataType,
     #[serde(skip)]
-    facts: ColumnStats,
+    stats: ColumnStats,
     #[serde(skip)]
     guess: Guess,
 }
@@ -183,7 +183,7 @@ async fn profile_by(
     let first = Look { profilers, forecast };
     let Look { profilers, forecast } = fold_partitions(context, plan, first, Look::add_batch, Look::merge).await?;
     let columns = guess_columns(schema, profilers.finish());
-    let rows = columns.first().map_or(0, |column| column.facts.rows);
+    let rows = columns.first().map_or(0, |column| column.stats.rows);
     if rows == 0 {
         return Err(Error::input("the input holds no rows"));
     }
@@ -194,7 +194,7 @@ async fn profile_by(
             Exposure { quasi: names, unique: 0.0, estimated_from: None, singling: Vec::new(), population: None };
         return Ok(Profile { rows, columns, exposure });
     }
-    let distinct = |column: &usize| columns[*column].facts.distinct + u64::from(columns[*column].nulls > 0);
+    let distinct = |column: &usize| columns[*column].stats.distinct + u64::from(columns[*column].nulls > 0);
     let sets = choose_sets(&quasi.iter().map(distinct).collect::<Vec<u64>>(), rows);
     let singling = match forecast.filter(|forecast| forecast.covers_sets(&quasi, &sets, rows)) {
         Some(forecast) => forecast.singling,
@@ -219,9 +219,9 @@ async fn profile_by(
 }
 
 /// Columns with guesses of their roles.
-fn guess_columns(schema: &Schema, facts: Vec<ColumnStats>) -> Vec<Column> {
-    let of = |(field, facts): (&Arc<Field>, ColumnStats)| Column::new(field.name(), field.data_type(), facts);
-    schema.fields().iter().zip(facts).map(of).collect()
+fn guess_columns(schema: &Schema, stats: Vec<ColumnStats>) -> Vec<Column> {
+    let of = |(field, stats): (&Arc<Field>, ColumnStats)| Column::new(field.name(), field.data_type(), stats);
+    schema.fields().iter().zip(stats).map(of).collect()
 }
 
 /// The numbers of the guessed quasi-identifiers.
@@ -308,23 +308,23 @@ async fn fold_partitions<T: Clone + Send + 'static>(
 const SHOWN: usize = 5;
 
 impl Column {
-    fn new(name: &str, kind: &DataType, facts: ColumnStats) -> Self {
-        let guess = guess_role(name, kind, &facts);
-        let values = facts.rows - facts.nulls;
+    fn new(name: &str, kind: &DataType, stats: ColumnStats) -> Self {
+        let guess = guess_role(name, kind, &stats);
+        let values = stats.rows - stats.nulls;
         let counted = !guess::is_nested(kind);
         Self {
             name: name.to_owned(),
             data_type: kind.to_string(),
-            nulls: facts.nulls,
-            distinct: counted.then_some(facts.distinct),
-            estimated: facts.estimated,
-            uniqueness: counted.then(|| (facts.distinct as f64 / values.max(1) as f64).min(1.0)),
-            extent: describe_extent(kind, &facts),
+            nulls: stats.nulls,
+            distinct: counted.then_some(stats.distinct),
+            estimated: stats.estimated,
+            uniqueness: counted.then(|| (stats.distinct as f64 / values.max(1) as f64).min(1.0)),
+            extent: describe_extent(kind, &stats),
             role: guess.role,
             reason: guess.reason.clone(),
             values: None,
             kind: kind.clone(),
-            facts,
+            stats,
             guess,
         }
     }
@@ -336,7 +336,7 @@ impl Column {
 
     /// Proposes a hierarchy for the column, if it were a quasi-identifier.
     pub(crate) fn propose_hierarchy(&self) -> Proposal {
-        propose::propose_hierarchy(&self.kind, &self.facts, &self.guess)
+        propose::propose_hierarchy(&self.kind, &self.stats, &self.guess)
     }
 
     /// Returns the proposed hierarchy as text: a level file, or a table of a job file.
@@ -362,9 +362,9 @@ impl Profile {
                 true => Period::period_at(Unit::Day, position).to_string(),
                 false => position.to_string(),
             };
-            let commonest = column.facts.counts.iter().take(SHOWN);
+            let commonest = column.stats.counts.iter().take(SHOWN);
             column.values = Some(Values {
-                ends: column.facts.ends.map(|(min, max)| (end(min), end(max))),
+                ends: column.stats.ends.map(|(min, max)| (end(min), end(max))),
                 commonest: commonest.filter_map(|(count, value)| Some((value.clone()?, *count))).collect(),
             });
         }
@@ -372,8 +372,8 @@ impl Profile {
 }
 
 /// Roughly where the values of a column lie: nothing that only one row has.
-fn describe_extent(data_type: &DataType, facts: &ColumnStats) -> Option<String> {
-    if let Some((min, max)) = facts.ends {
+fn describe_extent(data_type: &DataType, stats: &ColumnStats) -> Option<String> {
+    if let Some((min, max)) = stats.ends {
         if matches!(data_type, DataType::Time32(_) | DataType::Time64(_)) {
             return None;
         }
@@ -390,7 +390,7 @@ fn describe_extent(data_type: &DataType, facts: &ColumnStats) -> Option<String> 
         let (from, to) = ((min / unit).floor() * unit, ((max / unit).floor() + 1.0) * unit);
         return Some(format!("{} to {}", format_rounded(from), format_rounded(to)));
     }
-    let (shortest, longest) = facts.lengths?;
+    let (shortest, longest) = stats.lengths?;
     Some(if shortest == longest { format!("{longest} letters") } else { format!("{shortest} to {longest} letters") })
 }
 

@@ -39,15 +39,15 @@ const FAN: usize = 3;
 const SEPARATORS: [char; 8] = ['-', '_', '.', '/', ':', ',', ' ', '('];
 
 /// Proposes a hierarchy for a quasi-identifier.
-pub(super) fn propose_hierarchy(data_type: &DataType, facts: &ColumnStats, guess: &Guess) -> Proposal {
+pub(super) fn propose_hierarchy(data_type: &DataType, stats: &ColumnStats, guess: &Guess) -> Proposal {
     if guess.code && (is_text(data_type) || data_type.is_integer()) {
         return Proposal::Mask;
     }
-    if let Some((min, max)) = facts.ends {
+    if let Some((min, max)) = stats.ends {
         return match data_type {
             DataType::Time32(_) | DataType::Time64(_) => Proposal::None,
             _ if is_time(data_type) => propose_calendar(max - min),
-            _ if is_number(data_type) => propose_widths(min, max, facts.whole),
+            _ if is_number(data_type) => propose_widths(min, max, stats.whole),
             _ => Proposal::None,
         };
     }
@@ -55,7 +55,7 @@ pub(super) fn propose_hierarchy(data_type: &DataType, facts: &ColumnStats, guess
         return Proposal::None;
     }
     let counted: Vec<(&str, u64)> =
-        facts.counts.iter().filter_map(|(count, value)| Some((value.as_deref()?, *count))).collect();
+        stats.counts.iter().filter_map(|(count, value)| Some((value.as_deref()?, *count))).collect();
     match counted.len() {
         // Too many to list: their beginnings will do.
         0 => Proposal::Mask,

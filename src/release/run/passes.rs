@@ -100,7 +100,7 @@ impl Run {
     ) -> Result<(Vec<WrittenFile>, Groups)> {
         let (grouped, plan) = self.group_plan(input, params, target).await?;
         let rows = params.survey.rows;
-        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Group, Some(plan), params.rows_told());
+        let watch = |plan: &Arc<dyn ExecutionPlan>| observer(Phase::Group, Some(plan), params.shown_rows());
         let execute_plan = || async {
             let (files, reported) = decode_write_results(
                 &self.engine.collect_rows("group", Arc::clone(&plan), rows, &self.context, &watch).await?,
@@ -118,7 +118,7 @@ impl Run {
             params.ensure_within_limits(&measures)?;
         }
         phase.record_count("rows", measures.loss.rows());
-        if let Some(suppressed) = measures.suppressed_told() {
+        if let Some(suppressed) = measures.shown_suppressed() {
             phase.record_count("suppressed", suppressed);
         }
         Ok((files, measures))

@@ -108,7 +108,7 @@ impl<'a> Prepared<'a> {
             Some(path) => work.run.known_survey(path, input, Arc::clone(bound_policy)).await?,
             None => work.run.survey_input(input, Arc::clone(bound_policy), work.observer).await?,
         };
-        phase.record_count("rows", params.rows_told());
+        phase.record_count("rows", params.shown_rows());
         if !params.hides_counts() && work.run.policy.measures.source {
             phase.record_count("cells", params.survey.tree.cell_count() as u64);
         }

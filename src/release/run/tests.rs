@@ -477,16 +477,16 @@ async fn a_series_refuses_what_it_cannot_go_on_with() {
 
 /// Subjects that must not be published again are counted, release by release, and left out from then on.
 #[tokio::test]
-async fn forgotten_subjects_are_told_by_release() {
+async fn forgotten_subjects_are_counted_by_release() {
     let lab = Lab::new().await;
     let error = lab.run("forget").forget("s3://lake/in/").await.unwrap_err();
     assert!(error.kind() == ErrorKind::Job && error.message().starts_with("series: is missing"), "{error}");
     let lab = lab.with_sections(SERIES);
     _ = lab.release("monday").await;
     lab.admit(59, 4).await;
-    let told = lab.run("forget").forget("s3://lake/in/").await.unwrap();
-    assert_eq!((told.subjects, told.published, told.waiting), (4, 2, 0));
-    assert_eq!(told.releases, [("monday".to_owned(), 2)]);
+    let forgotten = lab.run("forget").forget("s3://lake/in/").await.unwrap();
+    assert_eq!((forgotten.subjects, forgotten.published, forgotten.waiting), (4, 2, 0));
+    assert_eq!(forgotten.releases, [("monday".to_owned(), 2)]);
     lab.admit(1, 60).await;
     let tuesday = lab.release("tuesday").await.series.expect("it is of a series");
     assert_eq!((tuesday.counts.forgotten, tuesday.counts.gone), (2, 2));

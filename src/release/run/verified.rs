@@ -34,13 +34,14 @@ impl<'a> Staged<'a> {
     /// Reads back what was written; fails if it breaks a promise.
     pub(super) async fn verify(self) -> Result<Verified<'a>> {
         let phase = Phase::Verify.begin();
-        (self.work.observer)(Phase::Verify, None, self.params.rows_told());
+        (self.work.observer)(Phase::Verify, None, self.params.shown_rows());
         let files = self.output_files().await?;
         let Checked { found, table, population } = self.check_files(&files).await?;
         let bound_policy = &self.params.bound_policy;
         let cm = match &bound_policy.policy.measures.class {
             Some(label) => {
-                classification_metric(&table, bound_policy, label, self.measures.suppressed_told().unwrap_or(0)).await?
+                classification_metric(&table, bound_policy, label, self.measures.shown_suppressed().unwrap_or(0))
+                    .await?
             }
             None => None,
         };
@@ -106,7 +107,7 @@ impl<'a> Staged<'a> {
             population.add_linkage(&linkage);
         }
         found.findings.extend(self.check_people(&plans, &table).await?);
-        if let Some(suppressed) = measures.suppressed_told().filter(|rows| *rows > 0) {
+        if let Some(suppressed) = measures.shown_suppressed().filter(|rows| *rows > 0) {
             found.findings.iter_mut().for_each(|finding| explain_shift(bound_policy, suppressed, finding));
         }
         Finding::ensure_none(&found.findings)?;
@@ -124,7 +125,7 @@ impl<'a> Staged<'a> {
         let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Verify, Some(plan), rows);
         let plans = Verifier { engine: work.run.engine.as_ref(), rows, watch: &watch };
         let mut classes = measure_classes(&plans, table, &params.bound_policy, params.range_diversity_bound()).await?;
-        classes.loss.add_suppressed(measures.suppressed_told().unwrap_or(0));
+        classes.loss.add_suppressed(measures.shown_suppressed().unwrap_or(0));
         Ok(Some(classes))
     }
 

@@ -60,7 +60,7 @@ fn column(rows: &RecordBatch, name: &str) -> Vec<String> {
 fn assert_none(what: &str, wanted: usize, (compared, by): (usize, BTreeMap<String, usize>)) {
     println!("figures, {what}: {compared} pairs of sources that publish the same rows, told apart by {by:?}");
     assert!(compared >= wanted, "{what}: {compared} twins");
-    assert!(by.is_empty(), "{what}: original values are told by {by:?}");
+    assert!(by.is_empty(), "{what}: original values show by {by:?}");
 }
 
 /// Digits that a mask hides. How many different codes lie below a mask is nobody's to know.

@@ -264,5 +264,5 @@ fn values_inside_a_published_range_cannot_be_told_apart() {
     }
     println!("twins: {compared} pairs that differ in one value inside its class, {apart} told apart by {by:?}");
     assert!(compared >= 20, "{compared} twins");
-    assert_eq!(apart, 0, "one raw value is told by {by:?}");
+    assert_eq!(apart, 0, "one raw value shows by {by:?}");
 }

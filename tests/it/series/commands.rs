@@ -64,12 +64,12 @@ fn the_page_shows_what_nights_reveal_together() {
         public.extend(["--public".to_owned(), desk.name(&format!("{run}.parquet"))]);
     }
     let public: Vec<&str> = public.iter().map(String::as_str).collect();
-    let told = desk.throng("attack", &[&["--series", "--json", "--subject", "id"], &public[..]].concat()).ok().out;
-    let found: Value = serde_json::from_str(&told).unwrap();
+    let output = desk.throng("attack", &[&["--series", "--json", "--subject", "id"], &public[..]].concat()).ok().out;
+    let found: Value = serde_json::from_str(&output).unwrap();
     let nights = found["sensitive"]["ill"]["releases"].as_array().unwrap();
     assert_eq!(nights.len(), 3);
-    assert!(nights.iter().all(|night| night["below_least"] == 0.0 && night["below_k"] == 0.0), "{told}");
-    desk.write("attack.json", &told);
+    assert!(nights.iter().all(|night| night["below_least"] == 0.0 && night["below_k"] == 0.0), "{output}");
+    desk.write("attack.json", &output);
     desk.throng("report", &["--series", &desk.name("attack.json"), "-o", &desk.name("page.html")]).ok();
     let page = fs::read_to_string(desk.path("page.html")).unwrap();
     for words in [

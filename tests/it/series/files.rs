@@ -74,9 +74,9 @@ async fn every_file_is_read_once_and_who_waits_is_published_later() {
         found.push(night(&world, &format!("night-{at}"), file).await);
         recount(&world, &files[..=at]).await;
     }
-    let told: Vec<_> = found.iter().map(|manifest| (counts(manifest).new, counts(manifest).waiting)).collect();
-    assert_eq!(told[..2], [(30, 0), (0, 2)]);
-    assert_eq!(found[3].rows, 53, "everybody in the end: {told:?}");
+    let arrived: Vec<_> = found.iter().map(|manifest| (counts(manifest).new, counts(manifest).waiting)).collect();
+    assert_eq!(arrived[..2], [(30, 0), (0, 2)]);
+    assert_eq!(found[3].rows, 53, "everybody in the end: {arrived:?}");
     // Nothing new: the same files again.
     let again = released(world.run("again").await);
     assert_eq!((again.rows, counts(&again).new), (53, 0));
@@ -92,9 +92,9 @@ async fn who_has_waited_too_long_is_suppressed_and_leaves_the_state() {
         night(&world, &format!("night-{at}"), file).await;
         recount(&world, &files[..=at]).await;
     }
-    let told: Vec<_> =
+    let changes: Vec<_> =
         world.releases().await.iter().map(|made| (made.rows, counts(made).waiting, counts(made).suppressed)).collect();
-    assert_eq!(told, [(0, 2, 0), (32, 0, 0), (32, 1, 0), (32, 0, 1), (32, 0, 1)]);
+    assert_eq!(changes, [(0, 2, 0), (32, 0, 0), (32, 1, 0), (32, 0, 1), (32, 0, 1)]);
     // What was suppressed is not there any more when others come.
     let last = night(&world, "night-5", &people(40, 30)).await;
     assert_eq!((last.rows, counts(&last).suppressed), (62, 1));

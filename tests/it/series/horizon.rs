@@ -1,4 +1,4 @@
-//! Releases that are older than the horizon are removed, and what only they told is forgotten.
+//! Releases that are older than the horizon are removed, and what only they showed is forgotten.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -10,10 +10,10 @@
 
 use std::sync::Arc;
 
-use super::Method;
-use super::cancel::checkpoint;
-use super::entry::Entry;
-use super::options::{Key, Kind};
+use crate::grouping::Method;
+use crate::grouping::cancel::checkpoint;
+use crate::grouping::entry::Entry;
+use crate::grouping::options::{Key, Kind};
 use crate::grouping::split::Split;
 use crate::grouping::split::widest::{Ties, Widest, Width, cut_at_median};
 use crate::model::{Grouping, Table};

@@ -13,7 +13,7 @@ use crate::encode::{
 use crate::error::Result;
 use crate::hierarchy::Hierarchy;
 
-/// Collects the facts of one quasi-identifier.
+/// Collects the statistics of one quasi-identifier.
 #[derive(Debug, Clone)]
 pub(super) enum Collector {
     Line { min: f64, max: f64, whole: bool, nulls: u64, values: Values },
@@ -109,7 +109,7 @@ impl Collector {
                 sketch.merge(other);
                 *nulls += other_nulls;
             }
-            _ => debug_assert!(false, "facts of one column are of one kind"),
+            _ => debug_assert!(false, "statistics of one column are of one kind"),
         }
     }
 
