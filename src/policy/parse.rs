@@ -290,9 +290,14 @@ age = { role = "quasi" }
             message("{ widths = [1], keep = [2] }").contains("`char` and `keep` belong to a hierarchy with `mask`")
         );
         assert!(message("{ mask = \"left\", origin = 2 }").contains("`origin` belongs to a hierarchy with `widths`"));
+        let misspelt = message("{ widht = [1] }");
+        let lines: Vec<&str> = misspelt.lines().take(2).collect();
         assert_eq!(
-            message("{ widht = [1] }"),
-            "columns.x.hierarchy.widht: unknown key `widht` in [columns.x.hierarchy]\n  help: did you mean `widths`?"
+            lines,
+            [
+                "columns.x.hierarchy.widht: unknown key `widht` in [columns.x.hierarchy]",
+                "  help: did you mean `widths`?"
+            ]
         );
         assert_eq!(
             message("{ calendar = [\"mnth\"] }"),
@@ -322,7 +327,7 @@ age = { role = "quasi" }
             message.strip_prefix("privacy.range-diversity.ranges: ").map_or(message.clone(), str::to_owned)
         };
         assert_eq!(message("{}"), "ranges need exactly one of `level` and `interval`");
-        assert_eq!(message("\"idntity\""), "`idntity` is not a known value");
+        assert_eq!(message("\"idntity\""), "`idntity` is not a known value\n  help: did you mean `identity`?");
         assert_eq!(
             message("[{ values = [1, 2, 3], range = [0, 4] }]"),
             "expected two numbers, [lowest, highest], or a list of texts"
