@@ -45,7 +45,7 @@ impl ColumnEncoder {
     /// The encoder of a column whose statistics the survey has found.
     pub(crate) fn new(column: &QuasiColumn, stats: &ColumnStats) -> Result<Self> {
         let mut axis = Axis::new(&column.name, Shape::Line { span: 0 });
-        axis.weight = column.weight;
+        (axis.weight, axis.withheld) = (column.weight, column.withheld);
         let mut resolved = None;
         let kind = match (stats, column.hierarchy.as_deref()) {
             (ColumnStats::Line { min, max, whole, nulls, varied, quantiles }, hierarchy) => {

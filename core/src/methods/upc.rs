@@ -24,7 +24,7 @@ use crate::grouping::split::Cut;
 use crate::grouping::{Method, in_subspaces};
 use crate::measure::protection::group_diversity;
 use crate::model::{Cover, Grouping, Sensitive, Table};
-use crate::privacy::max_loss::{MaxLoss, loss_slack};
+use crate::privacy::max_loss::MaxLoss;
 use crate::privacy::range_diversity::{Forecast, GroupDiversity, RangeDiversity};
 use crate::privacy::{Rules, is_within_bound};
 
@@ -148,7 +148,6 @@ struct Cluster {
 struct Bounds<'a> {
     cell: &'a Table,
     max_loss: MaxLoss,
-    slack: f64,
     /// Protected columns with their P.
     columns: Vec<(&'a Sensitive, f64)>,
 }
@@ -160,7 +159,7 @@ impl<'a> Bounds<'a> {
             Some((column, rule.bound))
         };
         let columns = upc.protect.iter().map(named).collect::<Option<Vec<_>>>()?;
-        Some(Self { cell, max_loss: upc.max_loss, slack: loss_slack(&cell.axes), columns })
+        Some(Self { cell, max_loss: upc.max_loss, columns })
     }
 
     fn new_cluster(&self, rows: Vec<u32>) -> Cluster {
@@ -179,8 +178,8 @@ impl<'a> Bounds<'a> {
     fn gd_within(&self, cluster: &Cluster, row: u32, loss: f64) -> Option<f64> {
         let disclosures = self.disclosures_with(cluster, row);
         let protects = disclosures.clone().zip(&self.columns).all(|(rd, (_, bound))| is_within_bound(rd, *bound));
-        let useful = || cluster.cover.loss_with(&self.cell.axes, self.cell.row(row));
-        (protects && self.max_loss.allows_loss(useful(), self.slack))
+        let lost = || cluster.cover.greatest_loss_with(&self.cell.axes, self.cell.row(row));
+        (protects && self.max_loss.allows_loss(lost()))
             .then(|| group_diversity(loss, self.mean_disclosure(disclosures)))
     }
 
@@ -233,7 +232,7 @@ fn grow_clusters(bounds: &Bounds<'_>, rows: &[u32], k: usize, mut done: impl FnM
             }
             let Some((_, at)) = best else { break };
             let place = remaining[at];
-            let useful = bounds.max_loss.allows_loss(reach.cover().loss_with(axes, reach.codes(place)), bounds.slack);
+            let useful = bounds.max_loss.allows_loss(reach.cover().greatest_loss_with(axes, reach.codes(place)));
             let protects = || {
                 forecasts
                     .iter()

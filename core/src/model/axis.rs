@@ -48,12 +48,14 @@ pub struct Axis {
     pub weight: f64,
     /// Whether distinct values have distinct codes. When not, losses derived from codes are short by up to one step.
     pub exact: bool,
+    /// Whether every group publishes the top here, whatever its values are.
+    pub withheld: bool,
 }
 
 impl Axis {
     /// Creates an axis of weight 1 that cannot hold nulls.
     pub fn new(name: impl Into<String>, shape: Shape) -> Self {
-        Self { name: name.into(), shape, null: None, shared_null: false, weight: 1.0, exact: true }
+        Self { name: name.into(), shape, null: None, shared_null: false, weight: 1.0, exact: true, withheld: false }
     }
 
     /// Whether groups on this axis are sets of codes rather than intervals.
@@ -86,6 +88,11 @@ impl Axis {
         let node = &tree.nodes()[node as usize];
         let special = |code: usize| self.null == Some(code as Code) || tree.loss(code as Code, code as Code) > 0.0;
         node.lo == 0 && (usize::from(node.hi) + 1..tree.codes()).all(special)
+    }
+
+    /// The most that publishing a group can lose here, given what [`loss`](Self::loss) is by its codes.
+    pub fn greatest_loss(&self, loss: f64) -> f64 {
+        if self.withheld { 1.0 } else { (loss + self.slack()).min(1.0) }
     }
 
     /// Bounds by how much [`loss`](Self::loss) can fall short of the true loss because of quantised codes.

@@ -110,15 +110,22 @@ impl Cover {
         (0..axes.len()).map(|a| self.axis_loss(axes, a)).sum::<f64>() / axes.len() as f64
     }
 
-    /// Mean loss if `row` joined, without changing the cover.
-    pub fn loss_with(&self, axes: &[Axis], row: &[Code]) -> f64 {
-        self.mean_with(axes, row, |_| 1.0) / axes.len() as f64
+    /// The most that publishing the group can lose, as a mean over the axes.
+    pub fn greatest_loss(&self, axes: &[Axis]) -> f64 {
+        let losses = axes.iter().enumerate().map(|(a, axis)| axis.greatest_loss(self.axis_loss(axes, a)));
+        losses.sum::<f64>() / axes.len().max(1) as f64
     }
 
-    /// Loss weighted by axis priority if `row` joined: what the searches minimise. Weights that are all 1 give
-    /// [`loss_with`](Self::loss_with).
+    /// The same if `row` joined, without changing the cover.
+    pub fn greatest_loss_with(&self, axes: &[Axis], row: &[Code]) -> f64 {
+        let losses = axes.iter().enumerate().map(|(a, axis)| axis.greatest_loss(self.axis_loss_with(axes, a, row[a])));
+        losses.sum::<f64>() / axes.len().max(1) as f64
+    }
+
+    /// Loss weighted by axis priority if `row` joined, without changing the cover: what the searches minimise.
     pub fn cost_with(&self, axes: &[Axis], row: &[Code]) -> f64 {
-        self.mean_with(axes, row, |axis| axis.weight) / axes.iter().map(|axis| axis.weight).sum::<f64>()
+        let losses = axes.iter().enumerate().map(|(a, axis)| axis.weight * self.axis_loss_with(axes, a, row[a]));
+        losses.sum::<f64>() / axes.iter().map(|axis| axis.weight).sum::<f64>()
     }
 
     /// Loss weighted by axis priority.
@@ -128,14 +135,6 @@ impl Cover {
         }
         let total: f64 = axes.iter().map(|axis| axis.weight).sum();
         (0..axes.len()).map(|a| axes[a].weight * self.axis_loss(axes, a)).sum::<f64>() / total
-    }
-
-    fn mean_with(&self, axes: &[Axis], row: &[Code], weight: impl Fn(&Axis) -> f64) -> f64 {
-        let mut sum = 0.0;
-        for (a, axis) in axes.iter().enumerate() {
-            sum += weight(axis) * self.axis_loss_with(axes, a, row[a]);
-        }
-        sum
     }
 }
 
@@ -159,7 +158,7 @@ mod tests {
     fn cover_with_a_row_equals_cover_after_adding_it() {
         let axes = [Axis::new("line", Shape::Line { span: 30 }), Axis::new("set", Shape::Set { values: 4 })];
         let mut cover = Cover::from_rows(&axes, [[3, 0].as_slice(), &[9, 2]]);
-        let expected = cover.loss_with(&axes, &[12, 3]);
+        let expected = cover.cost_with(&axes, &[12, 3]);
         cover.add_row(&axes, &[12, 3]);
         assert_eq!(cover.loss(&axes), expected);
         assert_eq!(expected, (9.0 / 30.0 + 2.0 / 3.0) / 2.0);

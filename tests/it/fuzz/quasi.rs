@@ -232,7 +232,9 @@ impl Quasi {
     pub fn loss_of_group(&self, group: &[&Value], domain: &[Value]) -> f64 {
         let different: BTreeSet<&Value> =
             group.iter().map(|value| if Self::is_missing(value) { &Value::Null } else { *value }).collect();
-        if different.len() < 2 && !self.withheld {
+        // NaN is published as the top, where nulls alone are published as null.
+        let nan = group.iter().any(|value| **value != Value::Null && Self::is_missing(value));
+        if different.len() < 2 && !self.withheld && !nan {
             return 0.0;
         }
         if self.withheld || different.contains(&Value::Null) {
