@@ -108,7 +108,8 @@ impl AnonymizeParams {
         }
         let rules = build_rules(&bound_policy, &slices);
         let presence = presence_rule(&bound_policy.policy.privacy).filter(|_| bound_policy.form() == Form::Combined);
-        let combined = presence.map(|rule| Raising::new(rule.bounds));
+        let people = bound_policy.policy.privacy.presence.as_ref().and_then(|rule| rule.people).unwrap_or(0);
+        let combined = presence.map(|rule| Raising::new(rule.bounds).with_people(people as usize));
         let queries = bound_policy.policy.measures.queries.as_ref().map_or_else(Vec::new, |asked| {
             let demand = Demand {
                 queries: asked.count as usize,

@@ -13,7 +13,7 @@
 //! Levels at which a bucket has one value per attribute are its top: there the chance of all is members / rows. A bucket
 //! that fails at its top fails for good, and [`Failure`] says what then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::attack::{Bounds, Bucket, Verdict, judge_bucket};
@@ -41,7 +41,7 @@ pub const ENTRY: Entry = Entry::new(
             _ => Failure::RaiseK,
         };
         let partition = partition.unwrap_or_else(|| Arc::new(Mondrian { strict: true }));
-        Arc::new(Combined { raising: Raising { bounds, budget: BUDGET }, partition, failure })
+        Arc::new(Combined { raising: Raising::new(bounds), partition, failure })
     },
 )
 .options(&[PARTITION, FAILURE])
@@ -112,6 +112,8 @@ pub struct Combination {
 pub struct Raising {
     /// What everybody's chance must lie between.
     pub bounds: Bounds,
+    /// How many public people must fit what is published of a bucket.
+    pub people: usize,
     /// States that the count of one node may hold.
     pub budget: usize,
 }
@@ -139,7 +141,13 @@ pub struct Combined {
 impl Raising {
     /// With what a job may spend on a node.
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, budget: BUDGET }
+        Self { bounds, people: 0, budget: BUDGET }
+    }
+
+    /// Asks for public people who fit what is published of a bucket.
+    #[must_use]
+    pub fn with_people(self, people: usize) -> Self {
+        Self { people, ..self }
     }
 
     /// The first node at which a bucket is within the bounds.
@@ -185,7 +193,8 @@ impl Raising {
     fn judge_node(&self, table: &Table, levels: &[Levels], rows: &[u32], node: &[u8]) -> Verdict {
         checkpoint();
         let bucket = permuted_bucket(table, levels, rows, node);
-        if bucket.surely_breaks(&self.bounds) {
+        let lonely = self.people > 0 && count_fitting(table, levels, rows, node) < self.people;
+        if lonely || bucket.surely_breaks(&self.bounds) {
             Verdict::Breaks
         } else {
             judge_bucket(&bucket, &self.bounds, self.budget)
@@ -240,6 +249,17 @@ fn lie_apart(axis: &Axis, levels: &Levels, codes: &[Code], level: u8) -> bool {
         reached = Some(last);
         apart
     })
+}
+
+/// How many public people fit what a node publishes of a bucket: on every axis, the value of some member.
+fn count_fitting(table: &Table, levels: &[Levels], rows: &[u32], node: &[u8]) -> usize {
+    let mut fitting = rows.to_vec();
+    for (axis, (levels, &level)) in levels.iter().zip(node).enumerate() {
+        let raised = |row: u32| levels.raise_code(table.row(row)[axis], level);
+        let published: BTreeSet<u32> = table.members_of(rows).map(raised).collect();
+        fitting.retain(|&row| published.contains(&raised(row)));
+    }
+    fitting.len()
 }
 
 /// One column of a bucket at a level.
@@ -364,7 +384,7 @@ mod tests {
     use crate::model::{NULL_ON_LINE, Region, Shape, Tree};
 
     fn combined(min: f64, max: f64) -> Combined {
-        let raising = Raising { bounds: Bounds::new(min, max), budget: BUDGET };
+        let raising = Raising::new(Bounds::new(min, max));
         Combined { raising, partition: Arc::new(Mondrian { strict: true }), failure: Failure::Suppress }
     }
 
@@ -374,6 +394,18 @@ mod tests {
         let found = combined(0.1, 0.9).combine_table(&table, &Rules::k(4));
         assert_eq!(found.buckets, [Published { rows: (0..10).collect(), node: vec![1, 0] }]);
         assert!(found.failed.is_empty());
+    }
+
+    /// Seen failing: a bucket was published at a node that two of its four people fit.
+    #[test]
+    fn a_node_is_raised_until_enough_people_fit() {
+        let mut table =
+            Table::new([Axis::new("x", Shape::Tree(Tree::new(4, [(0, 1, 0.3), (2, 3, 0.3)])))], vec![0, 1, 2, 3]);
+        table.members = Some(vec![true, true, false, false]);
+        let levels: Vec<Levels> = table.axes.iter().map(Levels::from_axis).collect();
+        let raising = Raising::new(Bounds::new(0.0, 1.0));
+        let node = |people: usize| raising.clone().with_people(people).find_node(&table, &levels, &[0, 1, 2, 3]);
+        assert_eq!([0, 2, 3, 4, 5].map(node), [Some(vec![0]), Some(vec![0]), Some(vec![2]), Some(vec![2]), None]);
     }
 
     #[test]
