@@ -71,16 +71,19 @@ pub(crate) fn anonymise_cell(params: &AnonymizeParams, cell: u32, rows: &RecordB
     let encoded = Instant::now();
     let rules = params.rules_of(&table);
     let grouping = params.method.group(&table, &rules, bound_policy.key.random_number(Purpose::Method, cell.into()));
-    let grouping = enforce_rules(&table, grouping, &rules);
+    let mut grouping = enforce_rules(&table, grouping, &rules);
     let grouped = Instant::now();
-    let mut groups = Groups::new(&table, &grouping, &order);
     let raised = params.combined.as_ref().map(|combined| combined.raise_groups(&table, &grouping));
-    let mut published = publish_groups(params, cell, rows, &mut groups, raised.as_ref())?;
-    let safe = without_clashes(&params.rules, &groups, &published.classes)?;
-    if let Some(safe) = &safe {
-        groups = Groups::new(&table, safe, &order);
-        published = publish_groups(params, cell, rows, &mut groups, None)?;
-    }
+    let mut attempt = 0;
+    let (groups, published) = loop {
+        let mut groups = Groups::new(&table, &grouping, &order);
+        let published = publish_groups(params, cell, rows, &mut groups, raised.as_ref())?;
+        match without_clashes(&params.rules, &rules, &groups, &published.classes, attempt)? {
+            Some(next) => grouping = next,
+            None => break (groups, published),
+        }
+        attempt += 1;
+    };
     let mut measures = measure_groups(params, rows, &table, &groups, &published.losses, raised.as_ref())?;
     measures.loss.add_suppressed(dropped);
     if Fault::OneRowMore.is_planted() {
@@ -127,13 +130,15 @@ pub(crate) fn anonymise_window(
         grouping.left_over.retain(is_due);
         grouping = enforce_rules(&table, grouping, plain);
     }
-    let mut groups = Groups::new(&table, &grouping, &order);
-    let mut published = publish_groups(params, number, rows, &mut groups, None)?;
-    let safe = without_clashes(plain, &groups, &published.classes)?;
-    if let Some(safe) = &safe {
-        groups = Groups::new(&table, safe, &order);
-        published = publish_groups(params, number, rows, &mut groups, None)?;
-    }
+    let (groups, published) = loop {
+        let mut groups = Groups::new(&table, &grouping, &order);
+        let published = publish_groups(params, number, rows, &mut groups, None)?;
+        // What is dropped here waits for the next window.
+        match without_clashes(plain, plain, &groups, &published.classes, REGROUPINGS)? {
+            Some(next) => grouping = next,
+            None => break (groups, published),
+        }
+    };
     let mut is_left = vec![true; rows.num_rows()];
     groups.grouping.rows().iter().for_each(|&row| is_left[order[row as usize] as usize] = false);
     let left = (0_u32..).zip(is_left).filter(|(_, left)| *left).map(|(row, _)| row).collect();
@@ -313,10 +318,22 @@ fn generalise_groups(params: &AnonymizeParams, rows: &RecordBatch, groups: &mut 
     Ok(Published { rows, losses, classes })
 }
 
-/// Groups that publish the same values are one class to a reader, and range diversity of a class may be worse than that
-/// of each group in it. Where a class of this cell violates a rule, its groups are dropped, the last first, until it does
-/// not; none: every class is as good as its groups. Classes that reach beyond the cell are seen by the verification.
-fn without_clashes(rules: &Rules, groups: &Groups<'_>, classes: &[ArrayRef]) -> Result<Option<Grouping>> {
+/// How often groups that publish the same values are grouped anew before rows are given up.
+const REGROUPINGS: usize = 3;
+
+/// Groups that publish the same values are one class to a reader, and a rule may hold in each of them and not in all of
+/// them together. Returns the grouping to publish instead where a class of this cell violates a rule; none where every class
+/// is as good as its groups. Classes that reach beyond the cell are seen by the verification.
+///
+/// The groups of such a class are united first, and the rules enforced again; if that does not help, groups are dropped,
+/// the last first, until the class meets the rules.
+fn without_clashes(
+    rules: &Rules,
+    enforced: &Rules,
+    groups: &Groups<'_>,
+    classes: &[ArrayRef],
+    attempt: usize,
+) -> Result<Option<Grouping>> {
     // Groups among public rows lie apart, so each is a class of its own.
     if rules.others.is_empty() || groups.table.members.is_some() {
         return Ok(None);
@@ -324,27 +341,29 @@ fn without_clashes(rules: &Rules, groups: &Groups<'_>, classes: &[ArrayRef]) -> 
     let hashes = row_hashes(classes, groups.grouping.len(), 0)?;
     let mut groups_of: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     hashes.into_iter().enumerate().for_each(|(group, class)| groups_of.entry(class).or_default().push(group));
-    let mut given_up: BTreeSet<usize> = BTreeSet::new();
-    for mut members in groups_of.into_values() {
-        while members.len() > 1 {
-            let rows: Vec<u32> = members.iter().flat_map(|&group| groups.grouping.group(group)).copied().collect();
-            if rules.are_met_by(&GroupView::new(groups.table, &rows)) {
-                break;
-            }
-            given_up.extend(members.pop());
-        }
-    }
-    if given_up.is_empty() {
+    let rows_of = |members: &[usize]| -> Vec<u32> {
+        members.iter().flat_map(|&group| groups.grouping.group(group)).copied().collect()
+    };
+    let is_met = |members: &[usize]| rules.are_met_by(&GroupView::new(groups.table, &rows_of(members)));
+    let clashes: Vec<Vec<usize>> =
+        groups_of.into_values().filter(|members| members.len() > 1 && !is_met(members)).collect();
+    if clashes.is_empty() {
         return Ok(None);
     }
-    let mut safe = Grouping::with_capacity(groups.grouping.rows().len());
-    safe.left_over.extend_from_slice(&groups.grouping.left_over);
-    for (group, rows) in groups.grouping.iter().enumerate() {
-        if given_up.contains(&group) {
-            safe.left_over.extend_from_slice(rows);
-        } else {
-            safe.push(rows);
+    let (mut next, mut taken) = (Grouping::with_capacity(groups.grouping.rows().len()), BTreeSet::new());
+    next.left_over.extend_from_slice(&groups.grouping.left_over);
+    for mut members in clashes {
+        taken.extend(members.iter().copied());
+        if attempt < REGROUPINGS {
+            next.push(&rows_of(&members));
+            continue;
         }
+        while members.len() > 1 && !is_met(&members) {
+            next.left_over.extend(members.pop().map_or(&[][..], |group| groups.grouping.group(group)));
+        }
+        members.iter().for_each(|&group| next.push(groups.grouping.group(group)));
     }
-    Ok(Some(safe))
+    let others = groups.grouping.iter().enumerate().filter(|(group, _)| !taken.contains(group));
+    others.for_each(|(_, rows)| next.push(rows));
+    Ok(Some(if attempt < REGROUPINGS { enforce_rules(groups.table, next, enforced) } else { next }))
 }
