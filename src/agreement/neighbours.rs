@@ -28,7 +28,7 @@ pub(crate) async fn verify_neighbours(
     sink: &Location,
     bound_policy: Option<&Arc<BoundPolicy>>,
 ) -> Result<(usize, Vec<Finding>)> {
-    let mut releases = ledger::releases(sink).await?;
+    let mut releases = ledger::readable_releases(sink).await?;
     let number = |manifest: &Manifest| manifest.series.as_ref().map(|series| series.number);
     if releases.is_empty() || releases.iter().any(|manifest| number(manifest).is_none()) {
         let name = &sink.name;

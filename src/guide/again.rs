@@ -106,8 +106,8 @@
 //!
 //! The summary, the manifest (`series`), the report and the metrics count new, waiting, stale, retired and withheld rows. A policy
 //! may become stricter on the way (k may rise, rules may be added): old classes are as they were, so the manifest's `k` is the first
-//! one. Rules that compare a class with the whole table are refused, and so are forms that do not generalise, Delta tables and
-//! clusters.
+//! one. Rules that compare a class with the whole table are refused, and so are forms that do not generalise. A night runs on one
+//! machine: a job with `[series]` is refused with `--cluster`.
 //!
 //! ## Rows that only come
 //!
@@ -165,6 +165,23 @@
 //!   releases they may be. They count as gone from the next run on: their rows stay, as stale ones, until their class is retired,
 //!   because a row that is taken out of a class alone tells its value. Where they must not stay, withdraw these releases: begin a
 //!   new series in an empty sink and an empty state, and remove the old one. Waiting rows lapse at once.
+//!
+//! ## A Delta table
+//!
+//! With `sink.format = "delta"` (feature `delta`) a night is one version of the table: it adds the files of new rows and removes
+//! those that rows have left; files of classes that stay keep their place. The version carries the manifest, and all readers of
+//! Delta see whole releases. What is different from files:
+//!
+//! - **Other writers.** Between two nights the table must hold the files of a release of the series. Rows that were appended,
+//!   deleted or compacted (OPTIMIZE) by somebody else end the next run with exit code 7; RESTORE the table to the version that the
+//!   message names. Versions that change no file do not matter.
+//! - **RESTORE** is the rollback, and `throng rollback` says to which version. The ledger stays: the next night goes on from the
+//!   newest release, and whatever was published stays known.
+//! - **VACUUM** removes the files of rows that have left, once nobody may read older versions; `throng gc` refuses the table, and
+//!   `throng gc nightly.toml` removes old versions of the ledger only. `throng verify --series` and `throng attack --series`
+//!   then look at the releases whose files are all there.
+//! - **Horizon** is refused: Throng does not know what readers can still go back to, so nothing is forgotten. Keep the log as long
+//!   as you want to audit releases; the series itself needs the newest one only.
 //!
 //! ## Checking it
 //!

@@ -29,7 +29,9 @@ use crate::binding::BoundPolicy;
 use crate::engine::Verifier;
 use crate::engine::phase::{Begun, Phase};
 use crate::error::{Error, Result};
-use crate::ledger::commit::{self, Commit};
+use crate::ledger;
+use crate::ledger::commit::{Commit, ensure_files};
+use crate::ledger::guard::overtaken_error;
 use crate::ledger::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
 use crate::measure::Groups;
 use crate::policy::{Policy, Series, SeriesMode};
@@ -62,7 +64,7 @@ impl Continued {
             return Err(Error::job("series: a series runs on one machine for now; run the job without a cluster"));
         }
         let state = State::open(&run.job, series, &run.base, &run.options.stores)?;
-        let releases = commit::list_releases(sink).await?;
+        let releases = ledger::series_releases(sink).await?;
         let published = published_series(sink, &releases)?;
         let ledger = state.recover_version(published.as_ref()).await?;
         let mut newest = None;
@@ -75,11 +77,11 @@ impl Continued {
                 newest = Some(manifest.clone());
             } else {
                 // Another run has lost the race for this number, and died before it could take its manifest back.
-                commit::withdraw_manifest(sink, manifest).await?;
+                ledger::withdraw_release(sink, manifest).await?;
             }
         }
         if let Some(manifest) = &newest {
-            commit::repair_latest_pointer(sink, manifest).await?;
+            ledger::complete_series(sink, manifest).await?;
         }
         // What `throng gc` has removed as older than the horizon is forgotten.
         let oldest = releases.iter().filter_map(|manifest| manifest.series.as_ref()).map(|series| series.number).min();
@@ -330,7 +332,7 @@ impl Dawn<'_> {
     /// The files of the release before.
     async fn old_files(&self, night: &Night<'_>) -> Result<Vec<OldFile>> {
         let Some(manifest) = &self.continued.manifest else { return Ok(Vec::new()) };
-        commit::ensure_files(&self.work.sink, manifest).await?;
+        ensure_files(&self.work.sink, manifest).await?;
         let mut old = Vec::new();
         for file in &manifest.files {
             let rows = self.open_files(night, std::slice::from_ref(file)).await?;
@@ -596,54 +598,51 @@ impl Dawn<'_> {
     async fn commit_release(
         &self,
         manifest: Manifest,
-        ledger: &Stored,
+        stored: &Stored,
         mut times: Times,
     ) -> Result<(Commit, Manifest, Times)> {
         let Self { run, work, continued, .. } = self;
         let phase = Phase::Commit.begin();
         let confirmed = work.source.ensure_unchanged().await;
         if let Err(error) = confirmed {
-            continued.state.discard_version(&ledger.folder).await;
+            continued.state.discard_version(&stored.folder).await;
             return Err(error);
         }
         (work.observer)(Phase::Commit, None, 0);
         run.note_folder(None);
         let (sink, state) = (&work.sink, &continued.state);
-        match commit::put_manifest(sink, &manifest).await {
-            Ok(None) => {}
-            Ok(Some(other)) => return Ok((other, manifest, times)),
+        if state.is_past(stored).await {
+            state.discard_version(&stored.folder).await;
+            return Err(overtaken_error(sink));
+        }
+        match work.ledger.commit_next(sink, &manifest, continued.manifest.as_ref()).await {
+            Ok(Commit::Won) => {}
+            Ok(other) => return Ok((other, manifest, times)),
             Err(error) => {
-                state.discard_version(&ledger.folder).await;
+                state.discard_version(&stored.folder).await;
                 return Err(error);
             }
         }
-        match state.advance_pointer(ledger).await {
+        match state.advance_pointer(stored).await {
             Ok(true) => {}
             Ok(false) => {
-                commit::withdraw_manifest(sink, &manifest).await?;
-                state.discard_version(&ledger.folder).await;
+                if let Err(error) = ledger::withdraw_release(sink, &manifest).await {
+                    return Ok((Commit::Unknown(error), manifest, times));
+                }
+                state.discard_version(&stored.folder).await;
                 return Err(overtaken_error(sink));
             }
             Err(error) => return Ok((Commit::Unknown(error), manifest, times)),
         }
-        if let Err(error) = commit::show_release(sink, &manifest).await {
+        if let Err(error) = work.ledger.show_next(sink, &manifest).await {
             return Ok((Commit::Unknown(error), manifest, times));
         }
-        if let Err(error) = state.remove_old_versions(ledger).await {
+        if let Err(error) = state.remove_old_versions(stored).await {
             tracing::warn!(%error, "old versions of the ledger could not be removed");
         }
         times.push(phase.finish_phase());
         Ok((Commit::Won, manifest, times))
     }
-}
-
-/// What to say when of two runs the other was first.
-fn overtaken_error(sink: &Location) -> Error {
-    Error::retry(format!(
-        "another run has published the next release of the series into `{}` at the same moment; nothing of this one stays, \
-         run again",
-        sink.name
-    ))
 }
 
 /// The files of a release in the making.

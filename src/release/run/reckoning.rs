@@ -17,7 +17,7 @@ use crate::audit::histories::{Histories, check_histories};
 use crate::binding::BoundPolicy;
 use crate::engine::Verifier;
 use crate::error::{Error, Result};
-use crate::ledger::commit;
+use crate::ledger;
 use crate::ledger::manifest::Manifest;
 use crate::policy::SeriesMode;
 use crate::series::key::Purpose;
@@ -114,7 +114,7 @@ impl Run {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let opened = self.open_source(&source).await?;
         let sink = self.sink()?;
-        let bound_policy = match commit::list_releases(&sink).await?.last() {
+        let bound_policy = match ledger::releases(&sink).await?.last() {
             Some(manifest) => self.judged_by(manifest, &opened).await?,
             None => Arc::clone(&opened.bound_policy),
         };
@@ -198,7 +198,7 @@ impl Run {
                        (SELECT COUNT(*) FROM known WHERE state = 4) AS waiting";
         let found = scratch.query_numbers(counted).await?;
         let mut releases = Vec::new();
-        for manifest in commit::list_releases(&self.sink()?).await? {
+        for manifest in ledger::releases(&self.sink()?).await? {
             let Some(number) = manifest.series.as_ref().map(|series| series.number) else { continue };
             let since = format!("SELECT COUNT(*) FROM known WHERE state <> 4 AND since <= {number}");
             releases.push((manifest.run, scratch.query_numbers(&since).await?[0]));

@@ -8,6 +8,8 @@ mod faults;
 mod files;
 mod horizon;
 mod kills;
+#[cfg(feature = "delta")]
+mod lake;
 mod random;
 mod recommending;
 mod stopping;
