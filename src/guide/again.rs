@@ -106,8 +106,10 @@
 //!
 //! The summary, the manifest (`series`), the report and the metrics count new, waiting, stale, retired and withheld rows. A policy
 //! may become stricter on the way (k may rise, rules may be added): old classes are as they were, so the manifest's `k` is the first
-//! one. Rules that compare a class with the whole table are refused, and so are forms that do not generalise. A night runs on one
-//! machine: a job with `[series]` is refused with `--cluster`.
+//! one. Rules that compare a class with the whole table are refused, and so are forms that do not generalise.
+//!
+//! With `--cluster`, the driver merges the ledger and groups what has come, within its own memory limit and spill folder, because
+//! the key of the ledger never leaves it; executors judge the classes of every release. What is published is the same.
 //!
 //! ## Rows that only come
 //!

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::prepared::Work;
@@ -43,7 +43,7 @@ use crate::series::state::{Published, State, Stored, Tables, Version, ledger_sch
 use crate::source::Source;
 use crate::storage::Location;
 use crate::survey;
-use crate::verify::{Finding, Look, check_order, measure_classes, read_footers, shown_losses, verify_rows};
+use crate::verify::{Finding, InProcess, Look, check_order, measure_classes, read_footers, shown_losses, verify_rows};
 use crate::write::{WriteExec, WrittenFile, decode_write_results, stored_schema};
 
 /// The series that a run goes on with.
@@ -60,9 +60,6 @@ pub(super) struct Continued {
 impl Continued {
     /// Opens the state of a series, and finishes what a run that died has left undone.
     pub(super) async fn open_series(run: &Run, series: &Series, sink: &Location) -> Result<Self> {
-        if run.engine.is_remote() {
-            return Err(Error::job("series: a series runs on one machine for now; run the job without a cluster"));
-        }
         let state = State::open(&run.job, series, &run.base, &run.options.stores)?;
         let releases = ledger::series_releases(sink).await?;
         let published = published_series(sink, &releases)?;
@@ -222,7 +219,7 @@ impl Run {
             return Ok(None);
         }
         let (state, ledger) = (&continued.state, continued.ledger.as_ref());
-        Arrivals::find(state, ledger, &source.input_files()?, &self.context).await.map(Some)
+        Arrivals::find(state, ledger, &source.input_files()?, &self.local).await.map(Some)
     }
 
     /// What a night of the series works with.
@@ -234,7 +231,7 @@ impl Run {
         number: u64,
     ) -> Setting<'a> {
         Setting {
-            session: &self.context,
+            session: &self.local,
             spill: self.spill.path(),
             job: &self.job,
             series,
@@ -315,17 +312,17 @@ impl Dawn<'_> {
     async fn begin_night(&self) -> Result<Night<'_>> {
         let Self { run, work, continued, .. } = self;
         (work.observer)(Phase::Survey, None, 0);
-        let ledger = continued.ledger_rows(&run.context).await?;
+        let ledger = continued.ledger_rows(&run.local).await?;
         let setting = run.night_setting(self.series, continued, &work.opened.bound_policy, continued.next_number());
         if let Some(arrivals) = &self.arrivals {
-            let new = work.source.scan_files(&run.context, &arrivals.new).await?;
+            let new = work.source.scan_files(&run.local, &arrivals.new).await?;
             let waiting = match &continued.ledger {
-                Some(stored) => continued.state.read_part(&run.context, stored, &stored.version.waiting).await?,
+                Some(stored) => continued.state.read_part(&run.local, stored, &stored.version.waiting).await?,
                 None => None,
             };
             return Night::begin_with_arrivals(setting, &new, waiting, ledger).await;
         }
-        let forgotten = continued.state.forgotten_subjects(&run.context).await?;
+        let forgotten = continued.state.forgotten_subjects(&run.local).await?;
         Night::begin(setting, &work.opened.scanned, ledger, forgotten).await
     }
 
@@ -346,6 +343,12 @@ impl Dawn<'_> {
 
     async fn open_files(&self, night: &Night<'_>, files: &[OutputFile]) -> Result<DataFrame> {
         open_files(night, &self.work.sink, files).await
+    }
+
+    /// Files as rows in the session that plans of a verification are made in.
+    async fn open_released(&self, night: &Night<'_>, listed: &[OutputFile]) -> Result<DataFrame> {
+        let output = &night.setting.bound_policy.output;
+        night.as_published(files::open_published(&self.run.context, &self.work.sink, listed, Some(output)).await?)
     }
 
     /// Lists the files again that nothing has left.
@@ -390,14 +393,13 @@ impl Dawn<'_> {
         let Self { run, work, folder, floor, .. } = self;
         let path = work.sink.at(folder.name());
         let path = if below.is_empty() { path } else { path.join(below) };
-        let target = run.write_target(&work.sink, &path, &work.id, floor);
+        let target = run.write_target(&work.sink, &path, &work.id, floor, false);
         let count = rows.clone().count().await? as u64;
-        let parts = target.order.part_count(count, run.context.copied_config().target_partitions());
+        let parts = target.order.part_count(count, run.local.copied_config().target_partitions());
         let ordered = target.order.arrange_rows(rows.create_physical_plan().await?, parts)?;
         let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(ordered, target, run.uploads.clone()));
-        let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Group, Some(plan), 0);
-        let (written, _) =
-            decode_write_results(&run.engine.collect_rows("group", plan, 0, &run.context, &watch).await?)?;
+        (work.observer)(Phase::Group, Some(&plan), 0);
+        let (written, _) = decode_write_results(&collect(plan, run.local.task_ctx()).await?)?;
         let written = written.into_iter().filter(|file| file.rows > 0);
         files.written.extend(written.map(|file| (file, born)));
         Ok(())
@@ -430,7 +432,7 @@ impl Dawn<'_> {
         if !listed.is_empty() {
             let columns = files::check_types(&run.context, &work.sink, &listed, &work.opened.bound_policy).await?;
             Finding::ensure_none(&columns.findings)?;
-            let table = self.open_files(night, &listed).await?;
+            let table = self.open_released(night, &listed).await?;
             let slices = floor.resolve_slices(&[]);
             found = verify_rows(&plans, &table, floor, &slices, rows, Look::Guarded).await?;
             findings.append(&mut found.findings);
@@ -440,7 +442,7 @@ impl Dawn<'_> {
             let input = work.data_frame(&work.opened.input);
             findings.extend(files::check_raw(&plans, &table, &input, floor, 0).await?);
         }
-        findings.extend(self.check_promise(&plans, night, &listed, &files.born, ledger).await?);
+        findings.extend(self.check_promise(night, &listed, &files.born, ledger).await?);
         Finding::ensure_none(&findings)?;
         self.measure_tonight(&plans, night, &listed, ledger.version.number, &mut files).await?;
         let series = SeriesRelease {
@@ -480,7 +482,7 @@ impl Dawn<'_> {
         let tonight: Vec<OutputFile> =
             listed.iter().filter(|file| files.born.get(&file.path) == Some(&number)).cloned().collect();
         if !tonight.is_empty() {
-            let table = self.open_files(night, &tonight).await?;
+            let table = self.open_released(night, &tonight).await?;
             let classes = measure_classes(plans, &table, floor, None).await?;
             let shown = shown_losses(floor).into_iter().all(|shown| shown);
             files.losses.extend(classes.loss.gcp().filter(|_| shown).map(|loss| (number, loss)));
@@ -491,7 +493,6 @@ impl Dawn<'_> {
     /// Recounts the promise of the series from what was written.
     async fn check_promise(
         &self,
-        plans: &Verifier<'_>,
         night: &Night<'_>,
         listed: &[OutputFile],
         born: &BTreeMap<String, u64>,
@@ -509,7 +510,8 @@ impl Dawn<'_> {
             shown_before: read_shown(night, &self.work.sink, &old, born_before.unwrap_or(&BTreeMap::new())).await?,
             shown_after: read_shown(night, &self.work.sink, listed, born).await?,
         };
-        check_histories(plans, context, histories, floor).await
+        // The key of the ledger stays in this process.
+        check_histories(&InProcess, context, histories, floor).await
     }
 
     fn build_manifest(
