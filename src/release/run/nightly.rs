@@ -24,7 +24,7 @@ use super::staged::Folder;
 use super::{Outcome, Run};
 use crate::agreement::files;
 use crate::agreement::manifest::{REENACTABLE, check_coherence, check_files, column_roles, rule_records};
-use crate::audit::histories::{Histories, check_histories};
+use crate::audit::changes::{Changes, changes_schema, check_changes, compare_ledgers};
 use crate::binding::BoundPolicy;
 use crate::engine::Verifier;
 use crate::engine::phase::{Begun, Phase};
@@ -39,6 +39,7 @@ use crate::series::arrivals::Arrivals;
 use crate::series::counts::{SeriesCounts, SeriesRelease};
 use crate::series::night::{Night, Setting, reset_history};
 use crate::series::retirement::{Leaving, OldFile};
+use crate::series::scratch::Scratch;
 use crate::series::state::{Published, State, Stored, Tables, Version, ledger_schema};
 use crate::source::Source;
 use crate::storage::Location;
@@ -283,11 +284,10 @@ impl Dawn<'_> {
         self.keep_files(&leaving, &mut files);
         self.write_rows(night.rows_to_publish().await?, version.number, "", &mut files).await?;
         self.rewrite_files(&night, &old, &leaving, &mut files).await?;
-        night.build_tomorrow().await?;
-        let mut counts = night.count_rows(&leaving).await?;
+        let (ledger, mut counts) = night.build_tomorrow(&leaving).await?;
         phase.record_count("rows", staged.rows);
         times.push(phase.finish_phase());
-        let mut tables = Tables { ledger: night.next_ledger().await?, arrivals: None };
+        let mut tables = Tables { ledger, arrivals: None };
         if let Some(arrivals) = &self.arrivals {
             // Rows without an identity are not met again: they stay suppressed.
             counts.suppressed += self.continued.ledger.as_ref().map_or(0, |ledger| ledger.version.suppressed);
@@ -375,7 +375,7 @@ impl Dawn<'_> {
         for born in nights {
             let mut all: Option<DataFrame> = None;
             for file in touched().filter(|file| file.born == born) {
-                let rows = night.staying_rows(file).await?;
+                let rows = night.staying_rows(file, leaving).await?;
                 all = Some(match all {
                     None => rows,
                     Some(others) => others.union(rows)?,
@@ -416,6 +416,7 @@ impl Dawn<'_> {
         let Self { run, work, floor, .. } = self;
         let phase = Phase::Verify.begin();
         let mut listed = std::mem::take(&mut files.kept);
+        let mut findings: Vec<Finding> = self.check_kept(&listed).await?.into_iter().collect();
         for (file, born) in &files.written {
             let path = files::released_path(&work.sink, self.folder.name(), file);
             let blake3 = files::file_checksum(&work.sink, &path).await?;
@@ -427,7 +428,6 @@ impl Dawn<'_> {
         (work.observer)(Phase::Verify, None, rows);
         let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Verify, Some(plan), rows);
         let plans = Verifier { engine: run.engine.as_ref(), rows, watch: &watch };
-        let mut findings = Vec::new();
         let mut found = crate::verify::Found::default();
         if !listed.is_empty() {
             let columns = files::check_types(&run.context, &work.sink, &listed, &work.opened.bound_policy).await?;
@@ -501,17 +501,41 @@ impl Dawn<'_> {
         let Self { continued, floor, .. } = self;
         let context = night.scratch.context();
         let (old, born_before) = match &continued.manifest {
-            Some(manifest) => (manifest.files.clone(), manifest.series.as_ref().map(|series| &series.born)),
-            None => (Vec::new(), None),
+            Some(manifest) => (manifest.files.as_slice(), manifest.series.as_ref().map(|series| &series.born)),
+            None => (&[][..], None),
         };
-        let histories = Histories {
-            before: continued.ledger_rows(context).await?,
+        let only = |these: &[OutputFile], others: &[OutputFile]| -> Vec<OutputFile> {
+            these.iter().filter(|file| !others.contains(file)).cloned().collect()
+        };
+        let (removed, written) = (only(old, listed), only(listed, old));
+        let born_before = born_before.cloned().unwrap_or_default();
+        let before = Scratch::stream_in_order(continued.ledger_rows(context).await?).await?;
+        let after = Scratch::stream_in_order(continued.state.read_rows(context, ledger).await?).await?;
+        let mut file = night.scratch.create_file("changes", &changes_schema())?;
+        let compared = compare_ledgers(before, after, |rows| file.write_rows(rows)).await?;
+        file.close()?;
+        night.scratch.name_folder("changes", &changes_schema()).await?;
+        let changes = Changes {
+            compared,
+            moves: night.scratch.table("changes").await?,
             after: continued.state.read_rows(context, ledger).await?,
-            shown_before: read_shown(night, &self.work.sink, &old, born_before.unwrap_or(&BTreeMap::new())).await?,
-            shown_after: read_shown(night, &self.work.sink, listed, born).await?,
+            removed: read_shown(night, &self.work.sink, &removed, &born_before).await?,
+            written: read_shown(night, &self.work.sink, &written, born).await?,
         };
         // The key of the ledger stays in this process.
-        check_histories(&InProcess, context, histories, floor).await
+        check_changes(&InProcess, context, changes, floor).await
+    }
+
+    /// Files of earlier releases must be as they were when they were verified.
+    async fn check_kept(&self, kept: &[OutputFile]) -> Result<Option<Finding>> {
+        let mut changed = 0;
+        for file in kept {
+            let found = files::file_checksum(&self.work.sink, &file.path).await?;
+            changed += u64::from(found.as_ref() != Some(&file.blake3));
+        }
+        Ok(Finding::if_any("files", changed, |files| {
+            format!("{files} files of earlier releases are missing, or not as they were released")
+        }))
     }
 
     fn build_manifest(

@@ -13,7 +13,7 @@ use super::nightly::Continued;
 use super::shown::{read_shown, with_cohorts};
 use super::{Opened, Run};
 use crate::agreement::verify_neighbours;
-use crate::audit::histories::{Histories, check_histories};
+use crate::audit::histories::check_histories;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
 use crate::ledger;
@@ -76,13 +76,9 @@ impl Run {
         let context = night.scratch.context();
         let born = manifest.series.as_ref().map(|series| series.born.clone()).unwrap_or_default();
         let files = &manifest.files;
-        let histories = Histories {
-            before: state.read_rows(context, ledger).await?,
-            after: state.read_rows(context, ledger).await?,
-            shown_before: read_shown(&night, &sink, files, &born).await?,
-            shown_after: read_shown(&night, &sink, files, &born).await?,
-        };
-        let mut findings = check_histories(&InProcess, context, histories, &floor).await?;
+        let ledger_rows = state.read_rows(context, ledger).await?;
+        let shown = read_shown(&night, &sink, files, &born).await?;
+        let mut findings = check_histories(&InProcess, context, ledger_rows, shown, &floor).await?;
         if let Some(arrivals) = arrivals {
             let read = DataFrame::new(self.local.state(), source.scan_files(&self.local, &arrivals.old).await?);
             let waiting: u64 = ledger.version.waiting.iter().map(|file| file.rows).sum();
