@@ -216,6 +216,7 @@ struct Reader {
     batch: Option<Columns>,
     /// The row that is next; none has been taken from it.
     row: usize,
+    is_over: bool,
 }
 
 /// The columns of a batch.
@@ -248,13 +249,17 @@ impl Columns {
 
 impl Reader {
     fn new(stream: SendableRecordBatchStream) -> Self {
-        Self { stream, batch: None, row: 0 }
+        Self { stream, batch: None, row: 0, is_over: false }
     }
 
     /// Reads on where the last row was taken; false at the end.
     async fn advance(&mut self) -> Result<bool> {
         while self.batch.as_ref().is_none_or(|batch| self.row == batch.subjects.len()) {
-            let Some(next) = self.stream.try_next().await? else { return Ok(false) };
+            let next = if self.is_over { None } else { self.stream.try_next().await? };
+            let Some(next) = next else {
+                self.is_over = true;
+                return Ok(false);
+            };
             let next = Columns::new(&next)?;
             let last = self.batch.as_ref().filter(|batch| !batch.subjects.is_empty());
             let last = last.map(|batch| batch.subjects.value(batch.subjects.len() - 1));

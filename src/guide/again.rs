@@ -198,7 +198,9 @@
 //! - Several sinks that are fed from one source, and releases that were made before the series.
 //! - Readers who kept releases that a horizon has removed.
 //! - Subjects that are not people: if several subjects are one person, their rows are counted as several.
-//! - Who waits or is withheld is not published, and the manifest counts them: it tells how many, never who.
+//! - Who waits or is withheld is not published, and the manifest counts them: it tells how many, never who. A reader who knows
+//!   everybody's quasi-identifiers may tell who it is, and reason from it about what these people have in common: see
+//!   [`threats`](super::threats).
 //! - Pseudonyms and other kept columns that tell people apart: whoever knows one knows the row.
 //!
 //! # From a program

@@ -229,7 +229,7 @@ impl Merge {
 impl Open {
     fn push(&mut self, subject: &[u8], new: Option<(&[u8], &[u8])>, known: Option<u32>, kind: i64) {
         self.subjects.extend_from_slice(subject);
-        let none = [0; DIGEST_BYTES as usize];
+        let none = [0_u8; DIGEST_BYTES as usize];
         let (quasi, content) = new.unwrap_or((&none, &none));
         self.quasi.extend_from_slice(quasi);
         self.content.extend_from_slice(content);

@@ -3,7 +3,7 @@
 //! The merged table is in the order of subjects, and so is the next version of the ledger: it is written in one pass, beside the
 //! rows that were given a cohort tonight, which are dealt out and sorted as those of today were ([`Dealt`]).
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -60,7 +60,7 @@ impl Night<'_> {
             number: self.setting.number as i64,
             max_wait: i64::from(self.setting.series.max_wait),
             placed: Dealt::deal(&self.scratch, "placed", placed).await?,
-            fates: self.read_fates().await?,
+            leaving: self.read_leaving().await?,
             file: self.scratch.create_file("tomorrow", &schema)?,
             rows: 0,
             counts: SeriesCounts {
@@ -84,13 +84,11 @@ impl Night<'_> {
     }
 
     /// The cohorts that leave tonight.
-    async fn read_fates(&self) -> Result<HashMap<Cohort, i64>> {
-        let mut found = HashMap::new();
+    async fn read_leaving(&self) -> Result<HashSet<Cohort>> {
+        let mut found = HashSet::new();
         for batch in self.scratch.table("fates").await?.collect().await? {
-            let (cohorts, fates) =
-                (batch.column(0).as_fixed_size_binary(), batch.column(1).as_primitive::<Int64Type>());
-            let cohorts = cohorts.iter().flatten().filter_map(|cohort| Cohort::try_from(cohort).ok());
-            found.extend(cohorts.zip(fates.values().iter().copied()));
+            let cohorts = batch.column(0).as_fixed_size_binary();
+            found.extend(cohorts.iter().flatten().filter_map(|cohort| Cohort::try_from(cohort).ok()));
         }
         Ok(found)
     }
@@ -102,7 +100,7 @@ struct Writer {
     number: i64,
     max_wait: i64,
     placed: Dealt,
-    fates: HashMap<Cohort, i64>,
+    leaving: HashSet<Cohort>,
     file: ScratchFile,
     rows: u64,
     counts: SeriesCounts,
@@ -197,7 +195,7 @@ impl Writer {
             if kinds.value(row) == kind::LAPSED {
                 continue;
             }
-            let leaves = !self.fates.is_empty() && cohorts.is_valid(row) && self.fates.contains_key(cohorts.value(row));
+            let leaves = !self.leaving.is_empty() && cohorts.is_valid(row) && self.leaving.contains(cohorts.value(row));
             moves.rows.push(row as u32);
             moves.placed.push(placed);
             moves.leaves.push(leaves);

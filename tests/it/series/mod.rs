@@ -13,4 +13,5 @@ mod lake;
 mod random;
 mod recommending;
 mod stopping;
+mod unseen;
 mod world;
