@@ -3,6 +3,7 @@
 
 pub(crate) mod attack;
 pub(crate) mod buckets;
+pub(crate) mod changes;
 pub(crate) mod dependencies;
 pub(crate) mod histories;
 pub(crate) mod inference;

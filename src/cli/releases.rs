@@ -159,10 +159,16 @@ async fn collect_of_sink(arguments: &Gc, age: Duration) -> Result<Vec<(String, u
 async fn collect_of_job(arguments: &Gc, age: Duration) -> Result<Vec<(String, u64)>> {
     let (mut job, base) = read_job(&arguments.sink, &[])?;
     arguments.stores.lay_over(&mut job);
+    let in_table = job.series.is_some() && job.sink.is_delta();
     let run = Run::new(job, &base, RunOptions::default())?;
     // The ledger first, which finishes the commit of a run that has died.
     let versions = run.collect_versions(age, arguments.dry_run).await?;
-    let mut found = collect_garbage(&run.sink()?, age, arguments.dry_run).await?;
+    let mut found = if in_table {
+        tracing::warn!("the files of the Delta table are left to VACUUM");
+        Vec::new()
+    } else {
+        collect_garbage(&run.sink()?, age, arguments.dry_run).await?
+    };
     found.extend(versions.into_iter().map(|(name, size)| (format!("series.state: {name}"), size)));
     Ok(found)
 }

@@ -105,7 +105,30 @@ impl SessionOptions {
             let consumers = std::num::NonZeroUsize::MIN.saturating_add(NAMED_CONSUMERS - 1);
             runtime = runtime.with_memory_pool(Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit), consumers)));
         }
-        let mut config = configure(SessionConfig::new())?;
+        let config = self.limit_config(configure(SessionConfig::new())?);
+        let mut rules = PhysicalOptimizer::new().rules;
+        rules.insert(0, Arc::new(DropColumnStatistics));
+        rules.push(Arc::new(FinerRanges));
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(Arc::new(runtime.build()?))
+            .with_default_features()
+            .with_query_planner(Arc::new(AnonymizeQueryPlanner::default()))
+            .with_physical_optimizer_rules(rules)
+            .build();
+        Ok((SessionContext::new_with_state(state), folder))
+    }
+
+    /// A session for plans of this process beside one whose plans are made for others: the same memory, spill folder and
+    /// stores.
+    pub(crate) fn open_beside(&self, session: &SessionContext) -> SessionContext {
+        let config = self.limit_config(SessionConfig::new());
+        let state = SessionStateBuilder::new_from_existing(session.state()).with_config(config).build();
+        SessionContext::new_with_state(state)
+    }
+
+    /// Settings with the limits of the run.
+    fn limit_config(&self, mut config: SessionConfig) -> SessionConfig {
         if let Some(partitions) = self.partitions {
             config = config.with_target_partitions(partitions);
         }
@@ -118,17 +141,7 @@ impl SessionOptions {
         if let Some(rows) = self.batch_rows {
             config = config.with_batch_size(rows);
         }
-        let mut rules = PhysicalOptimizer::new().rules;
-        rules.insert(0, Arc::new(DropColumnStatistics));
-        rules.push(Arc::new(FinerRanges));
-        let state = SessionStateBuilder::new()
-            .with_config(config)
-            .with_runtime_env(Arc::new(runtime.build()?))
-            .with_default_features()
-            .with_query_planner(Arc::new(AnonymizeQueryPlanner::default()))
-            .with_physical_optimizer_rules(rules)
-            .build();
-        Ok((SessionContext::new_with_state(state), folder))
+        config
     }
 }
 

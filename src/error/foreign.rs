@@ -78,6 +78,12 @@ impl Error {
         std::error::Error::source(self).is_some_and(|source| source.is::<Unreadable>())
     }
 
+    /// A transient failure that a library has wrapped, however deeply: of our own code, or of an object store.
+    #[cfg(feature = "delta")]
+    pub(crate) fn wrapped_retry(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        of_others(error).filter(Self::is_retryable)
+    }
+
     /// A file of the source that the reader cannot decode.
     pub(crate) fn damaged_pages() -> Self {
         Self::input("a file of the source is damaged: its pages contradict its footer")

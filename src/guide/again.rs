@@ -106,8 +106,10 @@
 //!
 //! The summary, the manifest (`series`), the report and the metrics count new, waiting, stale, retired and withheld rows. A policy
 //! may become stricter on the way (k may rise, rules may be added): old classes are as they were, so the manifest's `k` is the first
-//! one. Rules that compare a class with the whole table are refused, and so are forms that do not generalise, Delta tables and
-//! clusters.
+//! one. Rules that compare a class with the whole table are refused, and so are forms that do not generalise.
+//!
+//! With `--cluster`, the driver merges the ledger and groups what has come, within its own memory limit and spill folder, because
+//! the key of the ledger never leaves it; executors judge the classes of every release. What is published is the same.
 //!
 //! ## Rows that only come
 //!
@@ -166,6 +168,23 @@
 //!   because a row that is taken out of a class alone tells its value. Where they must not stay, withdraw these releases: begin a
 //!   new series in an empty sink and an empty state, and remove the old one. Waiting rows lapse at once.
 //!
+//! ## A Delta table
+//!
+//! With `sink.format = "delta"` (feature `delta`) a night is one version of the table: it adds the files of new rows and removes
+//! those that rows have left; files of classes that stay keep their place. The version carries the manifest, and all readers of
+//! Delta see whole releases. What is different from files:
+//!
+//! - **Other writers.** Between two nights the table must hold the files of a release of the series. Rows that were appended,
+//!   deleted or compacted (OPTIMIZE) by somebody else end the next run with exit code 7; RESTORE the table to the version that the
+//!   message names. Versions that change no file do not matter.
+//! - **RESTORE** is the rollback, and `throng rollback` says to which version. The ledger stays: the next night goes on from the
+//!   newest release, and whatever was published stays known.
+//! - **VACUUM** removes the files of rows that have left, once nobody may read older versions; `throng gc` refuses the table, and
+//!   `throng gc nightly.toml` removes old versions of the ledger only. `throng verify --series` and `throng attack --series`
+//!   then look at the releases whose files are all there.
+//! - **Horizon** is refused: Throng does not know what readers can still go back to, so nothing is forgotten. Keep the log as long
+//!   as you want to audit releases; the series itself needs the newest one only.
+//!
 //! ## Checking it
 //!
 //! Before every commit the promise is recounted from the staged files and the staged ledger, by code that does not know how
@@ -179,7 +198,9 @@
 //! - Several sinks that are fed from one source, and releases that were made before the series.
 //! - Readers who kept releases that a horizon has removed.
 //! - Subjects that are not people: if several subjects are one person, their rows are counted as several.
-//! - Who waits or is withheld is not published, and the manifest counts them: it tells how many, never who.
+//! - Who waits or is withheld is not published, and the manifest counts them: it tells how many, never who. A reader who knows
+//!   everybody's quasi-identifiers may tell who it is, and reason from it about what these people have in common: see
+//!   [`threats`](super::threats).
 //! - Pseudonyms and other kept columns that tell people apart: whoever knows one knows the row.
 //!
 //! # From a program

@@ -28,6 +28,8 @@
 //!
 //! - The published rows are those of one machine if key and `--cell-rows` (or `--memory-limit`, which cells are sized by) are
 //!   the same.
+//! - Of a series ([`again`](super::again)), the driver merges the ledger and makes the classes within its own limits; executors
+//!   judge what readers will see.
 //! - Executors take credentials from their own environment.
 //! - Shuffle and spill files are raw data, in `--work-dir`.
 //! - Ballista neither encrypts nor authenticates: keep a cluster within a network that you trust.

@@ -76,7 +76,8 @@
 //! `sink = { url = "...", format = "delta" }` (feature `delta`) publishes to a Delta table: a release is one commit that adds
 //! its files, removes those of the previous release and carries the manifest. The run id is an application transaction of
 //! that commit (`throng/<run id>`), so a released run is not repeated. `throng releases` and `verify` read the log; an earlier
-//! release is an earlier version, so `rollback` and `gc` leave it to Delta's RESTORE and VACUUM.
+//! release is an earlier version, so `rollback` and `gc` leave it to Delta's RESTORE and VACUUM. A night of a series
+//! changes only the files that rows have come to or left: see [`again`](crate::guide::again).
 //!
 //! # Forms
 //!

@@ -198,8 +198,11 @@
 //! - **a horizon**: for readers who kept releases that were removed since, the promise holds within what is still there and
 //!   within what was, not across both;
 //! - **the ledger and its key in wrong hands**: together they tell which row of one release is which of another, though no value;
-//! - **when something happens**: that rows wait, or that a class is retired on one night rather than another, follows from the
-//!   rows, as suppression does. What that tells is no more than counts;
+//! - **what does not happen**: whether rows wait, and whether a class that is due is split, depends on the values of these rows, as
+//!   suppression does in one release, and can be reasoned from (see Minimality). Over nights it adds up: where more than
+//!   enough newcomers with the same quasi-identifiers wait, they hold too few values, and who is at last published with them
+//!   has another one; where a class is due, both sides are large enough and it stays, one side holds too few. It takes many
+//!   people with few values to come to that; a rule with a margin (an l of 4 where you need 3) keeps what is left within your need;
 //! - **truth on the day**: stale rows were true when they were published. A reader who takes a release for the table of the day is
 //!   wrong about them, and the manifest says about how many.
 //!

@@ -270,6 +270,14 @@ pub(crate) async fn ensure_files(sink: &Location, manifest: &Manifest) -> Result
     if missing == 0 {
         return Ok(());
     }
+    if manifest.series.is_some() {
+        return Err(Error::conflict(format!(
+            "run `{}`, the newest release of the series, lacks {missing} of its {} files; restore the sink and series.state \
+             from their backups, or begin a new series in an empty sink and an empty state",
+            manifest.run,
+            manifest.files.len(),
+        )));
+    }
     Err(Error::conflict(format!(
         "run `{}` has been released, but {missing} of its {} files are missing; run again with another --run-id, and remove \
          `{}` from the sink",

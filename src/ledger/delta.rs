@@ -2,22 +2,25 @@
 //! carries the manifest. Readers see one release; older ones are older versions of the table.
 //!
 //! The identity of a run is an application transaction of that commit, so a run that has been released is found in the
-//! log and not repeated. There is nothing beside the log: the commit of a release is the release.
+//! log and not repeated. There is nothing beside the log: the commit of a release is the release. Releases of a series change
+//! only the files that have changed (`series`).
+
+pub(crate) mod series;
 
 use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use deltalake_core::DeltaTable;
 use deltalake_core::kernel::engine::arrow_conversion::TryIntoKernel;
 use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference};
 use deltalake_core::kernel::{Action, Add, MetadataExt, Protocol, StructType, Transaction, new_metadata};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
+use deltalake_core::{DeltaTable, DeltaTableError};
 use futures::TryStreamExt;
 use serde_json::json;
 
 use super::commit::Commit;
 use super::guard::second_release;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, OutputFile};
 use crate::error::{Error, Result};
 use crate::published::read::folder_names;
 use crate::source::delta::{contention_error, delta_error, log_store, open_table};
@@ -67,12 +70,17 @@ impl Shape {
 /// Rejects a table that holds something other than releases.
 pub(crate) async fn ensure_own_sink(sink: &Location) -> Result<()> {
     match open_table(sink, None).await? {
-        Some(table) if !is_ours(&table)? => Err(Error::conflict(format!(
-            "the Delta table `{}` holds data other than releases, which this run would replace; choose another sink",
-            sink.name
-        ))),
+        Some(table) if !is_ours(&table)? => Err(foreign_table(sink)),
         _ => Ok(()),
     }
+}
+
+/// The error of a table that is not one of releases.
+fn foreign_table(sink: &Location) -> Error {
+    Error::conflict(format!(
+        "the Delta table `{}` holds data other than releases, which this run would replace; choose another sink",
+        sink.name
+    ))
 }
 
 fn is_ours(table: &DeltaTable) -> Result<bool> {
@@ -139,10 +147,11 @@ pub(crate) async fn no_roll_back(sink: &Location, run: &str) -> Error {
     match list_releases(sink).await.map(|found| found.into_iter().rev().find(|(_, manifest)| manifest.run == run)) {
         Err(error) => error,
         Ok(None) => Error::input(format!("`{}` holds no release of run `{run}`", sink.name)),
-        Ok(Some((version, _))) => Error::conflict(format!(
+        Ok(Some((version, manifest))) => Error::conflict(format!(
             "`{}` is a Delta table, which keeps its own versions; run `{run}` is version {version}: read it at that \
-             version, or RESTORE the table to it",
-            sink.name
+             version, or RESTORE the table to it{}",
+            sink.name,
+            if manifest.series.is_some() { "; the next run of the series goes on from its newest release" } else { "" }
         )),
     }
 }
@@ -186,32 +195,75 @@ async fn find_standing(sink: &Location, manifest: &Manifest) -> Result<Standing>
     if !is_done(&table, &manifest.run).await? {
         return Ok(Standing::Open(Some(table)));
     }
+    standing_of_done(sink, manifest).await.map(Standing::Committed)
+}
+
+/// Whether a run that has been committed is this attempt at it.
+async fn standing_of_done(sink: &Location, manifest: &Manifest) -> Result<Commit> {
     let there = manifest_of(sink, &manifest.run).await?;
     let ours = there.data == manifest.data;
-    Ok(Standing::Committed(if ours { Commit::Won } else { Commit::Lost(Box::new(there)) }))
+    Ok(if ours { Commit::Won } else { Commit::Lost(Box::new(there)) })
 }
 
 /// One attempt at the next version. It fails when another commit comes first.
 async fn attempt_commit(sink: &Location, table: Option<&DeltaTable>, manifest: &Manifest, shape: &Shape) -> Result<()> {
     let actions = release_actions(table, manifest, shape)?;
+    write_version(sink, table, manifest, shape, actions, SaveMode::Overwrite).await.map_err(delta_error)
+}
+
+/// Writes the next version of a table with the manifest of a release, unless another commit comes first.
+async fn write_version(
+    sink: &Location,
+    table: Option<&DeltaTable>,
+    manifest: &Manifest,
+    shape: &Shape,
+    actions: Vec<Action>,
+    mode: SaveMode,
+) -> std::result::Result<(), DeltaTableError> {
     let properties = CommitProperties::default()
         .with_metadata([(KEY.to_owned(), json!(manifest))])
         .with_application_transaction(Transaction::new(transaction_id(&manifest.run), 1))
-        // Whatever was committed meanwhile must be removed too, so conflicts are resolved here.
+        // What follows from a commit that came first is decided here.
         .with_max_retries(0);
     let operation = DeltaOperation::Write {
-        mode: SaveMode::Overwrite,
+        mode,
         partition_by: (!shape.partition_by.is_empty()).then(|| shape.partition_by.clone()),
         predicate: None,
     };
-    let snapshot = table.map(DeltaTable::snapshot).transpose().map_err(delta_error)?;
+    let snapshot = table.map(DeltaTable::snapshot).transpose()?;
     let snapshot = snapshot.map(|state| state as &dyn TableReference);
-    let commit = CommitBuilder::from(properties).with_actions(actions).build(snapshot, log_store(sink)?, operation);
-    commit.await.map(drop).map_err(delta_error)
+    let log = log_store(sink).map_err(|error| DeltaTableError::Generic(error.to_string()))?;
+    CommitBuilder::from(properties).with_actions(actions).build(snapshot, log, operation).await.map(drop)
 }
 
-/// What a release does to the table.
+/// What a release that replaces all others does to the table.
 fn release_actions(table: Option<&DeltaTable>, manifest: &Manifest, shape: &Shape) -> Result<Vec<Action>> {
+    let mut actions = table_actions(table, shape)?;
+    if let Some(table) = table {
+        let state = table.snapshot().map_err(delta_error)?;
+        actions.extend(state.log_data().iter().map(|file| Action::Remove(file.remove_action(true))));
+    }
+    let below: Vec<Vec<String>> = manifest.files.iter().map(|file| folder_names(&file.path)).collect();
+    let names = Partitions::folder_texts(&below);
+    actions.extend(manifest.files.iter().zip(names).map(|(file, values)| add_file(file, values.into_iter().collect())));
+    Ok(actions)
+}
+
+/// The action that shows a file to readers.
+fn add_file(file: &OutputFile, partition_values: HashMap<String, Option<String>>) -> Action {
+    Action::Add(Add {
+        path: file.path.clone(),
+        partition_values,
+        size: file.size as i64,
+        modification_time: jiff::Timestamp::now().as_millisecond(),
+        data_change: true,
+        stats: Some(json!({ "numRecords": file.rows }).to_string()),
+        ..Add::default()
+    })
+}
+
+/// What a release does to the table itself: nothing unless its columns are others.
+fn table_actions(table: Option<&DeltaTable>, shape: &Shape) -> Result<Vec<Action>> {
     let schema = shape.delta_schema()?;
     let text = serde_json::to_string(&schema).map_err(action_error)?;
     let mut actions = Vec::new();
@@ -240,23 +292,6 @@ fn release_actions(table: Option<&DeltaTable>, manifest: &Manifest, shape: &Shap
             metadata = metadata.with_table_id(state.metadata().id().to_owned()).map_err(action_error)?;
         }
         actions.push(Action::Metadata(metadata));
-    }
-    if let Some(state) = state {
-        actions.extend(state.log_data().iter().map(|file| Action::Remove(file.remove_action(true))));
-    }
-    let below: Vec<Vec<String>> = manifest.files.iter().map(|file| folder_names(&file.path)).collect();
-    let names = Partitions::folder_texts(&below);
-    let now = jiff::Timestamp::now().as_millisecond();
-    for (file, values) in manifest.files.iter().zip(names) {
-        actions.push(Action::Add(Add {
-            path: file.path.clone(),
-            partition_values: values.into_iter().collect::<HashMap<_, _>>(),
-            size: file.size as i64,
-            modification_time: now,
-            data_change: true,
-            stats: Some(json!({ "numRecords": file.rows }).to_string()),
-            ..Add::default()
-        }));
     }
     Ok(actions)
 }

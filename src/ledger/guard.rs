@@ -68,6 +68,15 @@ pub(crate) fn race_error(sink: &Location) -> Error {
     ))
 }
 
+/// The error of a run that another one of the same series was faster than.
+pub(crate) fn overtaken_error(sink: &Location) -> Error {
+    Error::retry(format!(
+        "another run has published the next release of the series into `{}` at the same moment; nothing of this one stays, \
+         run again",
+        sink.name
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;

@@ -13,10 +13,12 @@ pub(crate) mod lease;
 pub(crate) mod manifest;
 pub(crate) mod published;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::TryStreamExt;
 use object_store::ObjectStore;
+use object_store::path::Path;
 
 pub(crate) use commit::{Commit, delete_unreported, discard_folder, no_such_run};
 pub use manifest::{
@@ -108,6 +110,87 @@ impl Ledger {
             Self::Delta(shape) => delta::commit_release(sink, manifest, shape).await,
         }
     }
+
+    /// Puts the manifest of the next release of a series into the sink, after that of the one before. Of files, readers do
+    /// not follow it before [`show_next`](Self::show_next).
+    pub(crate) async fn commit_next(
+        &self,
+        sink: &Location,
+        manifest: &Manifest,
+        before: Option<&Manifest>,
+    ) -> Result<Commit> {
+        match self {
+            Self::Files => {
+                // The pointer of the series' own ledger decides which one comes next.
+                let _ = before;
+                Ok(commit::put_manifest(sink, manifest).await?.unwrap_or(Commit::Won))
+            }
+            #[cfg(feature = "delta")]
+            Self::Delta(shape) => delta::series::commit_release(sink, manifest, before, shape).await,
+        }
+    }
+
+    /// Makes a release of a series the one that readers see, once the pointer of the series' own ledger has moved.
+    pub(crate) async fn show_next(&self, sink: &Location, manifest: &Manifest) -> Result<()> {
+        match self {
+            Self::Files => commit::show_release(sink, manifest).await,
+            // The version that holds the manifest shows its files.
+            #[cfg(feature = "delta")]
+            Self::Delta(_) => Ok(()),
+        }
+    }
+}
+
+/// All releases of a sink that a series goes on in, oldest first. Refuses a Delta table that something else was done to.
+pub(crate) async fn series_releases(sink: &Location) -> Result<Vec<Manifest>> {
+    if is_delta(sink).await? {
+        #[cfg(feature = "delta")]
+        return delta::series::list_releases(sink).await;
+    }
+    commit::list_releases(sink).await
+}
+
+/// Completes the newest release of a series after a run that died, and rejects it if files are missing.
+pub(crate) async fn complete_series(sink: &Location, newest: &Manifest) -> Result<()> {
+    if is_delta(sink).await? {
+        commit::ensure_files(sink, newest).await
+    } else {
+        commit::repair_latest_pointer(sink, newest).await
+    }
+}
+
+/// Takes back a release of a series that another one was faster than. A version of a Delta table cannot be taken back: there
+/// are two ledgers then, and only people can tell which one is right.
+pub(crate) async fn withdraw_release(sink: &Location, manifest: &Manifest) -> Result<()> {
+    if !is_delta(sink).await? {
+        return commit::withdraw_manifest(sink, manifest).await;
+    }
+    Err(Error::conflict(format!(
+        "run `{}` stands in the Delta table `{}`, and series.state belongs to another release; does another sink share it? \
+         Restore series.state from its backup, or begin a new series in an empty sink and an empty state",
+        manifest.run, sink.name
+    )))
+}
+
+/// All releases of a sink whose files are still there, oldest first: VACUUM takes those that only older versions of a Delta
+/// table list.
+pub(crate) async fn readable_releases(sink: &Location) -> Result<Vec<Manifest>> {
+    let mut found = releases(sink).await?;
+    if !is_delta(sink).await? {
+        return Ok(found);
+    }
+    let listed: Vec<_> = sink.store.list(Some(&sink.at("data"))).try_collect().await?;
+    let there: BTreeSet<Path> = listed.into_iter().map(|meta| meta.location).collect();
+    let is_readable = |manifest: &Manifest| manifest.files.iter().all(|file| there.contains(&sink.at(&file.path)));
+    let newest = found.pop();
+    let before = found.len();
+    found.retain(is_readable);
+    if found.len() < before {
+        let lost = before - found.len();
+        tracing::warn!("{lost} earlier releases have lost files, as by VACUUM, and are not looked at");
+    }
+    found.extend(newest);
+    Ok(found)
 }
 
 /// Whether a sink is a Delta table.
@@ -178,7 +261,7 @@ pub async fn rollback(sink: &Location, run: &str) -> Result<()> {
 pub async fn collect_garbage(sink: &Location, age: Duration, dry_run: bool) -> Result<Vec<(String, u64)>> {
     if is_delta(sink).await? {
         return Err(Error::conflict(format!(
-            "`{}` is a Delta table: use VACUUM to remove what its log does not refer to",
+            "`{}` is a Delta table: use VACUUM to remove what its newest version does not refer to",
             sink.name
         )));
     }

@@ -218,10 +218,13 @@ fn check_state(job: &Job, series: &Series, base: &Path, problems: &mut Vec<Probl
 }
 
 fn check_sink(job: &Job, problems: &mut Vec<Problem>) {
-    if job.sink.is_delta() {
+    if job.sink.is_delta() && job.series.as_ref().is_some_and(|series| series.horizon.is_some()) {
         problems.push(
-            Problem::error("sink.format", "a series cannot be published as a Delta table yet")
-                .help("leave format out, so that releases are files and manifests"),
+            Problem::error(
+                "series.horizon",
+                "cannot be kept in a Delta table: its log and VACUUM decide what readers can go back to",
+            )
+            .help("remove it: histories are then remembered for ever"),
         );
     }
     if job.sink.releases.is_some() {
@@ -330,6 +333,7 @@ mod tests {
     #[test]
     fn a_good_series_has_no_problems() {
         assert_eq!(problems(GOOD, ""), [""; 0]);
+        assert_eq!(problems(GOOD, "sink.format = \"delta\""), [""; 0]);
         assert_eq!(problems(&format!("{GOOD}\nhorizon = \"400d\""), ""), [""; 0]);
         assert_eq!(
             problems(&format!("{GOOD}\nmode = \"append\""), "privacy.l-diversity = { column = \"ill\", l = 2 }"),
@@ -371,7 +375,11 @@ mod tests {
             (GOOD.into(), "privacy.max-loss = 0.5", "set series.max-loss"),
             (GOOD.into(), "privacy.person = \"id\"", "a series counts subjects"),
             (GOOD.into(), "sink.releases = \"independent\"", "stands beside [series]"),
-            (GOOD.into(), "sink.format = \"delta\"", "as a Delta table yet"),
+            (
+                format!("{GOOD}\nhorizon = \"400d\""),
+                "sink.format = \"delta\"",
+                "series.horizon: cannot be kept in a Delta",
+            ),
             (GOOD.into(), "output.partition-by = [\"id\"]", "folders of values"),
             (GOOD.into(), "defaults.nulls = \"drop\"", "does not drop rows"),
             (GOOD.into(), "measures.information = true", "are not taken"),

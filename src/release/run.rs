@@ -148,6 +148,8 @@ pub struct Run {
     base: PathBuf,
     policy: Arc<Policy>,
     context: SessionContext,
+    /// The session for what is done in this process also where a cluster does the rest: the ledger of a series.
+    local: SessionContext,
     engine: Arc<dyn Engine>,
     /// Held because dropping it removes the folder.
     spill: SpillFolder,
@@ -168,8 +170,9 @@ impl Run {
         let engine = options.engine.clone().unwrap_or_else(|| Arc::new(Local));
         let places = StoreLocation::of_job(&job);
         let (context, spill) = options.session.open_with(|config| engine.configure(config, &places))?;
+        let local = if engine.is_remote() { options.session.open_beside(&context) } else { context.clone() };
         let (staged, uploads) = (Mutex::default(), Uploads::default());
-        Ok(Self { job, base: base.to_owned(), policy, context, engine, spill, options, staged, uploads })
+        Ok(Self { job, base: base.to_owned(), policy, context, local, engine, spill, options, staged, uploads })
     }
 
     /// Runs the job.

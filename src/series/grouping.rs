@@ -51,12 +51,8 @@ impl Staged {
 impl Night<'_> {
     /// Makes the classes of tonight: the table `staged`, rows as they are published with subject and cohort beside them.
     pub(crate) async fn group_rows(&self) -> Result<Staged> {
-        let counted = format!(
-            "SELECT (SELECT COUNT(*) FROM merged WHERE kind = {}) AS new, (SELECT COUNT(*) FROM wanted) AS wanted",
-            kind::NEW
-        );
-        let found = self.scratch.query_numbers(&counted).await?;
-        let (new, wanted) = (found[0], found[1]);
+        let new = self.merged.of_kind(kind::NEW);
+        let wanted = self.scratch.query_numbers("SELECT COUNT(*) FROM wanted").await?[0];
         let mut staged = Staged::default();
         let mut tables = Vec::new();
         // Fewer than k rows wait without being looked at.

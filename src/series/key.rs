@@ -113,7 +113,8 @@ impl LedgerKey {
         hasher
     }
 
-    fn digests(&self, purpose: Purpose, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    /// The digests of the rows of some columns.
+    pub(super) fn digests(&self, purpose: Purpose, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let columns = columns.iter().map(|column| comparable_column(purpose, column)).collect::<Result<Vec<_>>>()?;
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
         let converter = RowConverter::new(fields)?;

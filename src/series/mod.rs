@@ -30,8 +30,10 @@
 
 pub(crate) mod arrivals;
 pub(crate) mod counts;
+mod deal;
 pub(crate) mod grouping;
 pub(crate) mod key;
+mod merge;
 pub(crate) mod night;
 pub(crate) mod retirement;
 pub(crate) mod scratch;

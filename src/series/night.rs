@@ -9,17 +9,15 @@ use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::arrivals::{keep_arrivals, null_subject};
 use super::key::{LedgerKey, Purpose};
+use super::merge::Merged;
 use super::scratch::Scratch;
 use crate::binding::BoundPolicy;
 use crate::error::{Error, Result};
-use crate::policy::{Column, Constant, Job, Policy, Privacy, Role, Series, SeriesMode};
+use crate::policy::{Column, Constant, Job, Policy, Privacy, Role, Series};
 use crate::recode::replace_columns;
 
 /// Name of the column that holds the digest of the subject while rows are grouped. It is never published.
 pub(crate) const SUBJECT_COLUMN: &str = "__throng_subject";
-
-/// Most rows that are picked out of the source by a table in memory; more are by sorting both sides.
-const MAX_PICKED: u64 = 250_000;
 
 /// What a night works with.
 pub(crate) struct Setting<'a> {
@@ -82,6 +80,8 @@ pub(crate) struct Night<'a> {
     rows: LogicalPlan,
     /// Rows of the source that must not be published again.
     pub(crate) forgotten: u64,
+    /// What the subjects of the table `merged` are.
+    pub(crate) merged: Merged,
 }
 
 impl<'a> Night<'a> {
@@ -94,7 +94,9 @@ impl<'a> Night<'a> {
     ) -> Result<Self> {
         let scratch = Scratch::create(setting.session, setting.spill)?;
         let (rows, private) = private_rows(&setting, scanned)?;
-        Self { setting, scratch, private, rows, forgotten: 0 }.merge_ledger(ledger, forgotten).await
+        Self { setting, scratch, private, rows, forgotten: 0, merged: Merged::default() }
+            .merge_ledger(ledger, forgotten)
+            .await
     }
 
     /// Merges the rows of new files, which have no identity yet, and those that have waited with the ledger of yesterday.
@@ -107,7 +109,9 @@ impl<'a> Night<'a> {
         let scratch = Scratch::create(setting.session, setting.spill)?;
         let (rows, private) = private_rows(&setting, new)?;
         let rows = keep_arrivals(&scratch, &setting.key, setting.number, rows, waiting, private.input.as_ref()).await?;
-        Self { setting, scratch, private, rows, forgotten: 0 }.merge_ledger(ledger, None).await
+        Self { setting, scratch, private, rows, forgotten: 0, merged: Merged::default() }
+            .merge_ledger(ledger, None)
+            .await
     }
 
     async fn merge_ledger(self, ledger: DataFrame, forgotten: Option<DataFrame>) -> Result<Self> {
@@ -121,11 +125,8 @@ impl<'a> Night<'a> {
         }
         let others = "SELECT * FROM everybody e LEFT ANTI JOIN forgotten f ON e.subject = f.subject";
         let today = if is_known { others } else { "SELECT * FROM everybody" };
-        night.scratch.define_view("today", night.scratch.sql(today).await?)?;
-        night.scratch.define_view("ledger", ledger)?;
-        let merged = night.scratch.sql(&merge_query(night.setting.series.mode)).await?;
-        night.scratch.keep_rows("merged", merged).await?;
-        night.ensure_unique().await?;
+        let today = night.scratch.sql(today).await?;
+        night.merged = night.merge_subjects(today, ledger).await?;
         Ok(night)
     }
 
@@ -135,7 +136,6 @@ impl<'a> Night<'a> {
             ident(SUBJECT_COLUMN).alias("subject"),
             self.digest_expr(Purpose::Quasi, &self.private.quasi_names()).alias("quasi"),
             self.digest_expr(Purpose::Content, &self.content_columns()).alias("content"),
-            lit(true).alias("present"),
         ];
         Ok(self.source_rows().select(columns)?)
     }
@@ -165,51 +165,29 @@ impl<'a> Night<'a> {
         self.setting.key.digest(purpose).call(arguments)
     }
 
-    /// Rejects a source whose subject columns do not identify its subjects.
-    async fn ensure_unique(&self) -> Result<()> {
-        let counted = "SELECT SUM(CASE WHEN subject IS NULL THEN size ELSE 0 END), \
-                       SUM(CASE WHEN subject IS NULL THEN 0 ELSE size - 1 END) \
-                       FROM (SELECT subject, COUNT(*) AS size FROM merged GROUP BY subject)";
-        let found = self.scratch.query_numbers(counted).await?;
-        let columns = self.setting.series.subject.join("`, `");
-        if found[0] > 0 {
-            return Err(Error::input(format!(
-                "{} rows of the source do not say whose they are: `{columns}` is null; leave them out in source.sql, or name \
-                 other columns as series.subject",
-                found[0]
-            )));
-        }
-        if found[1] > 0 {
-            return Err(Error::input(format!(
-                "{} rows of the source are of a subject that another row is of; a series has one row for each: name columns \
-                 as series.subject that tell subjects apart (now `{columns}`)",
-                found[1]
-            )));
-        }
-        Ok(())
-    }
-
     /// Picks the rows out of the source that are new, or of cohorts that may come back: the table `fresh`.
-    pub(crate) async fn pick_fresh(&self) -> Result<()> {
-        let wanted = format!(
-            "SELECT subject FROM merged WHERE kind = {new} UNION ALL \
-             SELECT m.subject FROM merged m LEFT SEMI JOIN candidates c ON m.cohort = c.cohort \
-             WHERE m.kind IN ({live}, {changed})",
-            new = kind::NEW,
-            live = kind::LIVE,
-            changed = kind::CHANGED
-        );
-        self.scratch.keep_rows("wanted", self.scratch.sql(&wanted).await?).await?;
-        let counted = "SELECT (SELECT COUNT(*) FROM wanted) AS wanted, (SELECT COUNT(*) FROM merged) AS merged";
-        let found = self.scratch.query_numbers(counted).await?;
-        if found[0] == found[1] && self.forgotten == 0 {
+    pub(crate) async fn pick_fresh(&self, candidates: u64) -> Result<()> {
+        let new = format!("SELECT subject FROM merged WHERE kind = {}", kind::NEW);
+        let wanted = if candidates == 0 {
+            self.scratch.sql(&new).await?
+        } else {
+            let returning = format!(
+                "{new} UNION ALL SELECT m.subject FROM candidates c RIGHT SEMI JOIN merged m ON m.cohort = c.cohort WHERE \
+                 m.kind IN ({live}, {changed})",
+                live = kind::LIVE,
+                changed = kind::CHANGED
+            );
+            self.scratch.joining(candidates).sql(&returning).await?
+        };
+        self.scratch.keep_rows("wanted", wanted).await?;
+        let wanted = self.scratch.query_numbers("SELECT COUNT(*) FROM wanted").await?[0];
+        if wanted == self.merged.all() && self.forgotten == 0 {
             // Everybody is: there is no need of a copy.
             return self.scratch.define_view("fresh", self.source_rows());
         }
-        let mut state = self.scratch.context().state();
-        state.config_mut().options_mut().optimizer.prefer_hash_join = found[0] <= MAX_PICKED;
-        let source = DataFrame::new(state.clone(), self.rows.clone());
-        let wanted = DataFrame::new(state, self.scratch.table("wanted").await?.into_unoptimized_plan());
+        let joining = self.scratch.joining(wanted);
+        let source = DataFrame::new(joining.state(), self.rows.clone());
+        let wanted = joining.table("wanted").await?;
         let fresh = wanted.join(source, JoinType::RightSemi, &["subject"], &[SUBJECT_COLUMN], None)?;
         self.scratch.keep_rows("fresh", fresh).await
     }
@@ -281,31 +259,4 @@ pub(crate) fn reset_history(ledger: DataFrame, first: u64) -> Result<DataFrame> 
     });
     let columns: Vec<Expr> = columns.collect();
     Ok(kept.select(columns)?)
-}
-
-/// Every subject of the source and of the ledger, and what it is tonight.
-fn merge_query(mode: SeriesMode) -> String {
-    let (is_gone, is_live) = match mode {
-        SeriesMode::Snapshot => ("t.present IS NULL", "t.quasi = l.quasi AND t.content = l.content"),
-        // A row stays as it was published, whatever the source holds later.
-        SeriesMode::Append => ("FALSE", "TRUE"),
-    };
-    format!(
-        "SELECT COALESCE(t.subject, l.subject) AS subject, t.quasi AS new_quasi, t.content AS new_content, l.cohort, \
-         l.history, l.quasi, l.content, l.state, l.since, l.revised, l.moved, CASE \
-         WHEN l.state IS NULL THEN {new} \
-         WHEN l.state = {WAITING} THEN CASE WHEN t.present THEN {new} ELSE {lapsed} END \
-         WHEN l.state = {WITHHELD} THEN CASE WHEN t.present THEN {withheld} ELSE {absent} END \
-         WHEN {is_gone} THEN {gone} WHEN {is_live} THEN {live} ELSE {changed} END AS kind \
-         FROM today t FULL JOIN ledger l ON t.subject = l.subject",
-        new = kind::NEW,
-        lapsed = kind::LAPSED,
-        withheld = kind::WITHHELD,
-        absent = kind::ABSENT,
-        gone = kind::GONE,
-        live = kind::LIVE,
-        changed = kind::CHANGED,
-        WAITING = state::WAITING,
-        WITHHELD = state::WITHHELD,
-    )
 }

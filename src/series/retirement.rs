@@ -55,6 +55,8 @@ impl Night<'_> {
             ),
             SeriesMode::Append => "FALSE".to_owned(),
         };
+        let stale = self.merged.of_kind(kind::CHANGED) + self.merged.of_kind(kind::GONE);
+        let due = if stale == 0 { "FALSE".to_owned() } else { due };
         let candidates = format!(
             "SELECT cohort FROM (SELECT cohort, COUNT(*) AS size, SUM(CASE WHEN kind = {live} THEN 0 ELSE 1 END) AS stale \
              FROM merged WHERE kind IN ({live}, {changed}, {gone}) GROUP BY cohort) WHERE {due}",
@@ -63,19 +65,19 @@ impl Night<'_> {
             gone = kind::GONE
         );
         self.scratch.keep_rows("candidates", self.scratch.sql(&candidates).await?).await?;
-        self.pick_fresh().await?;
         let found = self.scratch.query_numbers("SELECT COUNT(*) FROM candidates").await?[0];
+        self.pick_fresh(found).await?;
         if found == 0 {
             self.scratch.hold_rows("fates", Fates::default().finish()?)?;
             return Ok(Leaving::default());
         }
-        self.read_published(files).await?;
-        let fates = self.decide_all().await?;
+        self.read_published(files, found).await?;
+        let fates = self.decide_all(found).await?;
         let classes = fates.count;
         self.scratch.hold_rows("fates", fates.finish()?)?;
         let mut leaving = Leaving { classes, ..Leaving::default() };
         for file in files {
-            if self.holds_any(file, "fates").await? {
+            if self.holds_any(file, "fates", classes).await? {
                 leaving.files.push(file.path.clone());
             }
         }
@@ -83,11 +85,11 @@ impl Night<'_> {
     }
 
     /// Whether a file holds rows of the cohorts in a table.
-    async fn holds_any(&self, file: &OldFile, table: &str) -> Result<bool> {
+    async fn holds_any(&self, file: &OldFile, table: &str, size: u64) -> Result<bool> {
         let cohort = self.digest_expr(Purpose::Cohort(file.born), &self.setting.bound_policy.class_columns());
         let cohorts = file.rows.clone().select(vec![cohort.alias("held")])?;
-        let wanted = self.scratch.table(table).await?;
-        let found = cohorts.join(wanted, JoinType::LeftSemi, &["held"], &["cohort"], None)?;
+        let wanted = self.scratch.joining(size).table(table).await?;
+        let found = wanted.join(cohorts, JoinType::RightSemi, &["cohort"], &["held"], None)?;
         let found = found.limit(0, Some(1))?.collect().await?;
         Ok(found.iter().any(|batch| batch.num_rows() > 0))
     }
@@ -99,10 +101,10 @@ impl Night<'_> {
     }
 
     /// What was published of members of candidates, by the digest of their content: the table `shown`.
-    async fn read_published(&self, files: &[OldFile]) -> Result<()> {
+    async fn read_published(&self, files: &[OldFile], candidates: u64) -> Result<()> {
         let mut all: Option<DataFrame> = None;
         for file in files {
-            if !self.holds_any(file, "candidates").await? {
+            if !self.holds_any(file, "candidates", candidates).await? {
                 continue;
             }
             let cohort = self.digest_expr(Purpose::Cohort(file.born), &self.setting.bound_policy.class_columns());
@@ -117,8 +119,8 @@ impl Night<'_> {
                     .map(|(at, column)| ident(&column.name).alias(published_column(at))),
             );
             let rows = file.rows.clone().select(columns)?;
-            let candidates = self.scratch.table("candidates").await?;
-            let rows = rows.join(candidates, JoinType::LeftSemi, &["held"], &["cohort"], None)?;
+            let due = self.scratch.joining(candidates).table("candidates").await?;
+            let rows = due.join(rows, JoinType::RightSemi, &["cohort"], &["held"], None)?;
             all = Some(match all {
                 None => rows,
                 Some(others) => others.union(rows)?,
@@ -131,7 +133,7 @@ impl Night<'_> {
     }
 
     /// Decides cohort after cohort.
-    async fn decide_all(&self) -> Result<Fates> {
+    async fn decide_all(&self, candidates: u64) -> Result<Fates> {
         let guarded = self.guarded_columns();
         let mut values = vec![ident(SUBJECT_COLUMN).alias("who")];
         values.extend(guarded.iter().enumerate().map(|(at, column)| ident(&column.name).alias(current_column(at))));
@@ -140,8 +142,8 @@ impl Night<'_> {
             (0..guarded.len()).map(|at| format!(", {table}.{}", name(at))).collect()
         };
         let members = format!(
-            "SELECT m.cohort, m.history, m.kind, m.revised, s.content IS NULL AS lost{shown}{now} FROM merged m \
-             LEFT SEMI JOIN candidates c ON m.cohort = c.cohort LEFT JOIN shown s ON m.content = s.content \
+            "SELECT m.cohort, m.history, m.kind, m.revised, s.content IS NULL AS lost{shown}{now} FROM \
+             (SELECT x.* FROM candidates c RIGHT SEMI JOIN merged x ON x.cohort = c.cohort) m LEFT JOIN shown s ON m.content = s.content \
              LEFT JOIN fresh_values f ON m.subject = f.who WHERE m.kind IN ({live}, {changed}, {gone}) ORDER BY m.cohort",
             shown = columns(published_column, "s"),
             now = columns(current_column, "f"),
@@ -149,7 +151,9 @@ impl Night<'_> {
             changed = kind::CHANGED,
             gone = kind::GONE
         );
-        let mut stream = self.scratch.sql(&members).await?.execute_stream().await?;
+        // Each of them has k rows at least, and seldom many more.
+        let rows = candidates * 4 * u64::from(self.setting.bound_policy.policy.privacy.k);
+        let mut stream = self.scratch.joining(rows).sql(&members).await?.execute_stream().await?;
         let schema = stream.schema();
         let mut fates = Fates::default();
         let mut open: Vec<RecordBatch> = Vec::new();
@@ -225,13 +229,13 @@ impl Night<'_> {
     }
 
     /// The rows of an old file whose cohorts stay.
-    pub(crate) async fn staying_rows(&self, file: &OldFile) -> Result<DataFrame> {
+    pub(crate) async fn staying_rows(&self, file: &OldFile, leaving: &Leaving) -> Result<DataFrame> {
         let names: Vec<String> = file.rows.schema().fields().iter().map(|field| field.name().clone()).collect();
         let cohort = self.digest_expr(Purpose::Cohort(file.born), &self.setting.bound_policy.class_columns());
         let columns: Vec<Expr> = names.iter().map(ident).chain([cohort.alias("__throng_cohort")]).collect();
         let rows = file.rows.clone().select(columns)?;
-        let fates = self.scratch.table("fates").await?;
-        let rows = rows.join(fates, JoinType::LeftAnti, &["__throng_cohort"], &["cohort"], None)?;
+        let fates = self.scratch.joining(leaving.classes).table("fates").await?;
+        let rows = fates.join(rows, JoinType::RightAnti, &["cohort"], &["__throng_cohort"], None)?;
         Ok(rows.select(names.iter().map(ident).collect::<Vec<_>>())?)
     }
 }

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, RecordBatch};
-use datafusion::arrow::datatypes::{Int64Type, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::datasource::MemTable;
 use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, TaskContext};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use datafusion::parquet::schema::types::ColumnPath;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::{DataFrame, ParquetReadOptions, SessionContext};
 use futures::TryStreamExt;
@@ -22,6 +23,9 @@ use crate::plan::join_parts;
 
 /// Rows of a row group: few, because a group is built in memory that nobody has set aside.
 const ROW_GROUP_ROWS: usize = 1 << 15;
+
+/// Most rows of a side of a join that are held in memory.
+const MAX_HELD: u64 = 250_000;
 
 /// A session with tables of its own.
 pub(crate) struct Scratch {
@@ -40,6 +44,11 @@ impl Scratch {
         config.options_mut().optimizer.prefer_hash_join = false;
         config.options_mut().catalog.create_default_catalog_and_schema = true;
         Ok(Self { folder, context: SessionContext::new_with_state(builder.build()) })
+    }
+
+    /// The folder of its files.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The session.
@@ -119,6 +128,27 @@ impl Scratch {
         Ok(())
     }
 
+    /// The rows of a query in the order in which they lie in its file.
+    pub(crate) async fn stream_in_order(rows: DataFrame) -> Result<SendableRecordBatchStream> {
+        let (mut state, plan) = rows.into_parts();
+        state.config_mut().options_mut().execution.target_partitions = 1;
+        Ok(DataFrame::new(state, plan).execute_stream().await?)
+    }
+
+    /// A session that joins by a table of the left side in memory where it has no more rows than that, and by sorting both
+    /// sides otherwise.
+    pub(crate) fn joining(&self, rows: u64) -> SessionContext {
+        let mut state = self.context.state();
+        let is_small = rows <= MAX_HELD;
+        let optimizer = &mut state.config_mut().options_mut().optimizer;
+        optimizer.prefer_hash_join = is_small;
+        if is_small {
+            optimizer.hash_join_single_partition_threshold = usize::MAX;
+            optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
+        }
+        SessionContext::new_with_state(state)
+    }
+
     /// The only row of a query of whole numbers; null counts as 0.
     pub(crate) async fn query_numbers(&self, query: &str) -> Result<Vec<u64>> {
         let rows = self.sql(query).await?.collect().await?;
@@ -143,12 +173,7 @@ impl ScratchFile {
     fn create(folder: &Path, number: usize, schema: &SchemaRef) -> Result<Self> {
         let path = folder.join(format!("part-{number:05}.parquet"));
         let file = File::create(&path).map_err(|error| unwritable_file(&path, &error))?;
-        // Statistics of a file with one value stand for every row of it, also where that value is not a number.
-        let properties = WriterProperties::builder()
-            .set_statistics_enabled(EnabledStatistics::None)
-            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-            .build();
-        let writer = ArrowWriter::try_new(file, Arc::clone(schema), Some(properties))?;
+        let writer = ArrowWriter::try_new(file, Arc::clone(schema), Some(file_properties(schema)))?;
         Ok(Self { path, schema: Arc::clone(schema), writer })
     }
 
@@ -163,6 +188,11 @@ impl ScratchFile {
         })
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Ends the file.
     pub(crate) fn close(self) -> Result<()> {
         self.writer.close()?;
@@ -170,7 +200,20 @@ impl ScratchFile {
     }
 }
 
-fn unwritable_file(path: &Path, error: &std::io::Error) -> Error {
+/// How private files are written.
+fn file_properties(schema: &SchemaRef) -> WriterProperties {
+    // Statistics of a file with one value stand for every row of it, also where that value is not a number.
+    let mut properties = WriterProperties::builder()
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS));
+    // No two digests are alike.
+    for field in schema.fields().iter().filter(|field| matches!(field.data_type(), DataType::FixedSizeBinary(_))) {
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from(field.name().as_str()), false);
+    }
+    properties.build()
+}
+
+pub(crate) fn unwritable_file(path: &Path, error: &std::io::Error) -> Error {
     Error::resources(format!(
         "{} cannot be written: {}; choose another place with --spill-dir",
         path.display(),

@@ -1,7 +1,7 @@
 //! The private state of a series: versions of its ledger, and a pointer to the one in force.
 //!
 //! ```text
-//! <state>/version/<number>.<unique>/part-00000.parquet   a version of the ledger: immutable, of one run
+//! <state>/version/<number>.<unique>/part-00000.parquet   a version of the ledger: immutable, of one run, sorted by subject
 //! <state>/version/<number>.<unique>/consumed.parquet     of rows without an identity: the files that were read
 //! <state>/version/<number>.<unique>/waiting.parquet      and the rows that wait
 //! <state>/version/<number>.<unique>/version.json         what it is, with the checksum of its files; written last
@@ -23,7 +23,8 @@
 //! The pointer is an object for each number that can be created once, which every store can promise, also the local file
 //! system. Of two runs that race, one creates it; the other withdraws its manifest.
 
-use std::path::Path as LocalPath;
+use std::io::Read;
+use std::path::{Path as LocalPath, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::lit;
 use datafusion::parquet::arrow::AsyncArrowWriter;
+use datafusion::parquet::arrow::async_writer::AsyncFileWriter;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::TryStreamExt;
@@ -42,7 +44,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arrivals::{CONSUMED, WAITING};
 use super::key::{DIGEST_BYTES, LedgerKey, SUBJECT_BYTES};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, io_reason};
 use crate::policy::{Job, Series};
 use crate::published::read::{PublishedFile, PublishedFiles, file_checksum, open_published};
 use crate::storage::upload::Uploads;
@@ -51,6 +53,9 @@ use crate::write::unique_name;
 
 /// Version of the format of the state.
 const FORMAT: u32 = 1;
+
+/// Bytes that are copied at once.
+const COPIED: u64 = 1 << 20;
 
 /// The column of a ledger that says in which release a cohort last changed.
 const MOVED: &str = "moved";
@@ -118,10 +123,17 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+/// The rows of the next version of a ledger: a file of this machine, in the order of subjects.
+#[derive(Debug)]
+pub(crate) struct LedgerRows {
+    pub(crate) path: PathBuf,
+    pub(crate) rows: u64,
+}
+
 /// The tables of the next version of a ledger.
 pub(crate) struct Tables {
     /// What it knows of every subject.
-    pub(crate) ledger: DataFrame,
+    pub(crate) ledger: LedgerRows,
     /// Of rows without an identity: the files that were read, and the rows that wait.
     pub(crate) arrivals: Option<(DataFrame, DataFrame)>,
 }
@@ -348,11 +360,10 @@ impl State {
         uploads: &Uploads,
     ) -> Result<Stored> {
         let folder = format!("version/{:08}.{}", version.number, unique_name());
-        let ledger = Some(ledger_schema());
-        version.files = vec![self.write_part(&folder, "part-00000", tables.ledger, ledger, uploads).await?];
+        version.files = vec![self.copy_ledger(&folder, &tables, uploads).await?];
         if let Some((consumed, waiting)) = tables.arrivals {
-            version.consumed = vec![self.write_part(&folder, CONSUMED, consumed, None, uploads).await?];
-            version.waiting = vec![self.write_part(&folder, WAITING, waiting, None, uploads).await?];
+            version.consumed = vec![self.write_part(&folder, CONSUMED, consumed, uploads).await?];
+            version.waiting = vec![self.write_part(&folder, WAITING, waiting, uploads).await?];
         }
         version.format = FORMAT;
         version.key = self.key.fingerprint();
@@ -362,17 +373,37 @@ impl State {
         Ok(Stored { version, folder, digest })
     }
 
+    /// Copies the rows of a version.
+    async fn copy_ledger(&self, folder: &str, tables: &Tables, uploads: &Uploads) -> Result<LedgerFile> {
+        let name = "part-00000.parquet".to_owned();
+        let path = self.location.at(&format!("{folder}/{name}"));
+        let unreadable = |error: std::io::Error| {
+            Error::resources(format!("{} cannot be read: {}", tables.ledger.path.display(), io_reason(&error)))
+        };
+        let mut file = std::fs::File::open(&tables.ledger.path).map_err(unreadable)?;
+        let mut object = uploads.begin_upload(&self.location.store, &path);
+        loop {
+            let mut bytes = Vec::with_capacity(COPIED as usize);
+            if (&mut file).take(COPIED).read_to_end(&mut bytes).map_err(unreadable)? == 0 {
+                break;
+            }
+            object.write(bytes.into()).await?;
+        }
+        object.complete().await?;
+        self.read_back(name, &path, tables.ledger.rows).await
+    }
+
+    /// A file of a version as it lies in the store.
+    async fn read_back(&self, name: String, path: &Path, rows: u64) -> Result<LedgerFile> {
+        let blake3 = file_checksum(self.location.store.as_ref(), path).await?;
+        let blake3 = blake3.ok_or_else(|| Error::retry("a file of the ledger was written but is not there"))?;
+        Ok(LedgerFile { name, rows, blake3 })
+    }
+
     /// Writes a table of a version.
-    async fn write_part(
-        &self,
-        folder: &str,
-        table: &str,
-        rows: DataFrame,
-        schema: Option<SchemaRef>,
-        uploads: &Uploads,
-    ) -> Result<LedgerFile> {
+    async fn write_part(&self, folder: &str, table: &str, rows: DataFrame, uploads: &Uploads) -> Result<LedgerFile> {
         let name = format!("{table}.parquet");
-        let schema = schema.unwrap_or_else(|| Arc::new(rows.schema().as_arrow().clone()));
+        let schema = Arc::new(rows.schema().as_arrow().clone());
         let path = self.location.at(&format!("{folder}/{name}"));
         let properties = WriterProperties::builder()
             .set_statistics_enabled(EnabledStatistics::None)
@@ -389,9 +420,7 @@ impl State {
             writer.write(&batch).await?;
         }
         writer.finish().await?;
-        let blake3 = file_checksum(self.location.store.as_ref(), &path).await?;
-        let blake3 = blake3.ok_or_else(|| Error::retry("a file of the ledger was written but is not there"))?;
-        Ok(LedgerFile { name, rows: count, blake3 })
+        self.read_back(name, &path, count).await
     }
 
     /// Moves the pointer to a version; false when another version of the same number is in force already.
@@ -499,6 +528,13 @@ impl State {
         };
         Ok(Some(open_published(context, &files, None).await?))
     }
+}
+
+/// What to say of a ledger whose rows are not in the order in which they were written.
+pub(super) fn unsorted_error() -> Error {
+    Error::conflict(
+        "the ledger of the series is not in the order of its subjects; restore series.state from its backup",
+    )
 }
 
 /// The number that a name of the state begins with.

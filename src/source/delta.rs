@@ -17,6 +17,9 @@ use crate::error::{Error, Result};
 use crate::policy;
 use crate::storage::{Location, Stores};
 
+/// How the reader of a log begins to say that the store has failed, and not that something is missing or forbidden.
+const STORE_FAILED: &str = "Error interacting with object store: Generic";
+
 /// A failure of the Delta log.
 pub(crate) fn delta_error(error: DeltaTableError) -> Error {
     match error {
@@ -25,14 +28,29 @@ pub(crate) fn delta_error(error: DeltaTableError) -> Error {
             Error::input(format!("version {version} of the Delta log is damaged"))
         }
         DeltaTableError::Transaction { source: TransactionError::ObjectStore { source } } => source.into(),
+        other if is_contention(&other) => contention_error(),
+        other => {
+            let text = other.to_string();
+            match Error::wrapped_retry(&other) {
+                Some(transient) => transient,
+                // The reader of the log hides the error of the store in its text.
+                None if text.contains(STORE_FAILED) => Error::retry(format!("the object store failed: {text}")),
+                None => Error::input(format!("the Delta table cannot be used: {text}")),
+            }
+        }
+    }
+}
+
+/// Whether a commit failed because another one came first, and surely was not done.
+pub(crate) fn is_contention(error: &DeltaTableError) -> bool {
+    matches!(
+        error,
         DeltaTableError::Transaction {
-            source:
-                TransactionError::MaxCommitAttempts(_)
+            source: TransactionError::MaxCommitAttempts(_)
                 | TransactionError::CommitConflict(_)
                 | TransactionError::VersionAlreadyExists(_),
-        } => contention_error(),
-        other => Error::input(format!("the Delta table cannot be used: {other}")),
-    }
+        }
+    )
 }
 
 pub(crate) fn contention_error() -> Error {

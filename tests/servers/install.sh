@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what the tests of stores and readers talk to, once, into the user's cache folder: moto's S3 server, pyarrow
-# and DuckDB from PyPI, Azurite from npm. Needs Python 3 with venv, and Node with npm. Prints the folder.
+# Installs what the tests of stores and readers talk to, once, into the user's cache folder: moto's S3 server, pyarrow,
+# DuckDB and deltalake from PyPI, Azurite from npm. Needs Python 3 with venv, and Node with npm. Prints the folder.
 set -euo pipefail
 
 folder=${THRONG_TEST_SERVERS:-${XDG_CACHE_HOME:-$HOME/.cache}/throng-test-servers}
-packages=("moto[server]==5.2.5" "pyarrow==26.0.1" "duckdb==2.0.0")
+packages=("moto[server]==5.2.5" "pyarrow==26.0.1" "duckdb==2.0.0" "deltalake==1.6.6")
 azurite="azurite@3.35.0"
 
 for tool in python3 npm flock; do

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{DataFrame, SessionContext};
 
 use super::prepared::Work;
@@ -24,12 +24,14 @@ use super::staged::Folder;
 use super::{Outcome, Run};
 use crate::agreement::files;
 use crate::agreement::manifest::{REENACTABLE, check_coherence, check_files, column_roles, rule_records};
-use crate::audit::histories::{Histories, check_histories};
+use crate::audit::changes::{Changes, changes_schema, check_changes, compare_ledgers};
 use crate::binding::BoundPolicy;
 use crate::engine::Verifier;
 use crate::engine::phase::{Begun, Phase};
 use crate::error::{Error, Result};
-use crate::ledger::commit::{self, Commit};
+use crate::ledger;
+use crate::ledger::commit::{Commit, ensure_files};
+use crate::ledger::guard::overtaken_error;
 use crate::ledger::manifest::{FORMAT, Manifest, OutputFile, Scores, Verification};
 use crate::measure::Groups;
 use crate::policy::{Policy, Series, SeriesMode};
@@ -37,11 +39,12 @@ use crate::series::arrivals::Arrivals;
 use crate::series::counts::{SeriesCounts, SeriesRelease};
 use crate::series::night::{Night, Setting, reset_history};
 use crate::series::retirement::{Leaving, OldFile};
+use crate::series::scratch::Scratch;
 use crate::series::state::{Published, State, Stored, Tables, Version, ledger_schema};
 use crate::source::Source;
 use crate::storage::Location;
 use crate::survey;
-use crate::verify::{Finding, Look, check_order, measure_classes, read_footers, shown_losses, verify_rows};
+use crate::verify::{Finding, InProcess, Look, check_order, measure_classes, read_footers, shown_losses, verify_rows};
 use crate::write::{WriteExec, WrittenFile, decode_write_results, stored_schema};
 
 /// The series that a run goes on with.
@@ -58,11 +61,8 @@ pub(super) struct Continued {
 impl Continued {
     /// Opens the state of a series, and finishes what a run that died has left undone.
     pub(super) async fn open_series(run: &Run, series: &Series, sink: &Location) -> Result<Self> {
-        if run.engine.is_remote() {
-            return Err(Error::job("series: a series runs on one machine for now; run the job without a cluster"));
-        }
         let state = State::open(&run.job, series, &run.base, &run.options.stores)?;
-        let releases = commit::list_releases(sink).await?;
+        let releases = ledger::series_releases(sink).await?;
         let published = published_series(sink, &releases)?;
         let ledger = state.recover_version(published.as_ref()).await?;
         let mut newest = None;
@@ -75,11 +75,11 @@ impl Continued {
                 newest = Some(manifest.clone());
             } else {
                 // Another run has lost the race for this number, and died before it could take its manifest back.
-                commit::withdraw_manifest(sink, manifest).await?;
+                ledger::withdraw_release(sink, manifest).await?;
             }
         }
         if let Some(manifest) = &newest {
-            commit::repair_latest_pointer(sink, manifest).await?;
+            ledger::complete_series(sink, manifest).await?;
         }
         // What `throng gc` has removed as older than the horizon is forgotten.
         let oldest = releases.iter().filter_map(|manifest| manifest.series.as_ref()).map(|series| series.number).min();
@@ -220,7 +220,7 @@ impl Run {
             return Ok(None);
         }
         let (state, ledger) = (&continued.state, continued.ledger.as_ref());
-        Arrivals::find(state, ledger, &source.input_files()?, &self.context).await.map(Some)
+        Arrivals::find(state, ledger, &source.input_files()?, &self.local).await.map(Some)
     }
 
     /// What a night of the series works with.
@@ -232,7 +232,7 @@ impl Run {
         number: u64,
     ) -> Setting<'a> {
         Setting {
-            session: &self.context,
+            session: &self.local,
             spill: self.spill.path(),
             job: &self.job,
             series,
@@ -284,11 +284,10 @@ impl Dawn<'_> {
         self.keep_files(&leaving, &mut files);
         self.write_rows(night.rows_to_publish().await?, version.number, "", &mut files).await?;
         self.rewrite_files(&night, &old, &leaving, &mut files).await?;
-        night.build_tomorrow().await?;
-        let mut counts = night.count_rows(&leaving).await?;
+        let (ledger, mut counts) = night.build_tomorrow(&leaving).await?;
         phase.record_count("rows", staged.rows);
         times.push(phase.finish_phase());
-        let mut tables = Tables { ledger: night.next_ledger().await?, arrivals: None };
+        let mut tables = Tables { ledger, arrivals: None };
         if let Some(arrivals) = &self.arrivals {
             // Rows without an identity are not met again: they stay suppressed.
             counts.suppressed += self.continued.ledger.as_ref().map_or(0, |ledger| ledger.version.suppressed);
@@ -313,24 +312,24 @@ impl Dawn<'_> {
     async fn begin_night(&self) -> Result<Night<'_>> {
         let Self { run, work, continued, .. } = self;
         (work.observer)(Phase::Survey, None, 0);
-        let ledger = continued.ledger_rows(&run.context).await?;
+        let ledger = continued.ledger_rows(&run.local).await?;
         let setting = run.night_setting(self.series, continued, &work.opened.bound_policy, continued.next_number());
         if let Some(arrivals) = &self.arrivals {
-            let new = work.source.scan_files(&run.context, &arrivals.new).await?;
+            let new = work.source.scan_files(&run.local, &arrivals.new).await?;
             let waiting = match &continued.ledger {
-                Some(stored) => continued.state.read_part(&run.context, stored, &stored.version.waiting).await?,
+                Some(stored) => continued.state.read_part(&run.local, stored, &stored.version.waiting).await?,
                 None => None,
             };
             return Night::begin_with_arrivals(setting, &new, waiting, ledger).await;
         }
-        let forgotten = continued.state.forgotten_subjects(&run.context).await?;
+        let forgotten = continued.state.forgotten_subjects(&run.local).await?;
         Night::begin(setting, &work.opened.scanned, ledger, forgotten).await
     }
 
     /// The files of the release before.
     async fn old_files(&self, night: &Night<'_>) -> Result<Vec<OldFile>> {
         let Some(manifest) = &self.continued.manifest else { return Ok(Vec::new()) };
-        commit::ensure_files(&self.work.sink, manifest).await?;
+        ensure_files(&self.work.sink, manifest).await?;
         let mut old = Vec::new();
         for file in &manifest.files {
             let rows = self.open_files(night, std::slice::from_ref(file)).await?;
@@ -344,6 +343,12 @@ impl Dawn<'_> {
 
     async fn open_files(&self, night: &Night<'_>, files: &[OutputFile]) -> Result<DataFrame> {
         open_files(night, &self.work.sink, files).await
+    }
+
+    /// Files as rows in the session that plans of a verification are made in.
+    async fn open_released(&self, night: &Night<'_>, listed: &[OutputFile]) -> Result<DataFrame> {
+        let output = &night.setting.bound_policy.output;
+        night.as_published(files::open_published(&self.run.context, &self.work.sink, listed, Some(output)).await?)
     }
 
     /// Lists the files again that nothing has left.
@@ -370,7 +375,7 @@ impl Dawn<'_> {
         for born in nights {
             let mut all: Option<DataFrame> = None;
             for file in touched().filter(|file| file.born == born) {
-                let rows = night.staying_rows(file).await?;
+                let rows = night.staying_rows(file, leaving).await?;
                 all = Some(match all {
                     None => rows,
                     Some(others) => others.union(rows)?,
@@ -388,14 +393,13 @@ impl Dawn<'_> {
         let Self { run, work, folder, floor, .. } = self;
         let path = work.sink.at(folder.name());
         let path = if below.is_empty() { path } else { path.join(below) };
-        let target = run.write_target(&work.sink, &path, &work.id, floor);
+        let target = run.write_target(&work.sink, &path, &work.id, floor, false);
         let count = rows.clone().count().await? as u64;
-        let parts = target.order.part_count(count, run.context.copied_config().target_partitions());
+        let parts = target.order.part_count(count, run.local.copied_config().target_partitions());
         let ordered = target.order.arrange_rows(rows.create_physical_plan().await?, parts)?;
         let plan: Arc<dyn ExecutionPlan> = Arc::new(WriteExec::new(ordered, target, run.uploads.clone()));
-        let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Group, Some(plan), 0);
-        let (written, _) =
-            decode_write_results(&run.engine.collect_rows("group", plan, 0, &run.context, &watch).await?)?;
+        (work.observer)(Phase::Group, Some(&plan), 0);
+        let (written, _) = decode_write_results(&collect(plan, run.local.task_ctx()).await?)?;
         let written = written.into_iter().filter(|file| file.rows > 0);
         files.written.extend(written.map(|file| (file, born)));
         Ok(())
@@ -412,6 +416,7 @@ impl Dawn<'_> {
         let Self { run, work, floor, .. } = self;
         let phase = Phase::Verify.begin();
         let mut listed = std::mem::take(&mut files.kept);
+        let mut findings: Vec<Finding> = self.check_kept(&listed).await?.into_iter().collect();
         for (file, born) in &files.written {
             let path = files::released_path(&work.sink, self.folder.name(), file);
             let blake3 = files::file_checksum(&work.sink, &path).await?;
@@ -423,12 +428,11 @@ impl Dawn<'_> {
         (work.observer)(Phase::Verify, None, rows);
         let watch = |plan: &Arc<dyn ExecutionPlan>| (work.observer)(Phase::Verify, Some(plan), rows);
         let plans = Verifier { engine: run.engine.as_ref(), rows, watch: &watch };
-        let mut findings = Vec::new();
         let mut found = crate::verify::Found::default();
         if !listed.is_empty() {
             let columns = files::check_types(&run.context, &work.sink, &listed, &work.opened.bound_policy).await?;
             Finding::ensure_none(&columns.findings)?;
-            let table = self.open_files(night, &listed).await?;
+            let table = self.open_released(night, &listed).await?;
             let slices = floor.resolve_slices(&[]);
             found = verify_rows(&plans, &table, floor, &slices, rows, Look::Guarded).await?;
             findings.append(&mut found.findings);
@@ -438,7 +442,7 @@ impl Dawn<'_> {
             let input = work.data_frame(&work.opened.input);
             findings.extend(files::check_raw(&plans, &table, &input, floor, 0).await?);
         }
-        findings.extend(self.check_promise(&plans, night, &listed, &files.born, ledger).await?);
+        findings.extend(self.check_promise(night, &listed, &files.born, ledger).await?);
         Finding::ensure_none(&findings)?;
         self.measure_tonight(&plans, night, &listed, ledger.version.number, &mut files).await?;
         let series = SeriesRelease {
@@ -478,7 +482,7 @@ impl Dawn<'_> {
         let tonight: Vec<OutputFile> =
             listed.iter().filter(|file| files.born.get(&file.path) == Some(&number)).cloned().collect();
         if !tonight.is_empty() {
-            let table = self.open_files(night, &tonight).await?;
+            let table = self.open_released(night, &tonight).await?;
             let classes = measure_classes(plans, &table, floor, None).await?;
             let shown = shown_losses(floor).into_iter().all(|shown| shown);
             files.losses.extend(classes.loss.gcp().filter(|_| shown).map(|loss| (number, loss)));
@@ -489,7 +493,6 @@ impl Dawn<'_> {
     /// Recounts the promise of the series from what was written.
     async fn check_promise(
         &self,
-        plans: &Verifier<'_>,
         night: &Night<'_>,
         listed: &[OutputFile],
         born: &BTreeMap<String, u64>,
@@ -498,16 +501,41 @@ impl Dawn<'_> {
         let Self { continued, floor, .. } = self;
         let context = night.scratch.context();
         let (old, born_before) = match &continued.manifest {
-            Some(manifest) => (manifest.files.clone(), manifest.series.as_ref().map(|series| &series.born)),
-            None => (Vec::new(), None),
+            Some(manifest) => (manifest.files.as_slice(), manifest.series.as_ref().map(|series| &series.born)),
+            None => (&[][..], None),
         };
-        let histories = Histories {
-            before: continued.ledger_rows(context).await?,
+        let only = |these: &[OutputFile], others: &[OutputFile]| -> Vec<OutputFile> {
+            these.iter().filter(|file| !others.contains(file)).cloned().collect()
+        };
+        let (removed, written) = (only(old, listed), only(listed, old));
+        let born_before = born_before.cloned().unwrap_or_default();
+        let before = Scratch::stream_in_order(continued.ledger_rows(context).await?).await?;
+        let after = Scratch::stream_in_order(continued.state.read_rows(context, ledger).await?).await?;
+        let mut file = night.scratch.create_file("changes", &changes_schema())?;
+        let compared = compare_ledgers(before, after, |rows| file.write_rows(rows)).await?;
+        file.close()?;
+        night.scratch.name_folder("changes", &changes_schema()).await?;
+        let changes = Changes {
+            compared,
+            moves: night.scratch.table("changes").await?,
             after: continued.state.read_rows(context, ledger).await?,
-            shown_before: read_shown(night, &self.work.sink, &old, born_before.unwrap_or(&BTreeMap::new())).await?,
-            shown_after: read_shown(night, &self.work.sink, listed, born).await?,
+            removed: read_shown(night, &self.work.sink, &removed, &born_before).await?,
+            written: read_shown(night, &self.work.sink, &written, born).await?,
         };
-        check_histories(plans, context, histories, floor).await
+        // The key of the ledger stays in this process.
+        check_changes(&InProcess, context, changes, floor).await
+    }
+
+    /// Files of earlier releases must be as they were when they were verified.
+    async fn check_kept(&self, kept: &[OutputFile]) -> Result<Option<Finding>> {
+        let mut changed = 0;
+        for file in kept {
+            let found = files::file_checksum(&self.work.sink, &file.path).await?;
+            changed += u64::from(found.as_ref() != Some(&file.blake3));
+        }
+        Ok(Finding::if_any("files", changed, |files| {
+            format!("{files} files of earlier releases are missing, or not as they were released")
+        }))
     }
 
     fn build_manifest(
@@ -596,54 +624,51 @@ impl Dawn<'_> {
     async fn commit_release(
         &self,
         manifest: Manifest,
-        ledger: &Stored,
+        stored: &Stored,
         mut times: Times,
     ) -> Result<(Commit, Manifest, Times)> {
         let Self { run, work, continued, .. } = self;
         let phase = Phase::Commit.begin();
         let confirmed = work.source.ensure_unchanged().await;
         if let Err(error) = confirmed {
-            continued.state.discard_version(&ledger.folder).await;
+            continued.state.discard_version(&stored.folder).await;
             return Err(error);
         }
         (work.observer)(Phase::Commit, None, 0);
         run.note_folder(None);
         let (sink, state) = (&work.sink, &continued.state);
-        match commit::put_manifest(sink, &manifest).await {
-            Ok(None) => {}
-            Ok(Some(other)) => return Ok((other, manifest, times)),
+        if state.is_past(stored).await {
+            state.discard_version(&stored.folder).await;
+            return Err(overtaken_error(sink));
+        }
+        match work.ledger.commit_next(sink, &manifest, continued.manifest.as_ref()).await {
+            Ok(Commit::Won) => {}
+            Ok(other) => return Ok((other, manifest, times)),
             Err(error) => {
-                state.discard_version(&ledger.folder).await;
+                state.discard_version(&stored.folder).await;
                 return Err(error);
             }
         }
-        match state.advance_pointer(ledger).await {
+        match state.advance_pointer(stored).await {
             Ok(true) => {}
             Ok(false) => {
-                commit::withdraw_manifest(sink, &manifest).await?;
-                state.discard_version(&ledger.folder).await;
+                if let Err(error) = ledger::withdraw_release(sink, &manifest).await {
+                    return Ok((Commit::Unknown(error), manifest, times));
+                }
+                state.discard_version(&stored.folder).await;
                 return Err(overtaken_error(sink));
             }
             Err(error) => return Ok((Commit::Unknown(error), manifest, times)),
         }
-        if let Err(error) = commit::show_release(sink, &manifest).await {
+        if let Err(error) = work.ledger.show_next(sink, &manifest).await {
             return Ok((Commit::Unknown(error), manifest, times));
         }
-        if let Err(error) = state.remove_old_versions(ledger).await {
+        if let Err(error) = state.remove_old_versions(stored).await {
             tracing::warn!(%error, "old versions of the ledger could not be removed");
         }
         times.push(phase.finish_phase());
         Ok((Commit::Won, manifest, times))
     }
-}
-
-/// What to say when of two runs the other was first.
-fn overtaken_error(sink: &Location) -> Error {
-    Error::retry(format!(
-        "another run has published the next release of the series into `{}` at the same moment; nothing of this one stays, \
-         run again",
-        sink.name
-    ))
 }
 
 /// The files of a release in the making.

@@ -153,7 +153,14 @@ impl Run {
         Ok((grouped, plan))
     }
 
-    pub(crate) fn write_target(&self, sink: &Location, folder: &Path, run: &str, bound_policy: &BoundPolicy) -> Target {
+    pub(crate) fn write_target(
+        &self,
+        sink: &Location,
+        folder: &Path,
+        run: &str,
+        bound_policy: &BoundPolicy,
+        is_remote: bool,
+    ) -> Target {
         let metadata = [
             ("throng.version", env!("CARGO_PKG_VERSION")),
             ("throng.run", run),
@@ -169,11 +176,11 @@ impl Run {
             order: PublishedOrder::new(
                 bound_policy,
                 &self.job.output.partition_by,
-                self.engine.is_remote(),
+                is_remote,
                 self.context.copied_config().batch_size(),
             ),
             rows: Arc::clone(&bound_policy.output),
-            shared: self.engine.is_remote(),
+            shared: is_remote,
         }
     }
 }
@@ -187,7 +194,7 @@ pub(crate) async fn explain_plan(run: &Run) -> Result<String> {
     let plan = DataFrame::new(run.context.state(), logical).create_physical_plan().await?;
     let survey =
         DataFrame::new(run.context.state(), survey_plan(&input, &bound_policy)?).create_physical_plan().await?;
-    let target = run.write_target(&sink, &sink.at("data"), "", &bound_policy);
+    let target = run.write_target(&sink, &sink.at("data"), "", &bound_policy, run.engine.is_remote());
     // How many rows there are is not known yet.
     let parts = run.context.copied_config().target_partitions();
     let ordered = target.order.arrange_rows(AnonymizeExec::mark_in_part(Arc::clone(&plan))?, parts)?;
@@ -241,7 +248,7 @@ mod tests {
         let source = Source::find(&run.options.stores, &run.base, &run.job).await.unwrap();
         let opened = run.open_source(&source).await.unwrap();
         let sink = lab.sink();
-        let target = run.write_target(&sink, &sink.at("data"), "monday", &opened.bound_policy);
+        let target = run.write_target(&sink, &sink.at("data"), "monday", &opened.bound_policy, false);
         let noted: Vec<(&str, &str)> =
             target.metadata.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let version = env!("CARGO_PKG_VERSION");
@@ -271,7 +278,7 @@ mod tests {
         let params = run.survey_input(frame.logical_plan(), Arc::clone(&bound_policy), &|_, _, _| {}).await.unwrap();
         assert_eq!(params.survey.rows, 60);
         let sink = lab.sink();
-        let target = run.write_target(&sink, &sink.at("data"), "monday", &bound_policy);
+        let target = run.write_target(&sink, &sink.at("data"), "monday", &bound_policy, false);
         let (grouped, whole) = run.group_plan(frame.logical_plan().clone(), &params, target).await.unwrap();
         assert!(AnonymizeExec::find_measures(&grouped).is_none(), "nothing has run yet");
         let names: Vec<&str> = std::iter::successors(Some(&whole), |node| node.children().first().copied())

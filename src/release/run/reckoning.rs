@@ -13,11 +13,10 @@ use super::nightly::Continued;
 use super::shown::{read_shown, with_cohorts};
 use super::{Opened, Run};
 use crate::agreement::verify_neighbours;
-use crate::audit::histories::{Histories, check_histories};
+use crate::audit::histories::check_histories;
 use crate::binding::BoundPolicy;
-use crate::engine::Verifier;
 use crate::error::{Error, Result};
-use crate::ledger::commit;
+use crate::ledger;
 use crate::ledger::manifest::Manifest;
 use crate::policy::SeriesMode;
 use crate::series::key::Purpose;
@@ -26,7 +25,7 @@ use crate::series::scratch::Scratch;
 use crate::series::state::ledger_schema;
 use crate::source::Source;
 use crate::storage::Location;
-use crate::verify::{Finding, verify_against_source};
+use crate::verify::{Finding, InProcess, verify_against_source};
 
 /// What is known of subjects that must not be published again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -45,7 +44,6 @@ impl Run {
     /// Checks the newest release of a series against its ledger and its source.
     pub(super) async fn verify_series(
         &self,
-        plans: &Verifier<'_>,
         manifest: &Manifest,
         source: &Source,
         opened: &Opened,
@@ -67,26 +65,22 @@ impl Run {
         let number = ledger.version.number + 1;
         let state = &continued.state;
         let setting = self.night_setting(series, &continued, &opened.bound_policy, number);
-        let rows = state.read_rows(&self.context, ledger).await?;
+        let rows = state.read_rows(&self.local, ledger).await?;
         let arrivals = self.arrivals(series, &continued, source).await?;
         let night = if arrivals.is_some() {
             // Whatever was read is published, waiting or suppressed; nobody can be told from others.
-            Night::begin_with_arrivals(setting, &source.scan_files(&self.context, &[]).await?, None, rows).await?
+            Night::begin_with_arrivals(setting, &source.scan_files(&self.local, &[]).await?, None, rows).await?
         } else {
-            Night::begin(setting, &opened.scanned, rows, state.forgotten_subjects(&self.context).await?).await?
+            Night::begin(setting, &opened.scanned, rows, state.forgotten_subjects(&self.local).await?).await?
         };
         let context = night.scratch.context();
         let born = manifest.series.as_ref().map(|series| series.born.clone()).unwrap_or_default();
         let files = &manifest.files;
-        let histories = Histories {
-            before: state.read_rows(context, ledger).await?,
-            after: state.read_rows(context, ledger).await?,
-            shown_before: read_shown(&night, &sink, files, &born).await?,
-            shown_after: read_shown(&night, &sink, files, &born).await?,
-        };
-        let mut findings = check_histories(plans, context, histories, &floor).await?;
+        let ledger_rows = state.read_rows(context, ledger).await?;
+        let shown = read_shown(&night, &sink, files, &born).await?;
+        let mut findings = check_histories(&InProcess, context, ledger_rows, shown, &floor).await?;
         if let Some(arrivals) = arrivals {
-            let read = DataFrame::new(self.context.state(), source.scan_files(&self.context, &arrivals.old).await?);
+            let read = DataFrame::new(self.local.state(), source.scan_files(&self.local, &arrivals.old).await?);
             let waiting: u64 = ledger.version.waiting.iter().map(|file| file.rows).sum();
             let known = manifest.rows + waiting + ledger.version.suppressed;
             let off = known.abs_diff(read.count().await? as u64);
@@ -104,7 +98,7 @@ impl Run {
             let live = format!("SELECT subject FROM merged WHERE kind = {}", kind::LIVE);
             let live = night.scratch.sql(&live).await?;
             let live = night.of_subjects(live)?;
-            findings.extend(verify_against_source(plans, &published, &live, &opened.bound_policy, 0).await?);
+            findings.extend(verify_against_source(&InProcess, &published, &live, &opened.bound_policy, 0).await?);
         }
         Ok(findings)
     }
@@ -114,7 +108,7 @@ impl Run {
         let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
         let opened = self.open_source(&source).await?;
         let sink = self.sink()?;
-        let bound_policy = match commit::list_releases(&sink).await?.last() {
+        let bound_policy = match ledger::releases(&sink).await?.last() {
             Some(manifest) => self.judged_by(manifest, &opened).await?,
             None => Arc::clone(&opened.bound_policy),
         };
@@ -172,7 +166,7 @@ impl Run {
         }
         let continued = Continued::open_series(self, series, &self.sink()?).await?;
         let found = Source::at_url(&self.options.stores, Path::new("."), subjects).await?;
-        let erased = DataFrame::new(self.context.state(), found.scan(&self.context).await?.0);
+        let erased = DataFrame::new(self.local.state(), found.scan(&self.local).await?.0);
         for name in &series.subject {
             if erased.schema().field_with_unqualified_name(name).is_err() {
                 return Err(Error::input(format!(
@@ -183,7 +177,7 @@ impl Run {
         let columns = series.subject.iter().map(ident).collect();
         let digest = continued.state.key().digest(Purpose::Subject).call(columns).alias("subject");
         let erased = erased.select(vec![digest])?.filter(ident("subject").is_not_null())?.distinct()?;
-        let scratch = Scratch::create(&self.context, self.spill.path())?;
+        let scratch = Scratch::create(&self.local, self.spill.path())?;
         scratch.keep_rows("erased", erased).await?;
         if let Some(ledger) = &continued.ledger {
             scratch.define_view("ledger", continued.state.read_rows(scratch.context(), ledger).await?)?;
@@ -198,7 +192,7 @@ impl Run {
                        (SELECT COUNT(*) FROM known WHERE state = 4) AS waiting";
         let found = scratch.query_numbers(counted).await?;
         let mut releases = Vec::new();
-        for manifest in commit::list_releases(&self.sink()?).await? {
+        for manifest in ledger::releases(&self.sink()?).await? {
             let Some(number) = manifest.series.as_ref().map(|series| series.number) else { continue };
             let since = format!("SELECT COUNT(*) FROM known WHERE state <> 4 AND since <= {number}");
             releases.push((manifest.run, scratch.query_numbers(&since).await?[0]));

@@ -131,7 +131,7 @@ impl Run {
             findings.extend(presence::verify_presence(&published, public, &self.context, &bound_policy).await?.0);
         }
         if manifest.series.is_some() {
-            findings.extend(self.verify_series(&plans, &manifest, &source, &opened).await?);
+            findings.extend(self.verify_series(&manifest, &source, &opened).await?);
         } else if self.is_release_of(&manifest, &source) {
             let input = DataFrame::new(self.context.state(), input);
             let source = DataFrame::new(self.context.state(), rows);

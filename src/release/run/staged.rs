@@ -69,7 +69,7 @@ impl<'a> Surveyed<'a> {
         let (run, path) = (work.run, folder.path());
         let phase = Phase::Group.begin();
         let (files, measures, inferred) = loop {
-            let target = run.write_target(&work.sink, &path, &work.id, &params.bound_policy);
+            let target = run.write_target(&work.sink, &path, &work.id, &params.bound_policy, run.engine.is_remote());
             let (files, measures) =
                 run.group_rows(work.opened.input.clone(), &params, target, work.observer, &phase).await?;
             if run.policy.dependencies.is_empty() {

@@ -65,7 +65,7 @@ impl Run {
             return Ok(found);
         }
         let sink = self.sink()?;
-        for manifest in ledger::releases(&sink).await? {
+        for manifest in ledger::readable_releases(&sink).await? {
             if manifest.form() != Form::Generalise {
                 return Err(unattackable_form(manifest.form()));
             }

@@ -3,6 +3,7 @@
 mod busy;
 mod failures;
 mod fleet;
+mod nights;
 mod roles;
 mod same_rows;
 mod stages;

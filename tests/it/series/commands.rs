@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
+use datafusion::arrow::array::Int32Array;
 use serde_json::Value;
 
-use crate::support::{Desk, Ran, batch, command, files, throng, write_parquet};
-use crate::tables::{JOB, assert_no_values, people};
+use crate::support::{Desk, Ran, batch, command, files, released, throng, write_parquet};
+use crate::tables::{JOB, TOWNS, assert_no_values, people, with, words};
 
 const SERIES: &str =
     "[series]\nsubject = [\"id\"]\nstate = \"ledger\"\nkey-file = \"key\"\nmax-loss = 1.0\nreserve = 1.0\n";
@@ -52,6 +54,24 @@ fn nights_from_the_command_line() {
     let thursday = night(&desk, "thursday", 90).ok();
     assert!(thursday.out.contains("release 4: 0 new"), "{}", thursday.out);
     desk.throng("verify", &[]).ok();
+}
+
+/// Those who leave and those who come are published alike: the rows of both are throngs, also where what one has more than the
+/// other is not.
+#[test]
+fn a_class_that_comes_in_the_place_of_another_is_another_class() {
+    let desk = desk(0);
+    for (run, first, rows) in [("monday", 0, 12), ("tuesday", 12, 14)] {
+        let alike = people(first + rows);
+        let alike = with(alike, "age", Arc::new(Int32Array::from(vec![1030; first + rows])));
+        let alike = with(alike, "town", words(first + rows, &TOWNS[..1], 1));
+        write_parquet(&desk.path("in.parquet"), &batch(alike).slice(first, rows));
+        desk.run(&["--run-id", run]).ok();
+    }
+    let rows = released(&desk.path("out")).num_rows();
+    assert_eq!(rows, 14, "everybody who was there on monday has left");
+    assert!(throng(&["verify", &desk.name("out"), "--series"]).ok().out.contains("2 releases hold"));
+    assert!(desk.throng("verify", &["--series"]).ok().out.contains("every rule"));
 }
 
 #[test]

@@ -19,9 +19,9 @@ struct Evening {
 }
 
 impl Evening {
-    async fn new() -> Self {
+    async fn new(delta: bool) -> Self {
         let store = Arc::new(InMemory::new());
-        let world = World::on(Arc::clone(&store) as _, SETTINGS);
+        let world = World::on(Arc::clone(&store) as _, SETTINGS).in_table(delta);
         let nights = vec![people(1, 60), second_night()];
         world.night("monday", &nights[0]).await;
         world.dawn(&nights[1]).await;
@@ -62,10 +62,20 @@ impl Evening {
     }
 }
 
-/// Every call fails in one way, one after another in another one; with `THRONG_SERIES_FAULTS=all` in every way.
 #[tokio::test]
 async fn every_call_of_a_night_may_fail() {
-    let evening = Evening::new().await;
+    fail_everywhere(false, &["out/_manifest/", "out/_latest"]).await;
+}
+
+#[cfg(feature = "delta")]
+#[tokio::test]
+async fn every_call_of_a_night_in_a_delta_table_may_fail() {
+    fail_everywhere(true, &["out/_delta_log/"]).await;
+}
+
+/// Every call fails in one way, one after another in another one; with `THRONG_SERIES_FAULTS=all` in every way.
+async fn fail_everywhere(delta: bool, places: &[&str]) {
+    let evening = Evening::new(delta).await;
     let calls = evening.calls().await;
     let all = std::env::var("THRONG_SERIES_FAULTS").is_ok_and(|wanted| wanted == "all");
     let mut points = 0;
@@ -78,7 +88,7 @@ async fn every_call_of_a_night_may_fail() {
         }
     }
     eprintln!("{points} faults at {} calls of a night", calls.len());
-    for place in ["out/data/", "out/_manifest/", "out/_latest", "ledger/version/", "ledger/pointer/"] {
+    for place in ["out/data/", "ledger/version/", "ledger/pointer/"].iter().chain(places) {
         assert!(calls.iter().any(|call| call.contains(place)), "no call at {place}: {calls:?}");
     }
 }

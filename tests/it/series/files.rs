@@ -30,7 +30,7 @@ async fn night(world: &World, file: &str, people: &[Person]) -> Manifest {
 
 /// Asserts by brute force that every row that was read is published once, waits or is suppressed, and that the promise holds.
 /// The number of a row is published, so that a test knows it again; the job does not know that it is one.
-async fn recount(world: &World, files: &[Vec<Person>]) {
+pub async fn recount(world: &World, files: &[Vec<Person>]) {
     let releases = world.releases().await;
     assert_eq!(releases.len(), files.len(), "one release for every file");
     let shown = shown(world, &releases).await;

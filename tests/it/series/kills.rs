@@ -19,12 +19,22 @@ pub fn second_night() -> Vec<Person> {
 
 pub const SETTINGS: &str = "retire-at = 0.2\nmax-loss = 1.0\n";
 
-/// A kill at every write of the second night, before and after it was done; then the same run once more, or another.
 #[test]
 fn a_run_may_be_killed_at_any_moment() {
+    kill_everywhere(false);
+}
+
+#[cfg(feature = "delta")]
+#[test]
+fn a_run_into_a_delta_table_may_be_killed_at_any_moment() {
+    kill_everywhere(true);
+}
+
+/// A kill at every write of the second night, before and after it was done; then the same run once more, or another.
+fn kill_everywhere(delta: bool) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let store = Arc::new(InMemory::new());
-    let world = World::on(Arc::clone(&store) as _, SETTINGS);
+    let world = World::on(Arc::clone(&store) as _, SETTINGS).in_table(delta);
     let nights = vec![people(1, 60), second_night()];
     runtime.block_on(async {
         let first = world.night("monday", &nights[0]).await;
@@ -36,7 +46,7 @@ fn a_run_may_be_killed_at_any_moment() {
         for at in 0.. {
             let place = world.through(Arc::new(store.fork()) as Arc<dyn ObjectStore>);
             if !killed(&place, "tuesday", at, stop) {
-                assert!(at > 8, "a run writes more than {at} times");
+                assert!(at > if delta { 6 } else { 8 }, "a run writes more than {at} times");
                 break;
             }
             kills += 1;

@@ -8,7 +8,10 @@ mod faults;
 mod files;
 mod horizon;
 mod kills;
+#[cfg(feature = "delta")]
+mod lake;
 mod random;
 mod recommending;
 mod stopping;
+mod unseen;
 mod world;

@@ -16,13 +16,17 @@ struct Churn {
     come: usize,
 }
 
-struct Random {
-    rng: fastrand::Rng,
+pub struct Random {
+    pub rng: fastrand::Rng,
     next: i64,
     gone: Vec<Person>,
 }
 
 impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self { rng: fastrand::Rng::with_seed(seed), next: 0, gone: Vec::new() }
+    }
+
     fn person(&mut self) -> Person {
         self.next += 1;
         let rng = &mut self.rng;
@@ -31,7 +35,7 @@ impl Random {
         Person { id: self.next, age: rng.i32(20..60), town: rng.u8(0..3), ill }
     }
 
-    fn people(&mut self, count: usize) -> Vec<Person> {
+    pub fn people(&mut self, count: usize) -> Vec<Person> {
         (0..count).map(|_| self.person()).collect()
     }
 
@@ -62,7 +66,7 @@ impl Random {
     }
 
     /// The next night.
-    fn night(&mut self, people: &[Person]) -> Vec<Person> {
+    pub fn night(&mut self, people: &[Person]) -> Vec<Person> {
         let churn = self.churn();
         let mut next = Vec::new();
         for person in people {
@@ -85,7 +89,7 @@ impl Random {
         next
     }
 
-    fn settings(&mut self) -> String {
+    pub fn settings(&mut self) -> String {
         let rng = &mut self.rng;
         format!(
             "reserve = {}\nmax-loss = {}\nmax-wait = {}\nretire-at = {}\ndissolve = {}\n",
@@ -100,10 +104,11 @@ impl Random {
 
 /// One series from its seed; how many nights it had, and what happened in them.
 async fn series(seed: u64) -> [u64; 6] {
-    let mut random = Random { rng: fastrand::Rng::with_seed(seed), next: 0, gone: Vec::new() };
+    let mut random = Random::new(seed);
     let settings = random.settings();
     let mut world = World::new(&settings);
     world.partitions = random.rng.usize(1..3);
+    world.delta = cfg!(feature = "delta") && seed % 3 == 0;
     let first = random.rng.usize(0..70);
     let mut nights: Vec<Vec<Person>> = vec![random.people(first)];
     let mut seen = [0; 6];

@@ -73,6 +73,8 @@ pub struct World {
     pub is_independent: bool,
     pub rules: String,
     pub partitions: usize,
+    /// Whether the sink is a Delta table.
+    pub delta: bool,
 }
 
 impl World {
@@ -85,7 +87,21 @@ impl World {
         std::fs::write(folder.path().join("key"), "0123456789abcdef0123456789abcdef").unwrap();
         let (series, rules) = (series.to_owned(), RULES.to_owned());
         let subject = "subject = [\"id\"]".to_owned();
-        Self { store, folder: Arc::new(folder), series, subject, is_independent: false, rules, partitions: 1 }
+        Self {
+            store,
+            folder: Arc::new(folder),
+            series,
+            subject,
+            is_independent: false,
+            rules,
+            partitions: 1,
+            delta: false,
+        }
+    }
+
+    /// The same world with a Delta table as sink, or without.
+    pub fn in_table(self, delta: bool) -> Self {
+        Self { delta, ..self }
     }
 
     /// One in which rows have no identity, so that every file is read once.
@@ -105,6 +121,7 @@ impl World {
             is_independent: self.is_independent,
             rules: self.rules.clone(),
             partitions: self.partitions,
+            delta: self.delta,
         }
     }
 
@@ -149,7 +166,8 @@ impl World {
 
     pub fn job(&self) -> String {
         let Self { rules, subject, series, .. } = self;
-        let job = "version = 1\nsource.url = \"s3://lake/in/\"\nsink.url = \"s3://lake/out\"";
+        let format = if self.delta { "\nsink.format = \"delta\"" } else { "" };
+        let job = format!("version = 1\nsource.url = \"s3://lake/in/\"\nsink.url = \"s3://lake/out\"{format}");
         if self.is_independent {
             return format!("{job}\nsink.releases = \"independent\"\n{rules}");
         }
@@ -251,6 +269,10 @@ pub fn people(first: i64, count: i64) -> Vec<Person> {
 pub async fn recount(world: &World, nights: &[Vec<Person>]) {
     let releases = world.releases().await;
     assert_eq!(releases.len(), nights.len(), "one release for every night");
+    #[cfg(feature = "delta")]
+    if world.delta {
+        super::lake::recount_log(world, &releases).await;
+    }
     recount_kept(world, nights).await;
 }
 

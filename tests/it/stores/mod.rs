@@ -11,3 +11,6 @@ pub mod s3;
 #[cfg(feature = "test-servers")]
 mod servers;
 mod uploads;
+
+#[cfg(all(feature = "test-servers", feature = "delta"))]
+pub use servers::python;
