@@ -24,8 +24,12 @@ pub struct DependencyScore {
     /// Distinct combinations of its values in the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<u64>,
-    /// Dependency loss of an instance, on average: 0 when some row publishes it as it was, 1 when all of it is lost.
+    /// Dependency loss of an instance, on average: 0 when some row publishes it as it was, 1 when all of it is lost. Omitted for
+    /// a table of several cells, where only its bound is known.
     pub loss: Option<f64>,
+    /// A bound on the same from above, by the rows that hold each instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_bound: Option<f64>,
     /// Share of instances that some row publishes without loss.
     pub preserved: Option<f64>,
     /// Instances that were looked at, when there are too many to keep.
@@ -82,7 +86,8 @@ async fn count_violations(source: &DataFrame, dependency: &Dependency) -> Result
 /// Fills in what a release preserves.
 pub(crate) fn score_preserved(mut scores: Vec<DependencyScore>, preserved: &[Preserved]) -> Vec<DependencyScore> {
     for (score, preserved) in scores.iter_mut().zip(preserved) {
-        (score.loss, score.preserved) = (preserved.loss(), preserved.complete_share());
+        (score.loss, score.loss_bound) = (preserved.loss(), preserved.loss_bound());
+        score.preserved = preserved.complete_share();
         score.sampled = preserved.is_sampled().then(|| preserved.instances() as u64);
     }
     scores

@@ -163,7 +163,7 @@ fn to_csv(trials: &[Trial]) -> Result<Vec<u8>> {
 type Column = (&'static str, fn(&Scores) -> Option<f64>);
 
 /// The scores of a CSV file.
-const COLUMNS: [Column; 24] = [
+const COLUMNS: [Column; 29] = [
     ("gcp", |scores| scores.gcp),
     ("um", |scores| scores.um),
     ("wgu", |scores| scores.wgu),
@@ -188,6 +188,11 @@ const COLUMNS: [Column; 24] = [
     ("reconstruction_max", |scores| scores.reconstruction_max),
     ("query_error", |scores| scores.queries.as_ref().map(|queries| queries.mean)),
     ("dependency_loss", |scores| scores.dependency_loss),
+    ("dependency_loss_bound", |scores| scores.dependency_loss_bound),
+    ("weighted_distortion", |scores| scores.weighted_distortion),
+    ("placed_by_method", |scores| scores.placed_by_method.map(|rows| rows as f64)),
+    ("placed_as_left_over", |scores| scores.placed_as_left_over.map(|rows| rows as f64)),
+    ("placed_by_repair", |scores| scores.placed_by_repair.map(|rows| rows as f64)),
 ];
 
 /// The scores of the printed table.

@@ -79,6 +79,7 @@ impl ColumnEncoder {
                         };
                         axis.null = (*nulls > 0).then_some(span + 1);
                         axis.shape = Shape::Tree(tree);
+                        axis.ordered = true;
                     }
                 }
                 resolved = quantiles;

@@ -39,6 +39,14 @@
 //! | `spalm` | the cheapest generalisation of whole columns within the same bounds | Nergiz, Atzori, Clifton (2007) |
 //! | `combined` | generalises groups as little as permuting their columns allows | Toth (2015), algorithm 6 |
 //! | `slicing` | halves groups whose columns are permuted in slices | Li, Li, Zhang, Molloy (2012) |
+//! | `incognito` | `full-domain` by the name under which the works compare with it | LeFevre, DeWitt, Ramakrishnan (2005) |
+//! | `samarati` | the lowest generalisation of whole columns with little suppression | Samarati (2001) |
+//! | `datafly` | raises the column with most values until few rows are left to suppress | Sweeney (1998) |
+//! | `oka` | one pass of k-means, and clusters made equal | Lin, Wei (2008) |
+//!
+//! Some suppress rows of their own accord, and no repair publishes these: `toc` and `upc` with `left-over = "suppress"`,
+//! `samarati`, `datafly`, and `anatomy` where a value is too common for every bucket to keep its share of 1/l.
+//! `throng sweep` says how many rows were placed by the method, as left-over rows, and by repair.
 //!
 //! # Options
 //!
@@ -89,6 +97,9 @@
 //! | GCP, NCP | share of a domain that a published value covers, mean over all values, or their sum | Xu et al. (2006), Ghinita et al. (2007) |
 //! | UM, WGU | the same by group: mean and worst | Loukides (2008) |
 //! | LM, GENC, Precision, distortion | steps up the hierarchies, counted in four ways | Iyengar (2002), Samarati (2001), Sweeney (2002) |
+//! | weighted distortion | the same in shares of the hierarchies' heights, times the priorities of the columns | Sun, Wang, Li (2008) |
+//! | ILoss | leaves below a published value over all leaves: NCP as Tinabo's thesis has it | Xiao, Tao (2006), Tinabo (2013) |
+//! | dependency loss | distance of the instances of dependencies to the nearest published row; of several cells a bound | Gorla (2019) |
 //! | DM | sum of squared class sizes | Bayardo, Agrawal (2005) |
 //! | C_AVG | mean class size in units of k | LeFevre et al. (2006) |
 //! | MPM, WGP | how alike sensitive values of a group are; how surely a range is disclosed | Loukides (2008) |

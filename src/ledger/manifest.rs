@@ -23,10 +23,11 @@
 //! | `mpm`, `wgp`, `rd_of_a_row`, `rows_by_rd`, `unprotected` | published sensitive values by class, published domain | reported |
 //! | `dm`, `c_avg`, `risk_max`, `risk_mean` | sizes of published classes, number of suppressed rows | reported |
 //! | `cm` | published labels by class, number of suppressed rows | reported |
-//! | `iloss`, `distortion`, `genc`, `precision`, `suppressed_values` | with `source`, levels and shares of what groups cover in the domain of the source | left out |
+//! | `iloss`, `distortion`, `weighted_distortion`, `genc`, `precision`, `suppressed_values` | with `source`, levels and shares of what groups cover in the domain of the source | left out |
 //! | `non_uniform_entropy`, `entropy`, `kl`, `kl_by_range`, `joint_kl`, `reconstruction_*` | where the job asks for them, frequencies and codes of original values | left out |
 //! | `queries` | where the job asks for them, answers of the source, drawn over its domain | left out |
-//! | `dependency_loss`, `dependencies` | names; with `source`, instances and frequencies of the source | left out but for their names |
+//! | `placed_by_method`, `placed_as_left_over`, `placed_by_repair` | with `source`, how groups came about | left out |
+//! | `dependency_loss`, `dependency_loss_bound`, `dependencies` | names; with `source`, instances and frequencies of the source | left out but for their names |
 //! | `population.source` | where the job asks for it, class sizes of the source | left out |
 //! | `population`, the rest | published classes, public table | reported |
 //! | `verification` (`classes`, `attained`) | published rows; tables that a rule compares with are the published one | reported |
@@ -223,7 +224,8 @@ impl Manifest {
         if !whole || !source {
             self.tuned.clear();
             (self.cells, self.cell_rows) = (0, None);
-            self.scores.dependency_loss = None;
+            self.leave_out_placement();
+            (self.scores.dependency_loss, self.scores.dependency_loss_bound) = (None, None);
             for dependency in &mut self.dependencies {
                 *dependency = DependencyScore { name: std::mem::take(&mut dependency.name), ..Default::default() };
             }
@@ -243,7 +245,13 @@ impl Manifest {
     fn leave_out_steps(&mut self) {
         let scores = &mut self.scores;
         (scores.iloss, scores.genc, scores.precision) = (None, None, None);
-        (scores.distortion, scores.suppressed_values) = (None, None);
+        (scores.distortion, scores.weighted_distortion, scores.suppressed_values) = (None, None, None);
+    }
+
+    /// Leaves out how rows came into their groups.
+    fn leave_out_placement(&mut self) {
+        let scores = &mut self.scores;
+        (scores.placed_by_method, scores.placed_as_left_over, scores.placed_by_repair) = (None, None, None);
     }
 
     /// Leaves out how many people classes hold beyond the k that they were counted to hold: whose rows are is not published.
@@ -401,6 +409,9 @@ pub struct Scores {
     /// Sum of the levels of all published values: minimal distortion (MD), and AG.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distortion: Option<u64>,
+    /// The same in shares of the height of each hierarchy, times the priority of its column over the largest one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weighted_distortion: Option<f64>,
     /// Sum of level over height, over the columns with a hierarchy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genc: Option<f64>,
@@ -446,9 +457,21 @@ pub struct Scores {
     /// Relative error of COUNT queries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queries: Option<QueryScores>,
-    /// Dependency loss of an instance of any dependency, on average.
+    /// Dependency loss of an instance of any dependency, on average; omitted for a table of several cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependency_loss: Option<f64>,
+    /// A bound on the same from above, by the rows that hold each instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependency_loss_bound: Option<f64>,
+    /// Published rows in groups as the method has built them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placed_by_method: Option<u64>,
+    /// Published rows that the method has put into a group after they were left over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placed_as_left_over: Option<u64>,
+    /// Published rows whose group is the work of the repair that makes groups meet the rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placed_by_repair: Option<u64>,
 }
 
 /// Relative errors of COUNT queries on the release.
@@ -468,10 +491,11 @@ pub struct QueryScores {
 }
 
 /// The mean over the instances of all dependencies; `None` without any.
-fn dependency_loss(preserved: &[Preserved]) -> Option<f64> {
-    let instances: usize = preserved.iter().map(Preserved::instances).sum();
-    let losses = preserved.iter().filter_map(|one| Some(one.loss()? * one.instances() as f64));
-    (instances > 0).then(|| losses.sum::<f64>() / instances as f64)
+fn mean_by_instance(preserved: &[Preserved], loss: impl Fn(&Preserved) -> Option<f64>) -> Option<f64> {
+    let held: Vec<&Preserved> = preserved.iter().filter(|one| one.instances() > 0).collect();
+    let instances: usize = held.iter().map(|one| one.instances()).sum();
+    let losses = held.iter().map(|one| Some(loss(one)? * one.instances() as f64)).collect::<Option<Vec<f64>>>()?;
+    (instances > 0).then(|| losses.iter().sum::<f64>() / instances as f64)
 }
 
 impl From<QueryError> for QueryScores {
@@ -589,6 +613,7 @@ impl Scores {
             lm: losses.ncp.filter(|_| values > 0.0).map(|ncp| ncp / values),
             iloss: generalisation.map(Generalisation::iloss),
             distortion: generalisation.map(Generalisation::distortion),
+            weighted_distortion: generalisation.map(Generalisation::weighted_distortion),
             genc: generalisation.map(Generalisation::genc),
             precision: generalisation.and_then(Generalisation::precision),
             suppressed_values: generalisation.map(Generalisation::suppressed_values),
@@ -604,7 +629,11 @@ impl Scores {
             reconstruction_mean: divergence.map(|found| found.reconstruction_mean),
             reconstruction_max: divergence.map(|found| found.reconstruction_max),
             queries: queries.map(QueryScores::from),
-            dependency_loss: dependency_loss(&groups.dependencies).filter(|_| whole),
+            dependency_loss: mean_by_instance(&groups.dependencies, Preserved::loss).filter(|_| whole),
+            dependency_loss_bound: mean_by_instance(&groups.dependencies, Preserved::loss_bound).filter(|_| whole),
+            placed_by_method: Some(groups.placement.method),
+            placed_as_left_over: Some(groups.placement.left_over),
+            placed_by_repair: Some(groups.placement.repair),
         }
     }
 }
@@ -772,6 +801,6 @@ pub(crate) mod tests {
 
     #[test]
     fn the_mean_over_dependencies_is_none_without_instances() {
-        assert_eq!(dependency_loss(&[]), None);
+        assert_eq!(mean_by_instance(&[], Preserved::loss_bound), None);
     }
 }

@@ -16,8 +16,8 @@ use super::{AnonymizeParams, members};
 use crate::encode::{class_hashes, encode_sensitive, row_hashes, without_nulls};
 use crate::error::Result;
 use crate::faults::{self, Fault};
-use crate::grouping::enforce_rules;
-use crate::measure::{Cells, Groups as Measures, People};
+use crate::grouping::{enforce_rules, group_rows};
+use crate::measure::{Cells, Groups as Measures, People, Placement};
 use crate::methods::combined::Raised;
 use crate::model::{Grouping, Table};
 use crate::permutation::mix_bits;
@@ -70,8 +70,8 @@ pub(crate) fn anonymise_cell(params: &AnonymizeParams, cell: u32, rows: &RecordB
     };
     let encoded = Instant::now();
     let rules = params.rules_of(&table);
-    let grouping = params.method.group(&table, &rules, bound_policy.key.random_number(Purpose::Method, cell.into()));
-    let mut grouping = enforce_rules(&table, grouping, &rules);
+    let seed = bound_policy.key.random_number(Purpose::Method, cell.into());
+    let (mut grouping, built) = group_rows(&*params.method, &table, &rules, seed);
     let grouped = Instant::now();
     let raised = params.combined.as_ref().map(|combined| combined.raise_groups(&table, &grouping));
     let mut attempt = 0;
@@ -91,6 +91,7 @@ pub(crate) fn anonymise_cell(params: &AnonymizeParams, cell: u32, rows: &RecordB
     }
     measures.people = count_people(params, rows, &groups, &published.classes)?;
     measures.cells = Cells::one_cell(measures.loss.rows());
+    measures.placement = Placement::of_groups(&built, groups.grouping);
     Ok(Cell {
         rows: published.rows,
         measures,
@@ -124,7 +125,7 @@ pub(crate) fn anonymise_window(
     let table = encode_rows(params, rows, &order)?;
     let rules = params.rules_of(&table);
     let seed = params.bound_policy.key.random_number(Purpose::Method, number.into());
-    let mut grouping = enforce_rules(&table, params.method.group(&table, &rules, seed), &rules);
+    let (mut grouping, _) = group_rows(&*params.method, &table, &rules, seed);
     let is_due = |row: &u32| due[order[*row as usize] as usize];
     if grouping.left_over.iter().any(is_due) {
         grouping.left_over.retain(is_due);

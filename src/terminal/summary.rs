@@ -50,6 +50,16 @@ pub(crate) fn format_release(manifest: &Manifest, sink: &str, times: &[(Phase, D
         let tuned: Vec<String> = manifest.tuned.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         text += &format!("found from a sample: {}\n", tuned.join(", "));
     }
+    if let (Some(method), Some(left_over), Some(repair)) =
+        (manifest.scores.placed_by_method, manifest.scores.placed_as_left_over, manifest.scores.placed_by_repair)
+    {
+        text += &format!(
+            "rows placed: {} by the method, {} by its handling of left-over rows, {} by repair\n",
+            number(method),
+            number(left_over),
+            number(repair)
+        );
+    }
     manifest.warnings.iter().for_each(|warning| text += &format!("WARNING: {warning}\n"));
     text += &earlier_releases(manifest);
     text += &format_series(manifest);
@@ -105,6 +115,11 @@ fn score_table(manifest: &Manifest) -> Table {
     row("unprotected", share(scores.unprotected), "rows whose sensitive range is disclosed more surely than the bound");
     let error = scores.queries.as_ref();
     row("query error", share(error.map(|error| error.mean)), "mean relative error of COUNT queries");
+    row(
+        "weighted distortion",
+        scores.weighted_distortion.map(|steps| format!("{steps:.1}")),
+        "steps up hierarchies, in shares, by priority",
+    );
     row("median error", share(error.map(|error| error.median)), "median of the same");
     table
 }
@@ -188,12 +203,12 @@ fn format_dependencies(manifest: &Manifest) -> String {
     if manifest.dependencies.is_empty() {
         return String::new();
     }
-    let mut scores = summary_table(&["dependency", "loss", "preserved", "instances", "violated by"]);
+    let mut scores = summary_table(&["dependency", "loss", "at most", "preserved", "instances", "violated by"]);
     let share = |score: Option<f64>| score.map_or(String::new(), |score| format!("{score:.4}"));
     for score in &manifest.dependencies {
         let violations = score.violations.map_or(String::new(), |share| format!("{:.4} %", share * 100.0));
         let instances = score.instances.map_or(String::new(), number);
-        let cells = [share(score.loss), share(score.preserved), instances, violations];
+        let cells = [share(score.loss), share(score.loss_bound), share(score.preserved), instances, violations];
         scores.add_row([vec![score.name.clone()], cells.to_vec()].concat());
     }
     let mut text = format!("{scores}\n\n");

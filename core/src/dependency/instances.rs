@@ -108,10 +108,18 @@ impl Kind {
         if self.plain.is_empty() {
             return Vec::new();
         }
+        self.plain_values_of(table, rows).concat()
+    }
+
+    /// Plain values of the given rows, each combination once; one empty combination without plain columns.
+    pub fn plain_values_of(&self, table: &Table, rows: &[u32]) -> Vec<Vec<u64>> {
+        if self.plain.is_empty() {
+            return vec![Vec::new()];
+        }
         let mut each: Vec<Vec<u64>> = rows.iter().map(|&row| plain_values_of_row(table, &self.plain, row)).collect();
         each.sort_unstable();
         each.dedup();
-        each.concat()
+        each
     }
 
     /// The distance (4.3) of an instance and the closest row of a group: `values` is what the group publishes on every

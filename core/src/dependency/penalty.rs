@@ -108,6 +108,11 @@ impl Value {
         Self { lo: code, hi: code, set: None, cost: 0.0 }
     }
 
+    /// The top, which covers everything.
+    pub fn top() -> Self {
+        Self { lo: 0, hi: Code::MAX, set: None, cost: 1.0 }
+    }
+
     /// Whether the value covers a code.
     pub fn covers(&self, code: Code) -> bool {
         self.lo <= code && code <= self.hi && self.set.as_ref().is_none_or(|set| set.binary_search(&code).is_ok())

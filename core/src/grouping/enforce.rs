@@ -33,11 +33,27 @@ const PROBES: usize = 16;
 const MERGERS: usize = 8;
 
 /// Makes every group meet the rules, and lie apart when there are public rows to hide among. Every row of the input is in
-/// one group of the result, or left over.
-pub fn enforce_rules(cell: &Table, grouping: Grouping, rules: &Rules) -> Grouping {
+/// one group of the result, or left over; those that the method refused are left over.
+pub fn enforce_rules(cell: &Table, mut grouping: Grouping, rules: &Rules) -> Grouping {
+    let refused = std::mem::take(&mut grouping.refused);
+    grouping.assigned.clear();
     if cell.members.is_some() {
+        // A refused member would stand out among the public rows around it.
+        grouping.left_over.extend(refused);
         return settle_apart(cell, grouping, rules);
     }
+    let mut settled = settle_groups(cell, grouping, rules);
+    if refused.is_empty() {
+        let left_over = settled.left_over.len();
+        return fewest_left_over(cell, rules, left_over).unwrap_or(settled);
+    }
+    settled.left_over.extend(refused);
+    settled.left_over.sort_unstable();
+    settled
+}
+
+/// The steps of settling, for rows without public ones among them.
+fn settle_groups(cell: &Table, grouping: Grouping, rules: &Rules) -> Grouping {
     let only_rows = rules.only_rows(cell);
     if only_rows && grouping.left_over.is_empty() && grouping.iter().all(|group| group.len() >= rules.k.max(1)) {
         return grouping;
@@ -65,8 +81,7 @@ pub fn enforce_rules(cell: &Table, grouping: Grouping, rules: &Rules) -> Groupin
         settled.push(&std::mem::take(&mut rest));
     }
     settled.left_over = rest;
-    let left_over = settled.left_over.len();
-    fewest_left_over(cell, rules, left_over).unwrap_or(settled)
+    settled
 }
 
 /// A group with its cover and its loss times its rows.
@@ -519,7 +534,8 @@ pub(crate) mod tests {
             table in fixtures::tables(), rules in policies(), method in methods()
         ) {
             let grouped = method.group(&table, &rules, 1);
-            let mut seen: Vec<u32> = grouped.rows().iter().chain(&grouped.left_over).copied().collect();
+            let of_method = grouped.rows().iter().chain(&grouped.left_over).chain(&grouped.refused);
+            let mut seen: Vec<u32> = of_method.copied().collect();
             seen.sort_unstable();
             prop_assert!(seen.iter().copied().eq(0..table.rows() as u32), "the method keeps every row once");
 
@@ -533,8 +549,8 @@ pub(crate) mod tests {
             for group in grouped.iter().map(|group| GroupView::new(&table, group)) {
                 prop_assert_eq!(rules.excess(&group) == 0.0, rules.are_met_by(&group));
             }
-            if rules.only_rows(&table) && table.rows() >= rules.k {
-                prop_assert!(settled.left_over.is_empty(), "k alone never needs suppression");
+            if rules.only_rows(&table) && table.rows() - grouped.refused.len() >= rules.k {
+                prop_assert_eq!(settled.left_over.len(), grouped.refused.len(), "k alone never needs suppression");
             }
             prop_assert_eq!(settled, enforce_rules(&table, method.group(&table, &rules, 1), &rules));
         }

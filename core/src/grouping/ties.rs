@@ -6,8 +6,8 @@ use super::options::{Key, Kind};
 /// Which of equals a method takes.
 pub(crate) const TIES: Key = Key::new(
     "ties",
-    "How ties are broken: between equally frequent sensitive values for a bucket of `kl-redinfo`, `place` (default) \
-     or `loss`; between equally good mergers of `pair-enum`, `complete` (default) or `first`.",
+    "How ties are broken: between equally frequent sensitive values for a bucket of `kl-redinfo`, `loss` (default) \
+     or `place`; between equally good mergers of `pair-enum`, `complete` (default) or `first`.",
     Kind::Word(&[
         ("place", "Those whose next row comes first: cheap."),
         ("loss", "Those with which the bucket loses least."),

@@ -8,6 +8,9 @@
 //!   number of levels that the thesis prints: only then is a table of tops of precision 0;
 //! - ILoss (Gorla, 2.1) and NCP by size (Tinabo, 3.2): sum over rows of the weighted mean over columns of |base(v)| /
 //!   |base(*)|, 0 for a value that is published as it was; for numbers the width of the range over that of the domain;
+//! - priority-weighted distortion (Sun, Wang and Li, definition 6, with uniform weights): the sum over rows and columns of
+//!   priority times level / height, where the priority of a column is its weight over the largest weight, and levels that
+//!   leave no trace here count;
 //! - suppressed values (Gorla, 2.1): how many are published as the top.
 //!
 //! Nodes above the same values are one level. A column without a hierarchy has the levels value, range or set, and top.
@@ -64,6 +67,8 @@ pub struct Generalisation {
     steps: Sum,
     iloss: Sum,
     #[serde(default)]
+    weighted: Sum,
+    #[serde(default)]
     tops: u64,
 }
 
@@ -88,6 +93,14 @@ impl Generalisation {
         let share = f64::from(level) / f64::from(height);
         self.levels += u64::from(level) * rows;
         self.steps.add_fraction(share, rows);
+        let largest = axes.iter().map(|axis| axis.weight).fold(f64::MIN_POSITIVE, f64::max);
+        let way = match &axis.shape {
+            Shape::Tree(tree) if level < height => {
+                f64::from(tree.steps(cover.lo[a], cover.hi[a])) / f64::from(tree.height())
+            }
+            _ => share,
+        };
+        self.weighted.add_fraction(way * axis.weight / largest, rows);
         self.tops += if level == height { rows } else { 0 };
         if matches!(axis.shape, Shape::Tree(_)) {
             self.genc.add_fraction(share, rows);
@@ -103,12 +116,18 @@ impl Generalisation {
         self.genc.merge(other.genc);
         self.steps.merge(other.steps);
         self.iloss.merge(other.iloss);
+        self.weighted.merge(other.weighted);
         self.tops += other.tops;
     }
 
     /// MD and AG: the sum of all levels.
     pub fn distortion(&self) -> u64 {
         self.levels
+    }
+
+    /// Priority-weighted distortion: levels over heights, each times the priority of its column.
+    pub fn weighted_distortion(&self) -> f64 {
+        self.weighted.value()
     }
 
     /// GENC: the sum of levels over heights, over the columns with a hierarchy.
@@ -234,6 +253,28 @@ mod tests {
         let table = patients();
         let kl_redinfo = sums(&table, &[&[0, 1], &[2, 3], &[4, 5, 6], &[7, 8, 9]]).iloss();
         assert!((kl_redinfo + 3.0 / 4.0 * (1.0 / 4.0) - 7.45).abs() < 1e-12);
+    }
+
+    /// Table 1 of the paper, raised to table 1b: gender, postcode and age have the priorities 0, 1/2 and 1, and only two
+    /// postcodes move up one of four steps.
+    #[test]
+    fn sun_distortion_of_table_1b_by_definition_6() {
+        let mut table = crate::grouping::distortion::tests::table_1();
+        let mut axes = table.axes.to_vec();
+        for axis in &mut axes {
+            axis.weight = match axis.name.as_str() {
+                "gender" => 0.0,
+                "postcode" => 0.5,
+                _ => 1.0,
+            };
+        }
+        table.axes = axes.into();
+        let rows = table.rows() as u32;
+        let singles: Vec<Vec<u32>> = (0..rows).map(|row| vec![row]).collect();
+        let apart: Vec<&[u32]> = singles.iter().map(Vec::as_slice).collect();
+        assert_eq!(sums(&table, &apart).weighted_distortion(), 0.0);
+        let pair: &[u32] = &[2, 3];
+        assert!((sums(&table, &[pair]).weighted_distortion() - 0.25).abs() < 1e-12);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod information;
 pub mod interval;
 pub mod loss;
 pub mod people;
+pub mod placement;
 #[cfg(test)]
 mod printed;
 pub mod protection;
@@ -29,6 +30,7 @@ pub use generalisation::Generalisation;
 pub use information::Information;
 pub use loss::{Classes, Loss};
 pub use people::People;
+pub use placement::Placement;
 pub use protection::Protection;
 use published::{ColumnLoss, Extent};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -89,6 +91,8 @@ pub struct Groups {
     pub workload: Option<Workload>,
     /// How well they preserve each dependency of the policy.
     pub dependencies: Vec<crate::dependency::Preserved>,
+    /// How the rows came into their groups.
+    pub placement: Placement,
     /// The same losses as covers that wait for the published domain.
     pub published: Published,
 }
@@ -162,6 +166,7 @@ impl Groups {
             information: None,
             workload: None,
             dependencies: Vec::new(),
+            placement: Placement::default(),
             published: Published {
                 quasi: vec![ColumnLoss::default(); quasi],
                 sensitive: vec![ColumnLoss::default(); sensitive],
@@ -283,6 +288,7 @@ impl Groups {
             .iter_mut()
             .zip(&other.published.sensitive)
             .for_each(|(mine, theirs)| mine.merge(theirs));
+        self.placement.merge(&other.placement);
         self.published.worst.merge(&other.published.worst);
         let theirs = &other.published.disclosures;
         self.published.disclosures.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.merge(theirs));

@@ -3,7 +3,8 @@
 //! Buckets are filled as for [`g-anatomy`](super::g_anatomy); a left-over row then joins the next bucket that does not
 //! hold its sensitive value yet, so that within every bucket no value is more frequent than another. (An example in
 //! Tinabo's thesis, table 3.6, breaks this rule of its own text.) When no value occurs in more than 1/l of the rows of a
-//! cell, every row finds a bucket, and no value makes up more than 1/l of its bucket; others are left to settling.
+//! cell, every row finds a bucket. Otherwise the method is not defined: rows of the commonest values fit nowhere and are
+//! suppressed, so that no value makes up more than 1/l of its bucket. Repair for other rules keeps that bound too.
 //!
 //! Its groups are published in the form `anatomy` unless the job says otherwise: quasi-identifiers exactly, sensitive
 //! values counted by group.
@@ -14,8 +15,9 @@ use super::kl_redinfo::{bucket_column, bucket_width, check_setting};
 use crate::grouping::Method;
 use crate::grouping::buckets::{Draw, Ties, fill_buckets};
 use crate::grouping::entry::{Entry, Form};
-use crate::model::{Grouping, Table};
-use crate::privacy::Rules;
+use crate::model::{Grouping, Sensitive, Table};
+use crate::privacy::alpha_k::AlphaK;
+use crate::privacy::{Rule, Rules};
 
 /// Catalogue entry.
 pub const ENTRY: Entry =
@@ -71,7 +73,7 @@ impl Method for Anatomy {
                     next[at].1 = from + ahead + 1;
                 }
                 None => {
-                    grouping.left_over.push(row);
+                    grouping.refused.push(row);
                     next[at].1 = buckets.len();
                 }
             }
@@ -79,12 +81,19 @@ impl Method for Anatomy {
         buckets.iter().for_each(|bucket| grouping.push(bucket));
         grouping
     }
+
+    fn own_rules(&self, cell: &Table) -> Vec<Arc<dyn Rule>> {
+        let column = bucket_column(cell, self.column.as_deref()).filter(|_| self.l > 1);
+        let bound = |column: &Sensitive| AlphaK { column: column.name.clone(), alpha: 1.0 / self.l as f64 };
+        column.map(|column| Arc::new(bound(column)) as Arc<dyn Rule>).into_iter().collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::grouping::fixtures::tinabo_walkthrough;
+    use crate::grouping::group_rows;
     use crate::privacy::GroupView;
 
     fn most_frequent(table: &Table, group: &[u32]) -> usize {
@@ -116,6 +125,18 @@ mod tests {
         table.sensitive[0].codes = vec![0, 0, 0, 0, 0, 0, 0, 1, 2];
         let grouping = Anatomy { column: None, l: 2 }.group(&table, &Rules::k(2), 0);
         assert!(grouping.iter().all(|group| most_frequent(&table, group) == 1));
-        assert_eq!((grouping.len(), grouping.left_over.len()), (2, 5));
+        assert_eq!((grouping.len(), grouping.left_over.len(), grouping.refused.len()), (2, 0, 5));
+    }
+
+    /// Xiao and Tao's eligibility condition fails here: seven of nine rows hold one value. What is published keeps 1/l.
+    #[test]
+    fn tinabo_3_6_no_value_exceeds_one_in_l_of_its_bucket() {
+        let mut table = tinabo_walkthrough();
+        for (codes, suppressed) in [(vec![0, 0, 0, 0, 0, 0, 0, 1, 2], 5), (vec![0, 0, 0, 1, 1, 2, 2, 3, 3], 0)] {
+            table.sensitive[0].codes = codes;
+            let (settled, _) = group_rows(&Anatomy { column: None, l: 2 }, &table, &Rules::k(2), 0);
+            assert_eq!(settled.left_over.len(), suppressed);
+            assert!(settled.iter().all(|group| 2 * most_frequent(&table, group) <= group.len()));
+        }
     }
 }

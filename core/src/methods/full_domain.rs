@@ -105,16 +105,21 @@ impl Method for FullDomain {
     }
 
     fn too_much(&self, axes: &[Axis]) -> Option<String> {
-        let heights = axes.iter().map(|axis| u64::from(Levels::from_axis(axis).height()) + 1);
-        let nodes = heights.fold(1_u64, u64::saturating_mul);
-        (nodes > MAX_NODES).then(|| {
-            format!(
-                "the levels of {} quasi-identifiers can be combined in {nodes} ways, more than the {MAX_NODES} that are \
-                 searched; take fewer quasi-identifiers, or hierarchies of fewer levels",
-                axes.len()
-            )
-        })
+        lattice_too_large(axes)
     }
+}
+
+/// Explains why a lattice cannot be searched, if it has too many nodes.
+pub(super) fn lattice_too_large(axes: &[Axis]) -> Option<String> {
+    let heights = axes.iter().map(|axis| u64::from(Levels::from_axis(axis).height()) + 1);
+    let nodes = heights.fold(1_u64, u64::saturating_mul);
+    (nodes > MAX_NODES).then(|| {
+        format!(
+            "the levels of {} quasi-identifiers can be combined in {nodes} ways, more than the {MAX_NODES} that are \
+             searched; take fewer quasi-identifiers, or hierarchies of fewer levels",
+            axes.len()
+        )
+    })
 }
 
 /// What a node of the lattice turns out to be.
@@ -202,27 +207,31 @@ impl Search<'_> {
         }
     }
 
-    /// The rows that are equal at a node, class by class, in the order of their first rows.
     fn node_classes(&self, node: &[u8]) -> Grouping {
-        let mut class = vec![0_u32; self.cell.rows()];
-        for (axis, (levels, &level)) in self.levels.iter().zip(node).enumerate() {
-            if level == levels.height() {
-                continue;
-            }
-            // Classes by the attributes before, and by the value of this one.
-            let mut finer: HashMap<(u32, u32), u32> = HashMap::new();
-            for (row, class) in (0..).zip(&mut class) {
-                let next = finer.len() as u32;
-                *class = *finer.entry((*class, levels.raise_code(self.cell.row(row)[axis], level))).or_insert(next);
-            }
-        }
-        let of = |row: &u32| class[*row as usize];
-        let mut rows: Vec<u32> = (0..class.len() as u32).collect();
-        rows.sort_by_key(of);
-        let mut classes = Grouping::with_capacity(rows.len());
-        rows.chunk_by(|one, other| of(one) == of(other)).for_each(|rows| classes.push(rows));
-        classes
+        node_classes(self.cell, &self.levels, node)
     }
+}
+
+/// The rows that are equal at a node, class by class, in the order of their first rows.
+pub(super) fn node_classes(cell: &Table, levels: &[Levels], node: &[u8]) -> Grouping {
+    let mut class = vec![0_u32; cell.rows()];
+    for (axis, (levels, &level)) in levels.iter().zip(node).enumerate() {
+        if level == levels.height() {
+            continue;
+        }
+        // Classes by the attributes before, and by the value of this one.
+        let mut finer: HashMap<(u32, u32), u32> = HashMap::new();
+        for (row, class) in (0..).zip(&mut class) {
+            let next = finer.len() as u32;
+            *class = *finer.entry((*class, levels.raise_code(cell.row(row)[axis], level))).or_insert(next);
+        }
+    }
+    let of = |row: &u32| class[*row as usize];
+    let mut rows: Vec<u32> = (0..class.len() as u32).collect();
+    rows.sort_by_key(of);
+    let mut classes = Grouping::with_capacity(rows.len());
+    rows.chunk_by(|one, other| of(one) == of(other)).for_each(|rows| classes.push(rows));
+    classes
 }
 
 /// Whether a node is raised as high as another at most, on every axis.

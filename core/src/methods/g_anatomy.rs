@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::kl_redinfo::{Incorporation, KlRedInfo, check_setting};
 use crate::grouping::Method;
+use crate::grouping::buckets::Ties;
 use crate::grouping::entry::Entry;
 use crate::model::{Grouping, Table};
 use crate::privacy::Rules;
@@ -37,7 +38,8 @@ impl Method for GAnatomy {
 
     fn group(&self, cell: &Table, rules: &Rules, seed: u64) -> Grouping {
         let all = KlRedInfo::new(self.column.clone(), self.l);
-        KlRedInfo { sort: false, incorporation: Incorporation::Sequential, ..all }.group(cell, rules, seed)
+        KlRedInfo { sort: false, incorporation: Incorporation::Sequential, ties: Ties::Place, ..all }
+            .group(cell, rules, seed)
     }
 }
 

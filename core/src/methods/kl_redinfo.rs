@@ -5,7 +5,9 @@
 //!    values, buckets are as wide as it has values, and settling merges them until they hold k rows.
 //! 3. *Incorporate* (first modification): every left-over row joins the bucket whose loss with it is least
 //!    ([`Objective::Total`]: rows times mean loss, the thesis' words) or grows least ([`Objective::Growth`]), not just the
-//!    next in turn ([`Incorporation::Sequential`]).
+//!    next in turn ([`Incorporation::Sequential`]). The loss is the thesis' NCP, in which a node costs its share of the
+//!    leaves ([`Penalty::Leaves`]), or the one that GCP adds up ([`Penalty::Others`]). Columns without a hierarchy, which
+//!    the thesis does not have, cost the same in both.
 //! 4. *Cells* (second modification): each bucket is published as general as it must be. Without it every column has one
 //!    level, that of its most general bucket, and rows that are equal at those levels form a group: the nearest thing to
 //!    the thesis' undefined "generalisation only".
@@ -25,7 +27,7 @@ use crate::grouping::options::{Key, Kind};
 use crate::grouping::split::widest::Widest;
 use crate::grouping::ties::{self, TIES};
 use crate::grouping::{Method, in_subspaces};
-use crate::model::{Code, Cover, Grouping, Sensitive, Shape, Table};
+use crate::model::{Axis, Code, Cover, Grouping, Sensitive, Shape, Table};
 use crate::privacy::Rules;
 
 /// Catalogue entry.
@@ -47,7 +49,9 @@ pub const ENTRY: Entry = Entry::new(
                 _ => Incorporation::Systematic(objective),
             },
             cells: options.switch(&CELLS).unwrap_or(true),
-            ties: if options.text(&TIES) == Some("loss") { Ties::Loss } else { Ties::Place },
+            ties: if options.text(&TIES) == Some("place") { Ties::Place } else { Ties::Loss },
+            penalty: if options.text(&PENALTY) == Some("others") { Penalty::Others } else { Penalty::Leaves },
+            order: options.list(&ORDER).unwrap_or_default().to_vec(),
             draw: if nearest { Draw::Nearest } else { Draw::First },
             least: if nearest {
                 cutting::min_subspace_rows(setting, 2048)
@@ -57,7 +61,7 @@ pub const ENTRY: Entry = Entry::new(
         })
     },
 )
-.options(&[SORT, INCORPORATION, OBJECTIVE, CELLS, NEAREST, TIES, S])
+.options(&[SORT, ORDER, INCORPORATION, OBJECTIVE, PENALTY, CELLS, NEAREST, TIES, S])
 .of_buckets()
 .only_generalised()
 .check(|setting| {
@@ -66,7 +70,21 @@ pub const ENTRY: Entry = Entry::new(
         let message = "is an option of systematic incorporation";
         remarks.push(Remark::error("method.objective", message, "remove it, or set incorporation = \"systematic\""));
     }
-    remarks.extend(ties::check_ties(setting, ["place", "loss"]));
+    if setting.options.has(&PENALTY) && setting.options.text(&INCORPORATION) == Some("sequential") {
+        let message = "is an option of systematic incorporation";
+        remarks.push(Remark::error("method.penalty", message, "remove it, or set incorporation = \"systematic\""));
+    }
+    if setting.options.has(&ORDER) && setting.options.switch(&SORT) == Some(false) {
+        let message = "says how rows are sorted, but `sort` is false";
+        remarks.push(Remark::error("method.order", message, "remove it, or set sort = true"));
+    }
+    if let (Some(order), Some(quasi)) = (setting.options.list(&ORDER), &setting.quasi)
+        && let Some(unknown) = order.iter().find(|name| !quasi.contains(name))
+    {
+        let message = format!("`{unknown}` is not a quasi-identifier");
+        remarks.push(Remark::error("method.order", message, format!("there are {}", quasi.join(", "))));
+    }
+    remarks.extend(ties::check_ties(setting, ["loss", "place"]));
     remarks
 });
 
@@ -83,6 +101,20 @@ const OBJECTIVE: Key = Key::new(
     Kind::Word(&[
         ("total", "The least loss of the bucket with the row, times its rows."),
         ("growth", "The least growth of that: less loss in all, but some buckets grow large."),
+    ]),
+);
+const ORDER: Key = Key::new(
+    "order",
+    "The quasi-identifiers that rows are sorted by, the first one first; the others follow. Defaults to their order in the \
+     job.",
+    Kind::Columns,
+);
+const PENALTY: Key = Key::new(
+    "penalty",
+    "What a node of a hierarchy costs when left-over rows are placed. Defaults to `leaves`.",
+    Kind::Word(&[
+        ("leaves", "Its leaves over all leaves, 0 for a leaf: the thesis' NCP."),
+        ("others", "Its leaves but one over all leaves but one, as GCP has it."),
     ]),
 );
 const CELLS: Key = Key::new(
@@ -129,6 +161,31 @@ pub enum Incorporation {
     Sequential,
 }
 
+/// What a node of a hierarchy costs when left-over rows are placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Penalty {
+    /// Its leaves over all leaves, nothing for a leaf: the thesis' NCP.
+    #[default]
+    Leaves,
+    /// Its leaves but one over all leaves but one.
+    Others,
+}
+
+impl Penalty {
+    /// The axes by which covers are judged.
+    fn judging_axes(self, axes: &[Axis]) -> Vec<Axis> {
+        let mut axes = axes.to_vec();
+        for axis in axes.iter_mut().filter(|_| self == Self::Leaves) {
+            if let Shape::Tree(tree) = &axis.shape {
+                let leaves = tree.codes() as f64;
+                let share = |lo: Code, hi: Code| f64::from(hi - lo + 1) / leaves;
+                axis.shape = Shape::Tree(tree.clone().with_losses(share));
+            }
+        }
+        axes
+    }
+}
+
 /// kl-redInfo and what it is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KlRedInfo {
@@ -140,6 +197,10 @@ pub struct KlRedInfo {
     pub sort: bool,
     /// Where left-over rows go.
     pub incorporation: Incorporation,
+    /// What nodes of hierarchies cost when left-over rows are placed.
+    pub penalty: Penalty,
+    /// Names of the columns that rows are sorted by first; the others follow.
+    pub order: Vec<String>,
     /// Whether buckets are generalised one by one.
     pub cells: bool,
     /// Which of equally frequent values come first.
@@ -151,15 +212,17 @@ pub struct KlRedInfo {
 }
 
 impl KlRedInfo {
-    /// All three modifications, on the cell as a whole.
+    /// All three modifications with the ties of the thesis' walkthrough, on the cell as a whole.
     pub fn new(column: Option<String>, l: usize) -> Self {
         Self {
             column,
             l,
             sort: true,
             incorporation: Incorporation::Systematic(Objective::Total),
+            penalty: Penalty::Leaves,
+            order: Vec::new(),
             cells: true,
-            ties: Ties::Place,
+            ties: Ties::Loss,
             draw: Draw::First,
             least: usize::MAX,
         }
@@ -187,12 +250,16 @@ impl Method for KlRedInfo {
 
     fn group(&self, cell: &Table, rules: &Rules, _seed: u64) -> Grouping {
         let mut buckets = Vec::new();
-        let mut left_over = Vec::new();
+        let (mut left_over, mut assigned) = (Vec::new(), Vec::new());
         let column = bucket_column(cell, self.column.as_deref());
+        let mut order: Vec<usize> = (0..cell.axes.len()).collect();
+        let place = |axis: usize| self.order.iter().position(|name| *name == cell.axes[axis].name);
+        order.sort_by_key(|&axis| (place(axis).unwrap_or(usize::MAX), axis));
         in_subspaces(cell, &Widest::default(), self.least, |rows| {
             let mut rows = rows.to_vec();
             if self.sort {
-                rows.sort_by(|&a, &b| cell.row(a).cmp(cell.row(b)).then(a.cmp(&b)));
+                let key = |row: u32| order.iter().map(move |&axis| cell.row(row)[axis]);
+                rows.sort_by(|&a, &b| key(a).cmp(key(b)).then(a.cmp(&b)));
             }
             match column.and_then(|column| Some((column, bucket_width(column, &rows, rules.k, self.l)?))) {
                 Some((column, width)) => {
@@ -205,20 +272,23 @@ impl Method for KlRedInfo {
         });
         if !buckets.is_empty() {
             match self.incorporation {
-                Incorporation::Systematic(objective) => place_systematically(cell, &mut buckets, &left_over, objective),
+                Incorporation::Systematic(objective) => {
+                    let axes = self.penalty.judging_axes(&cell.axes);
+                    place_systematically(cell, &axes, &mut buckets, &left_over, objective);
+                }
                 Incorporation::Sequential => {
                     let turn = buckets.len();
                     left_over.iter().enumerate().for_each(|(at, &row)| buckets[at % turn].push(row));
                 }
             }
-            left_over.clear();
+            assigned = std::mem::take(&mut left_over);
         }
         if !self.cells {
             buckets = at_one_level(cell, &buckets);
         }
         let mut grouping = Grouping::with_capacity(cell.rows());
         buckets.iter().for_each(|bucket| grouping.push(bucket));
-        grouping.left_over = left_over;
+        (grouping.left_over, grouping.assigned) = (left_over, assigned);
         grouping
     }
 }
@@ -228,17 +298,23 @@ impl Method for KlRedInfo {
 /// A bucket never loses less with a row than without, so buckets are asked in the order of what they lose anyway, until that
 /// alone is more than the best score so far: a few of thousands. A row that nothing suits asks [`ASKED`] of them and no more,
 /// so the cost grows with the rows, not with rows times buckets.
-fn place_systematically(cell: &Table, buckets: &mut [Vec<u32>], left_over: &[u32], objective: Objective) {
+fn place_systematically(
+    cell: &Table,
+    axes: &[Axis],
+    buckets: &mut [Vec<u32>],
+    left_over: &[u32],
+    objective: Objective,
+) {
     let mut covers: Vec<Cover> = buckets.iter().map(|bucket| cell.cover(bucket)).collect();
     // Neither scores nor losses are negative, and the bits of such numbers are in their order.
     let score = |cover: &Cover, cost: f64| {
         let before = match objective {
             Objective::Total => 0.0,
-            Objective::Growth => cover.rows as f64 * cover.cost(&cell.axes),
+            Objective::Growth => cover.rows as f64 * cover.cost(axes),
         };
         ((cover.rows + 1) as f64 * cost - before).to_bits()
     };
-    let least = |at: usize, cover: &Cover| (score(cover, cover.cost(&cell.axes)), cover.rows, at);
+    let least = |at: usize, cover: &Cover| (score(cover, cover.cost(axes)), cover.rows, at);
     let mut order: BTreeSet<(u64, usize, usize)> =
         covers.iter().enumerate().map(|(at, cover)| least(at, cover)).collect();
     for &row in left_over {
@@ -248,12 +324,12 @@ fn place_systematically(cell: &Table, buckets: &mut [Vec<u32>], left_over: &[u32
             if (least, rows, at) > best {
                 break;
             }
-            best = best.min((score(&covers[at], covers[at].cost_with(&cell.axes, codes)), rows, at));
+            best = best.min((score(&covers[at], covers[at].cost_with(axes, codes)), rows, at));
         }
         let at = best.2;
         order.remove(&least(at, &covers[at]));
         buckets[at].push(row);
-        covers[at].add_row(&cell.axes, codes);
+        covers[at].add_row(axes, codes);
         order.insert(least(at, &covers[at]));
     }
 }
@@ -303,7 +379,7 @@ mod tests {
     #[test]
     fn tinabo_walkthrough_table_4_5() {
         let table = tinabo_walkthrough();
-        let method = KlRedInfo { ties: Ties::Loss, ..KlRedInfo::new(None, 2) };
+        let method = KlRedInfo::new(None, 2);
         let mut found = groups(&method, &table, 2);
         found.iter_mut().for_each(|group| group.sort_unstable());
         assert_eq!(found, [vec![2, 7], vec![1, 3, 6], vec![0, 4], vec![5, 8]]);
@@ -330,7 +406,8 @@ mod tests {
     /// Erratum: the first rows of the longest groups, ties by place, are not the printed buckets.
     #[test]
     fn tinabo_walkthrough_is_not_reproduced_by_heads_in_a_fixed_order() {
-        let mut found = groups(&KlRedInfo::new(None, 2), &tinabo_walkthrough(), 2);
+        let method = KlRedInfo { ties: Ties::Place, ..KlRedInfo::new(None, 2) };
+        let mut found = groups(&method, &tinabo_walkthrough(), 2);
         found.iter_mut().for_each(|group| group.sort_unstable());
         assert_ne!(found, [vec![2, 7], vec![1, 3, 6], vec![0, 4], vec![5, 8]]);
         assert_eq!(found.len(), 4);
@@ -353,6 +430,45 @@ mod tests {
         let found = groups(&KlRedInfo::new(None, 2), &table, 2);
         assert_eq!(found.len(), 5);
         assert!(found.iter().all(|group| group.len() == 2));
+    }
+
+    /// NCP of the thesis: two of four leaves cost 2/4, where GCP says 1/3. With it the left-over row joins the bucket that
+    /// is cheaper by leaves.
+    #[test]
+    fn tinabo_ncp_of_a_node_is_its_share_of_the_leaves() {
+        let tree = crate::model::Tree::new(4, [(0, 1, 1.0 / 3.0)]);
+        let axes = [Axis::new("status", Shape::Tree(tree)), Axis::new("age", Shape::Line { span: 12 })];
+        let table = Table::new(axes, vec![0, 0, 0, 5, 0, 4, 1, 0]);
+        let buckets = || vec![vec![0, 1], vec![2]];
+        let place = |penalty: Penalty| {
+            let mut buckets = buckets();
+            let axes = penalty.judging_axes(&table.axes);
+            let cost = table.cover(&[0, 3]).cost(&axes);
+            place_systematically(&table, &axes, &mut buckets, &[3], Objective::Total);
+            (cost, buckets)
+        };
+        // Joining {0, 1}: 3 rows (node + 5/12) / 2; joining {2}: 2 rows (node + 4/12) / 2.
+        assert_eq!(place(Penalty::Leaves), (0.25, vec![vec![0, 1], vec![2, 3]]));
+        assert_eq!(place(Penalty::Others).0, 1.0 / 6.0);
+        // A leaf costs nothing, the root everything, and numbers their range.
+        let axes = Penalty::Leaves.judging_axes(&table.axes);
+        assert_eq!((axes[0].loss(0, 0, 1), axes[0].loss(0, 3, 4), axes[1].loss(0, 6, 2)), (0.0, 1.0, 0.5));
+    }
+
+    /// The sort order is that of the columns named, then of the others.
+    #[test]
+    fn rows_are_sorted_by_the_columns_that_a_job_names() {
+        let mut table = tinabo_walkthrough();
+        let mut axes = table.axes.to_vec();
+        axes.iter_mut().zip(["dob", "gender", "box"]).for_each(|(axis, name)| axis.name = name.into());
+        table.axes = axes.into();
+        let ordered = |order: &[&str]| {
+            let order = order.iter().map(|name| name.to_string()).collect();
+            groups(&KlRedInfo { order, ..KlRedInfo::new(None, 2) }, &table, 2)
+        };
+        assert_eq!(ordered(&[]), ordered(&["dob", "gender", "box"]));
+        assert_ne!(ordered(&[]), ordered(&["box"]));
+        assert_eq!(ordered(&["box"]), ordered(&["box", "dob"]));
     }
 
     /// The width of buckets is max(k, l), so a smaller l changes nothing.
@@ -409,7 +525,7 @@ mod tests {
         assert!(filled.len() > 50 && left_over.len() > 500, "{} {}", filled.len(), left_over.len());
         for objective in [Objective::Total, Objective::Growth] {
             let mut found = filled.clone();
-            place_systematically(&table, &mut found, &left_over, objective);
+            place_systematically(&table, &table.axes, &mut found, &left_over, objective);
             let mut expected = filled.clone();
             for &row in &left_over {
                 let score = |bucket: &Vec<u32>| {

@@ -1,7 +1,8 @@
 //! `l-mondrian`: Mondrian that keeps sensitive values diverse (Tinabo's competitor, algorithm 3, after LeFevre et al.).
 //!
-//! 1. Attributes are tried from the widest to the narrowest. One with a hierarchy is split into the children of the node
-//!    that covers the part, all at once; the others at the value boundary nearest to the median.
+//! 1. Attributes are tried from the widest to the narrowest. Categories with a hierarchy are split into the children of the
+//!    node that covers the part, all at once; numbers and dates, with or without a hierarchy, and categories without one at
+//!    the value boundary nearest to the median. By option, numbers and dates with a hierarchy are split at its nodes too.
 //! 2. *Check on split*: a split is allowed when every part meets all rules, but for those that fewer rows may yet meet.
 //!    *Merge failing classes*: a split is allowed when every part holds k rows; then every class that fails a rule goes
 //!    into the next one, and the last into the one before.
@@ -23,9 +24,17 @@ use crate::privacy::{GroupView, Rules};
 pub const ENTRY: Entry =
     Entry::new("l-mondrian", "Median splits, hierarchies at their nodes, sensitive values kept diverse.", |setting| {
         let merge = setting.options.text(&FAILING) == Some("merge");
-        Arc::new(LMondrian { failing: if merge { Failing::Merge } else { Failing::Check } })
+        let failing = if merge { Failing::Merge } else { Failing::Check };
+        Arc::new(LMondrian { failing, nodes: setting.options.switch(&NODES).unwrap_or(false) })
     })
-    .options(&[FAILING]);
+    .options(&[FAILING, NODES]);
+
+const NODES: Key = Key::new(
+    "nodes",
+    "Whether numbers and dates with a hierarchy are split at its nodes, as categories are, rather than at medians. Defaults \
+     to false.",
+    Kind::Switch,
+);
 
 const FAILING: Key = Key::new(
     "failing",
@@ -51,6 +60,8 @@ pub enum Failing {
 pub struct LMondrian {
     /// How classes that would fail a rule are avoided.
     pub failing: Failing,
+    /// Whether numbers and dates with a hierarchy are split at its nodes rather than at medians.
+    pub nodes: bool,
 }
 
 impl Method for LMondrian {
@@ -67,7 +78,7 @@ impl Method for LMondrian {
         let mut classes: Vec<Vec<u32>> = Vec::new();
         let mut open = vec![(0, rows.len())];
         while let Some((start, end)) = open.pop() {
-            match split_rows(cell, &mut rows[start..end], &asked) {
+            match split_rows(cell, &mut rows[start..end], &asked, self.nodes) {
                 Some(ends) => {
                     let ends: Vec<usize> = ends.into_iter().map(|at| start + at).collect();
                     let starts = std::iter::once(start).chain(ends.iter().copied());
@@ -94,7 +105,7 @@ impl Method for LMondrian {
 }
 
 /// Splits rows along the widest attribute that allows it: reorders them and returns where each part ends.
-fn split_rows(cell: &Table, rows: &mut [u32], rules: &Rules) -> Option<Vec<usize>> {
+fn split_rows(cell: &Table, rows: &mut [u32], rules: &Rules, nodes: bool) -> Option<Vec<usize>> {
     if rows.len() / 2 < rules.k.max(1) {
         return None;
     }
@@ -102,8 +113,8 @@ fn split_rows(cell: &Table, rows: &mut [u32], rules: &Rules) -> Option<Vec<usize
     for axis in Widest::BOUNDARY.axes_by_width(cell, rows) {
         let mut tried = rows.to_vec();
         let ends = match &cell.axes[axis].shape {
-            Shape::Tree(_) => split_at_node(cell, &mut tried, axis),
-            Shape::Line { .. } | Shape::Set { .. } => {
+            Shape::Tree(_) if nodes || !cell.axes[axis].ordered => split_at_node(cell, &mut tried, axis),
+            Shape::Tree(_) | Shape::Line { .. } | Shape::Set { .. } => {
                 cut_at_median(cell, &mut tried, axis, Ties::Boundary, rules.k).map(|left| vec![left, rows.len()])
             }
         };
@@ -167,7 +178,7 @@ mod tests {
     use crate::privacy::l_diversity::{Diversity, LDiversity};
 
     fn groups(failing: Failing, table: &Table, rules: &Rules) -> Vec<Vec<u32>> {
-        let grouping = LMondrian { failing }.group(table, rules, 0);
+        let grouping = LMondrian { failing, nodes: false }.group(table, rules, 0);
         assert_eq!(grouping.rows().len() + grouping.left_over.len(), table.rows());
         grouping.iter().map(<[u32]>::to_vec).collect()
     }
@@ -185,12 +196,27 @@ mod tests {
         assert_eq!(groups(Failing::Check, &table, &Rules::k(3)).len(), 1, "one child is too small");
     }
 
+    /// Algorithm 3 cuts numbers and dates at the median, whatever hierarchy they are published in.
+    #[test]
+    fn tinabo_algorithm_3_cuts_numbers_at_the_median() {
+        let tree = Tree::new(8, [(0, 5, 0.7), (6, 7, 0.2)]);
+        let mut axis = Axis::new("age", Shape::Tree(tree));
+        axis.ordered = true;
+        let table = Table::new([axis], vec![0, 1, 2, 3, 4, 5, 6, 7]);
+        let split = |nodes: bool| {
+            let grouping = LMondrian { failing: Failing::Check, nodes }.group(&table, &Rules::k(2), 0);
+            grouping.iter().map(<[u32]>::to_vec).collect::<Vec<_>>()
+        };
+        assert_eq!(split(false), [vec![0, 1], vec![2, 3], vec![4, 5], vec![6, 7]]);
+        assert_eq!(split(true), [vec![0, 1, 2, 3, 4, 5], vec![6, 7]]);
+    }
+
     /// Erratum: the printed class of five rows with five diseases could be split.
     #[test]
     fn tinabo_ten_rows_printed_class_of_l_mondrian_can_be_split() {
         let table = fixtures::tinabo_ten_rows();
         let rules = diverse(2, 2);
-        assert_eq!(split_rows(&table, &mut [5, 1, 4, 9, 2], &rules), Some(vec![3, 5]));
+        assert_eq!(split_rows(&table, &mut [5, 1, 4, 9, 2], &rules, true), Some(vec![3, 5]));
         for failing in [Failing::Check, Failing::Merge] {
             let found = groups(failing, &table, &rules);
             assert!(found.iter().all(|group| rules.are_met_by(&GroupView::new(&table, group))));

@@ -4,7 +4,7 @@
 //! k: the share of a union lies between those of its parts. So below a node whose shares are out of bounds none needs to be
 //! tried.
 //!
-//! Rows are looked at cell by cell, so a table must fit one cell to be generalised as a whole.
+//! Rows are looked at cell by cell, so a table must fit one cell.
 
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ pub const ENTRY: Entry = Entry::new(
     |setting| Arc::new(Spalm(FullDomain::new(setting))),
 )
 .options(&[COST])
+.of_whole_tables()
 .check(needs_presence);
 
 /// Optimal full-domain delta-presence.

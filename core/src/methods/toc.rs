@@ -6,7 +6,11 @@
 //!    order as long as mr_wtd of the whole *cluster* stays within `delta`; the first failure ends the cluster
 //!    (algorithm 1, sort accelerated: the ranking is made once per seed).
 //! 3. Rows of clusters smaller than k are left over. In the order they were left they go to the cluster, of any
-//!    subspace, that suits them best (algorithm 5), or they stay out ([`LeftOvers::Suppress`]: the base variant).
+//!    subspace, that suits them best (algorithm 5), or are suppressed ([`LeftOvers::Suppress`]: algorithm 1 as printed).
+//!
+//! When delta is too small for any cluster to form, there is none to join: all rows are left over, and what is published is
+//! the work of the repair, cuts at medians. A run says how many rows came into their groups by which of these ways
+//! ([`Placement`](crate::measure::Placement)).
 //!
 //! mr_wtd weighs loss against S-diversity; without sensitive columns it is the loss.
 
@@ -14,9 +18,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::tune::{self, Tuning};
+use super::tune;
 use crate::grouping::cancel::checkpoint;
-use crate::grouping::cutting::{S, SPLIT, WIDTH, check_options, split_from_options, tuned_least};
+use crate::grouping::cutting::{
+    LEFT_OVER, S, SPLIT, TUNING, WIDTH, check_options, split_from_options, tuned_least, tuning_from_options,
+};
 use crate::grouping::entry::{Entry, Remark, Setting, Tuned};
 use crate::grouping::options::{Key, Kind};
 use crate::grouping::placing::{Placing, cheapest_group};
@@ -36,7 +42,7 @@ pub const ENTRY: Entry =
             tuned_least(setting),
         ))
     })
-    .options(&[DELTA, S, W_UTILITY, W_PROTECTION, SPLIT, WIDTH])
+    .options(&[DELTA, S, W_UTILITY, W_PROTECTION, SPLIT, WIDTH, LEFT_OVER, TUNING[0], TUNING[1], TUNING[2]])
     .check(|setting| {
         let mut remarks = Vec::new();
         let (utility, protection) = score_weights(setting);
@@ -56,7 +62,8 @@ pub const ENTRY: Entry =
     .tune(
         |setting| !(setting.options.has(&DELTA) && setting.options.has(&S)),
         |setting, rules, sample| {
-            let tuning = Tuning::default();
+            let tuning = tuning_from_options(setting.options);
+            let sample = &*tune::draw_sample(sample, tuning.rows);
             let found = || tune::tune_delta(sample, rules, &Toc::from_setting(setting, None, rules.k), &tuning);
             let delta = setting.options.number(&DELTA).or_else(found).unwrap_or(USUAL_DELTA);
             let found =
@@ -104,8 +111,20 @@ pub enum LeftOvers {
     Increment,
     /// They go where the resulting score is least (the thesis' pseudo-code).
     Resulting,
-    /// They stay left over.
+    /// They are suppressed (algorithm 1 as printed).
     Suppress,
+}
+
+impl LeftOvers {
+    /// What a job asks for.
+    pub(super) fn from_setting(setting: &Setting<'_>, usual: Self) -> Self {
+        match setting.options.text(&LEFT_OVER) {
+            Some("increment") => Self::Increment,
+            Some("resulting") => Self::Resulting,
+            Some("suppress") => Self::Suppress,
+            _ => usual,
+        }
+    }
 }
 
 /// Trade-off constrained clustering.
@@ -131,7 +150,12 @@ impl Toc {
 
     fn from_setting(setting: &Setting<'_>, delta: Option<f64>, least: usize) -> Self {
         let utility = score_weights(setting).0;
-        Self { utility, split: split_from_options(setting.options), ..Self::new(delta.unwrap_or(USUAL_DELTA), least) }
+        Self {
+            utility,
+            split: split_from_options(setting.options),
+            left_overs: LeftOvers::from_setting(setting, LeftOvers::Increment),
+            ..Self::new(delta.unwrap_or(USUAL_DELTA), least)
+        }
     }
 }
 
@@ -153,7 +177,11 @@ impl Method for Toc {
                 }
             });
         });
-        if self.left_overs != LeftOvers::Suppress && !clusters.is_empty() {
+        let mut grouping = Grouping::with_capacity(cell.rows());
+        if self.left_overs == LeftOvers::Suppress {
+            grouping.refused = std::mem::take(&mut left_over);
+        } else if !clusters.is_empty() {
+            grouping.assigned.clone_from(&left_over);
             let covers = clusters.iter().map(|cluster| &cluster.cover);
             let mut placing = Placing::new(&cell.axes, covers, left_over.len());
             for row in left_over.drain(..) {
@@ -165,7 +193,6 @@ impl Method for Toc {
                 }
             }
         }
-        let mut grouping = Grouping::with_capacity(cell.rows());
         clusters.iter().for_each(|cluster| grouping.push(&cluster.rows));
         grouping.left_over = left_over;
         grouping
@@ -267,7 +294,8 @@ mod tests {
     fn run(delta: f64, left_overs: LeftOvers) -> (Vec<Vec<u32>>, Vec<u32>) {
         let toc = Toc { left_overs, ..Toc::new(delta, usize::MAX) };
         let grouping = toc.group(&fixtures::table_3_5(), &Rules::k(2), 0);
-        (grouping.iter().map(<[u32]>::to_vec).collect(), grouping.left_over)
+        let groups = grouping.iter().map(<[u32]>::to_vec).collect();
+        (groups, if left_overs == LeftOvers::Suppress { grouping.refused } else { grouping.left_over })
     }
 
     #[test]
@@ -303,6 +331,26 @@ mod tests {
             assert_eq!(run(0.13, left_overs), (vec![vec![0, 2, 6, 4], vec![1, 3, 7, 5]], vec![]));
         }
         assert_eq!(run(0.03, LeftOvers::Increment).1.len(), 8, "without clusters nothing can be placed");
+    }
+
+    /// Algorithm 1 as printed suppresses what no cluster takes, and the repair leaves it at that; algorithm 5 places it.
+    #[test]
+    fn loukides_algorithm_1_suppresses_what_algorithm_5_places() {
+        use crate::grouping::enforce_rules;
+        use crate::measure::placement::{BuiltGroups, Placement};
+        let (table, rules) = (fixtures::table_3_5(), Rules::k(2));
+        let settle = |delta: f64, left_overs: LeftOvers| {
+            let built = Toc { left_overs, ..Toc::new(delta, usize::MAX) }.group(&table, &rules, 0);
+            let before = BuiltGroups::new(&built, table.rows());
+            let settled = enforce_rules(&table, built, &rules);
+            let placement = Placement::of_groups(&before, &settled);
+            ([placement.method, placement.left_over, placement.repair], settled.left_over)
+        };
+        assert_eq!(settle(0.13, LeftOvers::Suppress), ([7, 0, 0], vec![4]));
+        assert_eq!(settle(0.13, LeftOvers::Increment), ([7, 1, 0], vec![]));
+        // No cluster forms: the groups are cuts at medians, and are counted as such.
+        assert_eq!(settle(0.03, LeftOvers::Increment), ([0, 0, 8], vec![]));
+        assert_eq!(settle(0.03, LeftOvers::Suppress), ([0, 0, 0], (0..8).collect()));
     }
 
     /// Increment and resulting score differ: a wide cluster takes a row for free, a narrow one stays narrower.

@@ -4,10 +4,13 @@
 //! left-over rows instead of suppressing them: otherwise a tiny delta that keeps one perfect cluster would win. A
 //! setting is scored by UM + MPM, unweighted, lower being better; one that yields no cluster is out.
 
+use std::borrow::Cow;
+
 use super::toc::{LeftOvers, Toc};
 use super::upc::Upc;
 use crate::grouping::Method;
 use crate::grouping::cancel::checkpoint;
+pub use crate::grouping::cutting::Tuning;
 pub use crate::grouping::entry::Tuned;
 use crate::measure::Groups;
 use crate::measure::protection::s_diversity;
@@ -15,18 +18,15 @@ use crate::model::{Grouping, Table};
 use crate::privacy::range_diversity::range_diversity;
 use crate::privacy::{GroupView, Rules};
 
-/// How hard to search.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tuning {
-    /// Levels of the search: delta is tried at 2 + 4 + ... + 2^levels points, s at k, 2k, 4k, ... so many times.
-    pub max_iterations: u32,
-    /// s has converged when a doubling changes the score by less.
-    pub epsilon: f64,
-}
-
-impl Default for Tuning {
-    fn default() -> Self {
-        Self { max_iterations: 3, epsilon: 0.01 }
+/// Rows drawn from a sample at random, with replacement: the same ones for the same sample.
+pub fn draw_sample(sample: &Table, rows: Option<usize>) -> Cow<'_, Table> {
+    match rows {
+        Some(wanted) if sample.rows() > 0 => {
+            let mut rng = fastrand::Rng::with_seed(0x5A3D_1E00);
+            let drawn: Vec<u32> = (0..wanted).map(|_| rng.u32(..sample.rows() as u32)).collect();
+            Cow::Owned(sample.with_rows(&drawn))
+        }
+        _ => Cow::Borrowed(sample),
     }
 }
 
@@ -48,7 +48,7 @@ pub fn measure_groups(table: &Table, grouping: &Grouping) -> Groups {
             .unzip();
         groups.add_group(rows.len() as u64, &losses, &spreads, &disclosures);
     }
-    groups.loss.add_suppressed(grouping.left_over.len() as u64);
+    groups.loss.add_suppressed((grouping.left_over.len() + grouping.refused.len()) as u64);
     groups
 }
 
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn s_doubles_until_the_score_is_stable() {
-        let tuning = Tuning { max_iterations: 5, epsilon: 0.01 };
+        let tuning = Tuning { max_iterations: 5, ..Tuning::default() };
         let scores = [(5, 0.9), (10, 0.7), (20, 0.5), (40, 0.495), (80, 0.2)];
         let score = |least: usize| scores.iter().find(|(s, _)| *s == least).map(|&(_, score)| score);
         assert_eq!(double_until_stable(5, &tuning, score), 40, "the s at which it was seen to be stable");
@@ -195,7 +195,7 @@ mod tests {
         use std::panic::{AssertUnwindSafe, catch_unwind};
         use std::sync::atomic::{AtomicU32, Ordering};
 
-        let tuning = Tuning { max_iterations: 9, epsilon: 0.0 };
+        let tuning = Tuning { max_iterations: 9, epsilon: 0.0, ..Tuning::default() };
         let ends = |work: &dyn Fn()| {
             let flag = CancelOnDrop::default().flag();
             catch_unwind(AssertUnwindSafe(|| run_cancellable(flag, work))).is_err()
@@ -209,6 +209,18 @@ mod tests {
         let mut grouping = Grouping::default();
         grouping.push(&[0, 1]);
         assert!(ends(&|| _ = measure_groups(&table, &grouping)));
+    }
+
+    /// Algorithm 3 samples with replacement: of eight rows drawn from eight, some come twice.
+    #[test]
+    fn loukides_algorithm_3_draws_with_replacement() {
+        let table = fixtures::table_3_5();
+        let drawn = draw_sample(&table, Some(8));
+        let rows: std::collections::BTreeSet<&[u16]> = (0..8).map(|row| drawn.row(row)).collect();
+        assert!(drawn.rows() == 8 && rows.len() < 8, "{rows:?}");
+        assert_eq!(draw_sample(&table, Some(3)).rows(), 3);
+        assert_eq!(draw_sample(&table, None).codes, table.codes);
+        assert_eq!(drawn.sensitive[0].codes.len(), 8);
     }
 
     #[test]

@@ -14,9 +14,11 @@
 use std::sync::Arc;
 
 use super::toc::LeftOvers;
-use super::tune::{self, Tuning};
+use super::tune;
 use crate::grouping::cancel::checkpoint;
-use crate::grouping::cutting::{S, SPLIT, WIDTH, check_options, split_from_options, tuned_least};
+use crate::grouping::cutting::{
+    LEFT_OVER, S, SPLIT, TUNING, WIDTH, check_options, split_from_options, tuned_least, tuning_from_options,
+};
 use crate::grouping::entry::{Entry, Remark, Setting, Tuned};
 use crate::grouping::placing::{Placing, cheapest_group};
 use crate::grouping::reach::Reach;
@@ -33,7 +35,7 @@ pub const ENTRY: Entry =
     Entry::new("upc", "Clustering under hard bounds on loss (U) and range diversity (P).", |setting| {
         Arc::new(Upc::from_setting(setting, tuned_least(setting)))
     })
-    .options(&[S, SPLIT, WIDTH])
+    .options(&[S, SPLIT, WIDTH, LEFT_OVER, TUNING[0], TUNING[1], TUNING[2]])
     .check(|setting| {
         let mut remarks = check_options(setting);
         if setting.range_diversity.is_empty() {
@@ -50,7 +52,9 @@ pub const ENTRY: Entry =
     .tune(
         |setting| !setting.options.has(&S),
         |setting, rules, sample| {
-            let s = tune::upc_least(sample, rules, &Upc::from_setting(setting, rules.k), &Tuning::default());
+            let tuning = tuning_from_options(setting.options);
+            let sample = tune::draw_sample(sample, tuning.rows);
+            let s = tune::upc_least(&sample, rules, &Upc::from_setting(setting, rules.k), &tuning);
             Tuned { delta: None, s: Some(s) }
         },
     );
@@ -79,7 +83,8 @@ impl Upc {
 
     fn from_setting(setting: &Setting<'_>, least: usize) -> Self {
         let upc = Self::new(setting.max_loss.unwrap_or(1.0), setting.range_diversity.clone(), least);
-        Self { split: split_from_options(setting.options), ..upc }
+        let left_overs = LeftOvers::from_setting(setting, LeftOvers::Resulting);
+        Self { split: split_from_options(setting.options), left_overs, ..upc }
     }
 }
 
@@ -105,7 +110,9 @@ impl Method for Upc {
                 }
             });
         });
-        if self.left_overs != LeftOvers::Suppress {
+        if self.left_overs == LeftOvers::Suppress {
+            grouping.refused = std::mem::take(&mut left_over);
+        } else {
             let covers = clusters.iter().map(|cluster| &cluster.cover);
             let mut placing = Placing::new(&cell.axes, covers, left_over.len());
             left_over.retain(|&row| {
@@ -122,6 +129,7 @@ impl Method for Upc {
                     |c, loss| bounds.gd_within(&clusters[c], row, loss).map(|gd| gd - before(c)),
                 );
                 if let Some(best) = best {
+                    grouping.assigned.push(row);
                     bounds.add_row(&mut clusters[best], row);
                     placing.update_group(best, &clusters[best].cover);
                 }

@@ -46,6 +46,8 @@ pub struct Axis {
     pub shared_null: bool,
     /// Weight of this axis in the search (the job's `priority`); measures are never weighted.
     pub weight: f64,
+    /// Whether codes stand in the order of numbers or dates, even if a hierarchy lies above them.
+    pub ordered: bool,
     /// Whether distinct values have distinct codes. When not, losses derived from codes are short by up to one step.
     pub exact: bool,
     /// Whether every group publishes the top here, whatever its values are.
@@ -55,7 +57,17 @@ pub struct Axis {
 impl Axis {
     /// Creates an axis of weight 1 that cannot hold nulls.
     pub fn new(name: impl Into<String>, shape: Shape) -> Self {
-        Self { name: name.into(), shape, null: None, shared_null: false, weight: 1.0, exact: true, withheld: false }
+        let ordered = matches!(shape, Shape::Line { .. });
+        Self {
+            name: name.into(),
+            shape,
+            null: None,
+            shared_null: false,
+            weight: 1.0,
+            ordered,
+            exact: true,
+            withheld: false,
+        }
     }
 
     /// Whether groups on this axis are sets of codes rather than intervals.

@@ -54,6 +54,23 @@ impl Table {
         rows.iter().copied().filter(|&row| self.is_member(row))
     }
 
+    /// A table of some rows of this one, in their order; a row may occur several times.
+    pub fn with_rows(&self, rows: &[u32]) -> Self {
+        let sensitive = self.sensitive.iter().map(|column| Sensitive {
+            codes: rows.iter().map(|&row| column.codes[row as usize]).collect(),
+            ..column.clone()
+        });
+        let plain = self.plain.iter().map(|column| rows.iter().map(|&row| column[row as usize]).collect());
+        Self {
+            axes: Arc::clone(&self.axes),
+            codes: rows.iter().flat_map(|&row| self.row(row)).copied().collect(),
+            sensitive: sensitive.collect(),
+            persons: self.persons.as_ref().map(|persons| rows.iter().map(|&row| persons[row as usize]).collect()),
+            plain: plain.collect(),
+            members: self.members.as_ref().map(|members| rows.iter().map(|&row| members[row as usize]).collect()),
+        }
+    }
+
     /// Cover of some rows.
     pub fn cover(&self, rows: &[u32]) -> Cover {
         Cover::from_rows(&self.axes, rows.iter().map(|&row| self.row(row)))
@@ -67,6 +84,10 @@ pub struct Grouping {
     ends: Vec<u32>,
     /// Rows that no group took. After settling: the rows to suppress.
     pub left_over: Vec<u32>,
+    /// Rows that the method itself suppresses, so that settling must not publish them.
+    pub refused: Vec<u32>,
+    /// Grouped rows that did not belong to their group when it was built: the method put them there when they were left over.
+    pub assigned: Vec<u32>,
 }
 
 impl Grouping {
@@ -87,6 +108,8 @@ impl Grouping {
         self.rows.extend_from_slice(&other.rows);
         self.ends.extend(other.ends.iter().map(|end| base + end));
         self.left_over.extend_from_slice(&other.left_over);
+        self.refused.extend_from_slice(&other.refused);
+        self.assigned.extend_from_slice(&other.assigned);
     }
 
     /// Number of groups.

@@ -85,6 +85,12 @@ impl Tree {
         self
     }
 
+    /// Sets what publishing each node loses, given the codes below it. The root keeps its loss.
+    pub fn with_losses(mut self, losses: impl Fn(Code, Code) -> f64) -> Self {
+        self.nodes.iter_mut().skip(1).for_each(|node| node.loss = losses(node.lo, node.hi));
+        self
+    }
+
     /// Generalisation steps from a leaf to the root.
     pub fn height(&self) -> u16 {
         self.nodes[0].steps

@@ -91,7 +91,18 @@ impl<'a> Surveyed<'a> {
             ledger::delete_unreported(&work.sink, &path, &files).await?;
         }
         work.times.push(phase.finish_phase());
+        warn_of_repair(run.policy.method.name.as_str(), &measures);
         Ok(Staged { work, params, held, folder, files, measures, inferred })
+    }
+}
+
+/// Warns where most groups are not those of the method that the job names. How many they are may follow from suppressed rows.
+fn warn_of_repair(method: &str, measures: &Groups) {
+    if 2 * measures.placement.repair > measures.loss.rows() && !measures.published.hides_counts {
+        tracing::warn!(
+            "most published rows are in groups that repair has made: `{method}` found none for them that meet the rules; \
+             `throng sweep` counts them (`placed_by_repair`)"
+        );
     }
 }
 

@@ -73,7 +73,7 @@ pub struct Case {
 }
 
 /// All methods; the first ones are asked for more often.
-const METHODS: [&str; 23] = [
+const METHODS: [&str; 27] = [
     "auto",
     "auto",
     "auto",
@@ -97,6 +97,10 @@ const METHODS: [&str; 23] = [
     "spalm",
     "combined",
     "slicing",
+    "incognito",
+    "samarati",
+    "datafly",
+    "oka",
 ];
 
 const EXACT_FORMS: [&str; 5] = ["bucketise", "slice", "permute", "anatomy", "anatomy-permuted"];
@@ -502,19 +506,24 @@ fn options(rng: &mut Rng, method: &str) -> String {
     let words: &[&str] = match method {
         "auto" => &["effort = \"fast\"", "effort = \"thorough\"", "effort = \"best\""],
         "mondrian" => &["variant = \"relaxed\""],
-        "l-mondrian" => &["failing = \"merge\""],
-        "toc" => &["delta = 0.4", "w-utility = 0.3", SUBSPACE, GAIN],
-        "upc" => &[SUBSPACE, GAIN, "width = \"raw\""],
-        "k-members" | "top-down" | "slicing" => &[SUBSPACE],
+        "l-mondrian" => &["failing = \"merge\"", "nodes = true"],
+        "toc" => &["delta = 0.4", "w-utility = 0.3", "left-over = \"resulting\"", "tuning-rows = 50", SUBSPACE, GAIN],
+        "upc" => &[SUBSPACE, GAIN, "width = \"raw\"", "left-over = \"increment\""],
+        "k-members" | "top-down" | "slicing" | "oka" => &[SUBSPACE],
         "k-members-p" => &["protect = \"span\"", SUBSPACE],
         "density" => &["weights = \"height\"", "numbers = \"interval\"", SUBSPACE],
         "density-cm" => &["class = \"s0\"", "penalty = 0.0", SUBSPACE],
         "pair-enum" => &["neighbours = 0", "ties = \"first\"", SUBSPACE],
         "k-assemble" => &["seeds = 2", SUBSPACE],
-        "kl-redinfo" => {
-            &["sort = false", "incorporation = \"sequential\"", "cells = false", "nearest = true", "ties = \"loss\""]
-        }
-        "full-domain" => &["cost = \"discernibility\"", "cost = \"height\""],
+        "kl-redinfo" => &[
+            "sort = false",
+            "incorporation = \"sequential\"",
+            "cells = false",
+            "nearest = true",
+            "ties = \"place\"",
+            "penalty = \"others\"",
+        ],
+        "full-domain" | "incognito" => &["cost = \"discernibility\"", "cost = \"height\""],
         "mpalm" => &["cuts = \"binary\""],
         "combined" => &["partition = \"mpalm\"", "partition = \"top-down\"", "failure = \"merge\""],
         _ => &[],

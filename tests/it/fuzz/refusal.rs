@@ -38,6 +38,10 @@ pub fn explain(case: &Case, ran: &Ran) -> Result<&'static str, String> {
         {
             Ok("a value that reads like a label")
         }
+        // Their definition suppresses rows that others could place: see the guide.
+        Some(5) if ["anatomy", "datafly"].contains(&case.method) && ran.err.contains("max-suppression") => {
+            Ok("a method that suppresses rows of its own accord")
+        }
         Some(5) => match satisfiable(case, &source, &taking_part) {
             Some(how) => wrong(&format!("false refusal, {how} would do")),
             None if case.table.num_rows() <= SMALL => Ok("no grouping would do"),
