@@ -62,7 +62,7 @@ fn main() {
     let job = census::job(&source, &mpalm, 10, &census::QUASI, &more);
     let attacker = Run::new(job, Path::new("."), options()).expect("a run");
     let (found, cpu, wall) =
-        timed(|| runtime.block_on(throng::internals::attack_release(&attacker)).expect("an attack"));
+        timed(|| runtime.block_on(throng::internals::OpenedJob::attack_newest(&attacker)).expect("an attack"));
     line("attack on the release", (cpu, wall), yardstick, None);
     println!("    {} rows in {} classes", found.0, found.1);
     std::fs::remove_dir_all(&mpalm).ok();

@@ -1,4 +1,4 @@
-//! Parts of a run on their own, for the benches of this repository. Nothing here is stable.
+//! Parts of a run on their own, for the benches and the bindings of this repository. Nothing here is stable.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::model::{Code, Grouping, Table};
 use crate::operator::{Anonymize, AnonymizeParams};
 use crate::policy::Policy;
 use crate::recode::{Groups, publish_column};
-use crate::release::Run;
 use crate::source::Source;
 use crate::storage::Stores;
 
+pub use crate::bindings::OpenedJob;
 pub use crate::generate::Census;
 pub use crate::telemetry::allocator::set_up;
 
@@ -115,10 +115,4 @@ impl ScannedFolder {
     pub async fn profile_rows(&self, context: &SessionContext) -> Result<u64> {
         Ok(crate::explore::profile::profile_rows(context, self.plan.clone()).await?.rows)
     }
-}
-
-/// Attacks the newest release of a run's sink with the public table of its job; returns how many rows and classes it read.
-pub async fn attack_release(run: &Run) -> Result<(u64, u64)> {
-    let found = run.attack(None, None, None).await?;
-    Ok((found.rows, found.classes))
 }

@@ -77,6 +77,8 @@ mod arguments;
 mod audit;
 mod binding;
 #[cfg(feature = "cli")]
+mod bindings;
+#[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cluster")]
 mod cluster;

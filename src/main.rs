@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    throng::cli::main()
+    ExitCode::from(throng::cli::main(std::env::args_os()))
 }

@@ -65,6 +65,7 @@ const ORDER: &[&str] = &[
     "telemetry",
     "arguments",
     "terminal",
+    "bindings",
     "cli",
     "internals",
     "guide",

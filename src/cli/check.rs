@@ -2,15 +2,12 @@
 //! columns allow.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::arguments::JobArguments;
-use crate::engine::SessionOptions;
 use crate::error::{Error, Problem, Result};
-use crate::policy::{check, check_schema};
+use crate::explore::JobProblems;
 use crate::release::{Run, RunOptions};
-use crate::source::Source;
-use crate::storage::Stores;
 use crate::terminal::{print_json, print_result};
 
 /// Check a job file, its hierarchies and the columns of its source; reads no data unless asked to
@@ -31,33 +28,12 @@ pub(crate) struct Arguments {
 /// Reports all problems at once.
 pub(crate) async fn run_check(arguments: Arguments) -> Result<()> {
     let (job, base) = arguments.job.read_job()?;
-    let mut problems = check(&job, &base);
-    let source = match Source::find(&Stores::default(), &base, &job).await {
-        Ok(source) => {
-            let (context, _spill) = SessionOptions::default().open()?;
-            source.scan(&context).await.map(|(_, schema)| schema)
-        }
-        Err(error) => Err(error),
-    };
-    let mut input = None;
-    match source {
-        Ok(schema) => problems.extend(check_schema(&job, &schema)),
-        // A source that is missing altogether is in the list already.
-        Err(error) if problems.iter().all(|problem| !problem.key.starts_with("source")) => input = Some(error),
-        Err(_) => {}
-    }
+    let found = JobProblems::find_problems(&job, &base).await;
     let file = arguments.job.job.display();
     if arguments.json {
-        let listed = problems.iter().map(|problem| {
-            let severity = if problem.is_error() { "error" } else { "remark" };
-            json!({ "severity": severity, "key": problem.key, "message": problem.message, "help": problem.help })
-        });
-        let unusable =
-            input.iter().map(|error| json!({ "severity": "error", "key": "source", "message": error.to_string() }));
-        let fine = input.is_none() && problems.iter().all(|problem| !problem.is_error());
-        let listed: Vec<Value> = listed.chain(unusable).collect();
-        print_json(&json!({ "job": file.to_string(), "fine": fine, "problems": listed }))?;
+        print_json(&json!({ "job": file.to_string(), "fine": found.is_fine(), "problems": found.to_json() }))?;
     }
+    let JobProblems { problems, input } = found;
     let (errors, remarks): (Vec<&Problem>, Vec<&Problem>) = problems.iter().partition(|problem| problem.is_error());
     if !arguments.json {
         remarks.iter().try_for_each(|remark| print_result(&remark.to_string()))?;

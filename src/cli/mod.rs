@@ -21,9 +21,11 @@ mod survey;
 mod sweep;
 mod verify;
 
-use std::process::ExitCode;
+use std::ffi::OsString;
+use std::sync::LazyLock;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use datafusion::DATAFUSION_VERSION;
 use serde::Serialize;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -33,7 +35,7 @@ use crate::terminal::{eprint_line, has_printed, print_json};
 
 /// Anonymises large Parquet datasets: every row leaves in a throng of at least k
 #[derive(Debug, Parser)]
-#[command(version = VERSION, max_term_width = 110, after_help = EXIT_CODES)]
+#[command(version = VERSION, long_version = LONG_VERSION.as_str(), max_term_width = 110, after_help = EXIT_CODES)]
 struct Cli {
     /// Less output: no progress, no summary, no warnings
     #[arg(short, long, global = true, env = "THRONG_QUIET")]
@@ -55,6 +57,22 @@ const VERSION: &str = if faults::ENABLED {
 } else {
     env!("CARGO_PKG_VERSION")
 };
+
+/// The version, and what it was built with.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let features = [
+        ("aws", cfg!(feature = "aws")),
+        ("azure", cfg!(feature = "azure")),
+        ("cluster", cfg!(feature = "cluster")),
+        ("delta", cfg!(feature = "delta")),
+        ("gcp", cfg!(feature = "gcp")),
+        ("otel", cfg!(feature = "otel")),
+    ];
+    let built: Vec<&str> = features.iter().filter(|(_, is_built)| *is_built).map(|(name, _)| *name).collect();
+    let features = if built.is_empty() { "none".to_owned() } else { built.join(", ") };
+    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+    format!("{VERSION}\nDataFusion: {DATAFUSION_VERSION}\nfeatures: {features}\nprofile: {profile}")
+});
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -162,10 +180,11 @@ fn blocking_threads(command: &Command) -> usize {
     if command.is_daemon() { 512 } else { 2 * cores.max(2) }
 }
 
-/// Runs the command that the arguments name.
-pub fn main() -> ExitCode {
+/// Runs the command that some arguments name, the first of which is the name of the program, and returns its exit code. It
+/// owns the process: wrong usage ends it, and signals stop the command.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     crate::telemetry::allocator::set_up();
-    let matches = Cli::command().get_matches();
+    let matches = Cli::command().get_matches_from(arguments);
     let json = asks_for_json(&matches);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Some(fault) = faults::planted() {
@@ -201,7 +220,7 @@ pub fn main() -> ExitCode {
     // Without this, the process would wait for cells that are still being grouped.
     runtime.shutdown_background();
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => report_failure(&error, json),
     }
 }
@@ -239,12 +258,12 @@ fn exit_code(error: &Error) -> u8 {
     }
 }
 
-fn report_failure(error: &Error, json: bool) -> ExitCode {
+fn report_failure(error: &Error, json: bool) -> u8 {
     let code = exit_code(error);
     eprint_line(&format!("error: {error}"));
     if json && !has_printed() {
         // The exit code reports the failure if the message cannot be written.
         let _ = print_json(&Failure { error: error.kind().name(), exit_code: code, message: error.to_string() });
     }
-    ExitCode::from(code)
+    code
 }

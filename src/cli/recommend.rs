@@ -5,10 +5,10 @@ use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use super::recommend_series::{self, NightsArguments, Wish};
-use super::sweep::{ensure_job_runs, methods_help, parse_method};
+use super::sweep::{methods_help, parse_method};
 use crate::arguments::{JobArguments, Limits};
 use crate::error::{Error, Result};
-use crate::explore::{Setting, Trials};
+use crate::explore::{Setting, Trials, ensure_job_runs};
 use crate::measure::interval::{Interval, mean_interval};
 use crate::policy::{Job, MethodName};
 use crate::terminal::{eprint_line, print_result};

@@ -10,12 +10,11 @@ use serde::Serialize;
 use tracing::field::Empty;
 use tracing::{Instrument, info_span};
 
-use super::bound::prove_job_bound;
 use super::exit_code;
 use crate::arguments::{JobArguments, Limits};
 use crate::engine::Phase;
 use crate::error::{Error, Result};
-use crate::explore::LossBound;
+use crate::explore::{LossBound, prove_job_bound};
 use crate::release::{Manifest, Outcome, Run, RunOptions};
 use crate::storage::local_path;
 use crate::telemetry::metrics::Ended;

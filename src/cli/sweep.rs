@@ -7,11 +7,11 @@ use comfy_table::{CellAlignment, Table};
 
 use crate::arguments::{JobArguments, Limits};
 use crate::error::{Error, Result, unwritable_file};
-use crate::explore::{Setting, Trial, Trials};
+use crate::explore::{Setting, Trial, Trials, ensure_job_runs};
 use crate::grouping::entry::Entry;
 use crate::measure::wilcoxon::signed_rank;
 use crate::methods::METHODS;
-use crate::policy::{Job, MethodName, check};
+use crate::policy::MethodName;
 use crate::release::Scores;
 use crate::terminal::{eprint_line, print_result};
 
@@ -69,13 +69,6 @@ fn parse_weight(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&weight) { Ok(weight) } else { Err("must be a number from 0 to 1".into()) }
 }
 
-/// Rejects a job that cannot run.
-pub(super) fn ensure_job_runs(job: &Job, base: &Path) -> Result<()> {
-    let problems: Vec<String> =
-        check(job, base).iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
-    if problems.is_empty() { Ok(()) } else { Err(Error::job(problems.join("\n"))) }
-}
-
 /// Tries every setting.
 pub(crate) async fn run_sweep(arguments: Arguments, quiet: bool) -> Result<()> {
     let form = arguments.output.as_deref().map(output_form).transpose()?;
@@ -89,7 +82,7 @@ pub(crate) async fn run_sweep(arguments: Arguments, quiet: bool) -> Result<()> {
         None => trials.all_rows(),
     };
     let mut found = Vec::new();
-    for mut setting in list_settings(&methods, &arguments.k, &arguments.w_utility) {
+    for mut setting in Setting::list_settings(&methods, &arguments.k, &arguments.w_utility) {
         setting.l_is_k = arguments.l_is_k;
         if !quiet {
             eprint_line(&format!("k = {}, {}", setting.k, setting.name()));
@@ -107,20 +100,6 @@ pub(crate) async fn run_sweep(arguments: Arguments, quiet: bool) -> Result<()> {
         return Ok(());
     }
     print_result(&format!("{}\n\n{}", trial_table(&found), compare_methods(&found)))
-}
-
-fn list_settings(methods: &[MethodName], ks: &[u32], weights: &[f64]) -> Vec<Setting> {
-    let mut settings = Vec::new();
-    for &method in methods {
-        let weights: Vec<Option<f64>> = match method.as_str() {
-            "toc" if !weights.is_empty() => weights.iter().copied().map(Some).collect(),
-            _ => vec![None],
-        };
-        for w_utility in weights {
-            settings.extend(ks.iter().map(|&k| Setting { w_utility, ..Setting::new(method, k) }));
-        }
-    }
-    settings
 }
 
 type Form = fn(&[Trial]) -> Result<Vec<u8>>;

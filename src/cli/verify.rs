@@ -1,14 +1,12 @@
 //! `throng verify`: does a release keep its promises?
 
-use std::collections::BTreeMap;
-
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::agreement::{verify_release, verify_series};
+use crate::agreement::verify_series;
 use crate::arguments::{JobArguments, Limits};
 use crate::error::Result;
-use crate::release::{ReleaseCheck, Run, RunOptions, find_release};
+use crate::release::{ReleaseCheck, Run, RunOptions};
 use crate::telemetry::progress::show_waiting;
 use crate::terminal::{print_json, print_result};
 use crate::verify::Finding;
@@ -47,7 +45,7 @@ pub(crate) async fn run_verify(arguments: Arguments, quiet: bool) -> Result<()> 
     }
     let run_id = arguments.run_id.as_deref();
     let is_job = arguments.job.job.extension().is_some_and(|extension| extension == "toml");
-    let ReleaseCheck { manifest, classes, findings, attained } = if is_job {
+    let found = if is_job {
         let (job, base) = arguments.job.read_job()?;
         let options = RunOptions {
             session: arguments.limits.session_options(),
@@ -61,36 +59,18 @@ pub(crate) async fn run_verify(arguments: Arguments, quiet: bool) -> Result<()> 
             .map_err(|error| arguments.job.blame_job_file(error))?
     } else {
         let sink = arguments.job.stores.open_sink(&arguments.job.job)?;
-        let manifest = find_release(&sink, run_id).await?;
-        let (context, _spill) = arguments.limits.session_options().open()?;
-        let verifying = verify_release(&context, &sink, &manifest);
-        let (classes, findings) = show_waiting("release", quiet, verifying).await?;
-        ReleaseCheck { manifest, classes, findings, attained: BTreeMap::new() }
+        let session = arguments.limits.session_options();
+        show_waiting("release", quiet, ReleaseCheck::of_sink(&session, &sink, run_id)).await?
     };
     if arguments.json {
-        let people = manifest.verification.people.as_ref().map(|people| people.classes.smallest);
-        let broken: Vec<Value> = findings
-            .iter()
-            .map(|finding| json!({ "rule": finding.rule, "count": finding.count, "message": finding.message }))
-            .collect();
-        print_json(&json!({
-            "run": manifest.run,
-            "holds": findings.is_empty(),
-            "rows": classes.rows(),
-            "classes": classes.classes(),
-            "k": classes.smallest().unwrap_or(0),
-            "people": people,
-            "attained": attained,
-            "rules": if is_job { manifest.verification.rule_names() } else { vec![format!("k = {}", manifest.k)] },
-            "against_source": is_job,
-            "findings": broken,
-        }))?;
+        print_json(&found.to_json(is_job))?;
     }
-    Finding::ensure_none(&findings)?;
+    let ReleaseCheck { manifest, classes, findings, .. } = &found;
+    Finding::ensure_none(findings)?;
     if quiet || arguments.json {
         return Ok(());
     }
-    let checked = if is_job { manifest.verification.rule_names().join(", ") } else { format!("k = {}", manifest.k) };
+    let checked = found.checked_rules(is_job).join(", ");
     print_result(&format!(
         "run `{}` holds: {} rows in classes of {} or more ({} in all); checked {checked}, every file by its checksum{}",
         manifest.run,

@@ -56,6 +56,17 @@ impl Phase {
         }
     }
 
+    /// Returns the rows that the plan of the phase has processed. Grouping reads every row and, after a sort, writes it: each
+    /// is half the work.
+    pub fn rows_done(self, plan: &Arc<dyn ExecutionPlan>) -> u64 {
+        let read = rows_read(plan);
+        if self != Self::Group {
+            return read;
+        }
+        let written = plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0) as u64;
+        (read + written) / 2
+    }
+
     /// Starts the phase.
     pub(crate) fn begin(self) -> Begun {
         let span = match self {

@@ -33,6 +33,9 @@ pub(crate) struct LossBound {
 }
 
 impl LossBound {
+    /// Rounds of search by default.
+    pub(crate) const ROUNDS: usize = 12;
+
     /// How many times the bound a loss is, rounded up; `None` where nothing need be lost.
     pub(crate) fn loss_ratio(&self, lost: f64) -> Option<f64> {
         (self.gcp > 0.0).then(|| (1000.0 * lost / self.gcp).ceil() / 1000.0)

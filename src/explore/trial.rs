@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 
 use super::row_hash::row_hash;
 use crate::engine::session::{SessionOptions, SpillFolder};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::grouping::options::Value;
 use crate::ledger::manifest::{Scores, round_figures};
 use crate::measure::classification::Minority;
 use crate::measure::{Classes, Groups};
 use crate::methods::toc;
 use crate::operator::{Anonymize, AnonymizeExec};
-use crate::policy::{Form, Inference, Job, MethodName, MethodSpec, Policy, Queries};
+use crate::policy::{Form, Inference, Job, MethodName, MethodSpec, Policy, Queries, check};
 use crate::published::content_key;
 use crate::source::Source;
 use crate::storage::Stores;
@@ -44,6 +44,21 @@ impl Setting {
     /// A method at some k, and all else as the job has it.
     pub(crate) fn new(method: MethodName, k: u32) -> Self {
         Self { k, method, w_utility: None, l_is_k: false }
+    }
+
+    /// Lists the settings of a sweep: every method at every k, and `toc` with every weight.
+    pub(crate) fn list_settings(methods: &[MethodName], ks: &[u32], weights: &[f64]) -> Vec<Self> {
+        let mut settings = Vec::new();
+        for &method in methods {
+            let weights: Vec<Option<f64>> = match method.as_str() {
+                "toc" if !weights.is_empty() => weights.iter().copied().map(Some).collect(),
+                _ => vec![None],
+            };
+            for w_utility in weights {
+                settings.extend(ks.iter().map(|&k| Self { w_utility, ..Self::new(method, k) }));
+            }
+        }
+        settings
     }
 
     /// Returns the name of the setting in tables: the method, and its weight if it has one.
@@ -111,6 +126,13 @@ pub(crate) struct Trial {
     /// Peak memory of the whole process during the trial, in bytes, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+}
+
+/// Rejects a job that cannot run.
+pub(crate) fn ensure_job_runs(job: &Job, base: &Path) -> Result<()> {
+    let problems: Vec<String> =
+        check(job, base).iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Error::job(problems.join("\n"))) }
 }
 
 /// A job that is tried out under other settings.

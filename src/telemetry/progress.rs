@@ -55,7 +55,7 @@ impl Progress {
     /// Starts a phase of `rows` rows (0 if unknown), run by a plan whose metrics report progress.
     pub(crate) fn begin_phase(&self, phase: Phase, plan: Option<&Arc<dyn ExecutionPlan>>, rows: u64) {
         let name = if phase == Phase::Group { "group and write" } else { phase.name() };
-        let done: Done = if phase == Phase::Group { half_way } else { rows_read };
+        let done: Done = if phase == Phase::Group { |plan| Phase::Group.rows_done(plan) } else { rows_read };
         self.watch_plan(
             name,
             plan.map(|plan| (Arc::clone(plan), done)),
@@ -171,12 +171,6 @@ fn run_steps(phase: Phase, done: f64) -> u64 {
 
 /// Returns the rows that a plan has processed.
 type Done = fn(&Arc<dyn ExecutionPlan>) -> u64;
-
-/// Grouping reads every row and, after a sort, writes it: each is half the work.
-fn half_way(plan: &Arc<dyn ExecutionPlan>) -> u64 {
-    let written = plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0) as u64;
-    (rows_read(plan) + written) / 2
-}
 
 /// Shows that work is in progress, for as long as it takes.
 pub(crate) async fn show_waiting<T>(name: &'static str, quiet: bool, work: impl Future<Output = T>) -> T {

@@ -6,18 +6,19 @@ use std::sync::Arc;
 
 use datafusion::prelude::DataFrame;
 use object_store::ObjectStoreExt;
+use serde_json::{Value, json};
 
 use super::{Opened, Run};
-use crate::agreement::Tables;
 use crate::agreement::files;
 use crate::agreement::manifest::{check_attained, check_job};
+use crate::agreement::{Tables, verify_release};
 use crate::attack::confidence::ConfidenceHistogram;
 use crate::attack::linkage::Linkage;
 use crate::attack::overlap::Budget;
 use crate::audit::buckets::{self, Buckets, Shown};
 use crate::audit::{Attack, Membership, Risks, attack, inference, presence};
 use crate::binding::BoundPolicy;
-use crate::engine::Verifier;
+use crate::engine::{SessionOptions, Verifier};
 use crate::error::{Error, Result};
 use crate::ledger;
 use crate::ledger::manifest::{Manifest, OutputFile};
@@ -249,6 +250,44 @@ pub struct ReleaseCheck {
     pub findings: Vec<Finding>,
     /// How well each sensitive column is protected, by every rule.
     pub attained: BTreeMap<String, Figures>,
+}
+
+impl ReleaseCheck {
+    /// Verifies a release of a sink, the newest unless a run id is given, as far as that is possible without policy and
+    /// source.
+    pub(crate) async fn of_sink(session: &SessionOptions, sink: &Location, run: Option<&str>) -> Result<Self> {
+        let manifest = find_release(sink, run).await?;
+        let (context, _spill) = session.open()?;
+        let (classes, findings) = verify_release(&context, sink, &manifest).await?;
+        Ok(Self { manifest, classes, findings, attained: BTreeMap::new() })
+    }
+
+    /// Returns the result for programs; `against_source` says whether the rows were compared with those of the source.
+    pub(crate) fn to_json(&self, against_source: bool) -> Value {
+        let Self { manifest, classes, findings, attained } = self;
+        let people = manifest.verification.people.as_ref().map(|people| people.classes.smallest);
+        let broken: Vec<Value> = findings
+            .iter()
+            .map(|finding| json!({ "rule": finding.rule, "count": finding.count, "message": finding.message }))
+            .collect();
+        json!({
+            "run": manifest.run,
+            "holds": findings.is_empty(),
+            "rows": classes.rows(),
+            "classes": classes.classes(),
+            "k": classes.smallest().unwrap_or(0),
+            "people": people,
+            "attained": attained,
+            "rules": self.checked_rules(against_source),
+            "against_source": against_source,
+            "findings": broken,
+        })
+    }
+
+    /// Returns the names of the rules that were checked: without a policy, k alone.
+    pub(crate) fn checked_rules(&self, against_source: bool) -> Vec<String> {
+        if against_source { self.manifest.verification.rule_names() } else { vec![format!("k = {}", self.manifest.k)] }
+    }
 }
 
 /// A release of a sink by run id, or the newest one.

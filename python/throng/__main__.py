@@ -1,0 +1,6 @@
+"""``python -m throng``."""
+
+from throng._command import main
+
+if __name__ == "__main__":
+    main()
