@@ -241,7 +241,7 @@ impl OpenedJob {
         Ok(Some(json!({
             "k": k,
             "rows": groups.loss.rows(),
-            "suppressed": groups.suppressed_told(),
+            "suppressed": groups.shown_suppressed(),
             "groups": counted("groups"),
             "scores": scores,
         })))

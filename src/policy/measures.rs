@@ -66,7 +66,7 @@ impl MeasureSpec {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Queries {
     /// Number of queries.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000))]
     pub count: u32,
     /// Quasi-identifiers that each query restricts.
     #[serde(default = "default_dimensions")]
@@ -94,6 +94,9 @@ fn default_selectivity() -> f64 {
     0.05
 }
 
+/// Most queries of a release: their mean error is known long before.
+const MAX_QUERIES: u32 = 10_000;
+
 /// Checks what shows without data.
 pub(super) fn check_measures(job: &Job, problems: &mut Vec<Problem>) {
     let measures = &job.measures;
@@ -103,6 +106,12 @@ pub(super) fn check_measures(job: &Job, problems: &mut Vec<Problem>) {
             if number == 0 {
                 problems.push(Problem::error(format!("measures.queries.{key}"), "must be at least 1, got 0"));
             }
+        }
+        if queries.count > MAX_QUERIES {
+            problems.push(Problem::error(
+                "measures.queries.count",
+                format!("must be at most {MAX_QUERIES}, got {}", queries.count),
+            ));
         }
         problems.extend(outside_share("measures.queries.selectivity", queries.selectivity));
     }

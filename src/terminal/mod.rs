@@ -3,6 +3,7 @@
 pub(crate) mod summary;
 mod table;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,9 +12,22 @@ pub(crate) use table::new_table;
 
 use crate::error::{Error, Result};
 
+/// Text for a terminal: the control characters that a name of the data may hold are escaped, so that none of them acts.
+fn escape_controls(text: &str) -> Cow<'_, str> {
+    let acts = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        if acts(letter) { escaped.extend(letter.escape_default()) } else { escaped.push(letter) }
+    }
+    Cow::Owned(escaped)
+}
+
 /// Writes a line to standard error and ignores failures, which could not be reported anywhere.
 pub(crate) fn eprint_line(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}", escape_controls(line));
 }
 
 /// Whether a result has been written.
@@ -27,7 +41,7 @@ pub(crate) fn print_json(result: &impl Serialize) -> Result<()> {
 /// Writes a result to standard output.
 pub(crate) fn print_result(text: &str) -> Result<()> {
     PRINTED.store(true, Ordering::Relaxed);
-    match writeln!(std::io::stdout(), "{}", text.trim_end()) {
+    match writeln!(std::io::stdout(), "{}", escape_controls(text.trim_end())) {
         // A reader that closes the pipe early (`| head`) is not a failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
@@ -37,4 +51,15 @@ pub(crate) fn print_result(text: &str) -> Result<()> {
 /// Whether a result has been written to standard output.
 pub(crate) fn has_printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_of_names_do_not_act() {
+        assert_eq!(escape_controls("\u{1b}[31mred\0 \r\u{9b}"), "\\u{1b}[31mred\\u{0} \\r\\u{9b}");
+        assert!(matches!(escape_controls("two lines\n\tof £ and ü"), Cow::Borrowed(_)));
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, ident};
 use datafusion::prelude::DataFrame;
 use serde::Serialize;
@@ -154,6 +155,27 @@ impl Run {
         continued.state.collect_versions(age, dry_run).await
     }
 
+    /// Refuses subjects that are floating-point numbers where those of the source are not: many tools write whole numbers
+    /// beside a null as floats, and these would be nobody's identity.
+    async fn ensure_no_new_floats(&self, erased: &DataFrame, subject: &[String]) -> Result<()> {
+        let is_float = |schema: &DFSchema, name: &str| {
+            schema.field_with_unqualified_name(name).is_ok_and(|field| field.data_type().is_floating())
+        };
+        let floats: Vec<&String> = subject.iter().filter(|name| is_float(erased.schema(), name)).collect();
+        if floats.is_empty() {
+            return Ok(());
+        }
+        let source = Source::find(&self.options.stores, &self.base, &self.job).await?;
+        let source = DataFrame::new(self.local.state(), source.scan(&self.local).await?.0);
+        match floats.iter().find(|name| !is_float(source.schema(), name)) {
+            Some(name) => Err(Error::input(format!(
+                "column `{name}` of the table of subjects holds floating-point numbers, those of the source are of another type; \
+                 write it with the type that the source has"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Keeps subjects from being published again, and returns what is known of them.
     pub(crate) async fn forget(&self, subjects: &str) -> Result<Forgotten> {
         let Some(series) = &self.job.series else {
@@ -174,6 +196,7 @@ impl Run {
                 )));
             }
         }
+        self.ensure_no_new_floats(&erased, &series.subject).await?;
         let columns = series.subject.iter().map(ident).collect();
         let digest = continued.state.key().digest(Purpose::Subject).call(columns).alias("subject");
         let erased = erased.select(vec![digest])?.filter(ident("subject").is_not_null())?.distinct()?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use datafusion::arrow::array::Int32Array;
+use datafusion::arrow::array::{ArrayRef, Float64Array, Int32Array};
 use serde_json::Value;
 
 use crate::support::{Desk, Ran, batch, command, files, released, throng, write_parquet};
@@ -126,6 +126,9 @@ fn forgotten_subjects_are_not_published_again() {
     desk.run(&["--run-id", "monday"]).ok();
     let erased = people(80).into_iter().filter(|(name, _)| *name == "id").map(|(name, ids)| (name, ids.slice(55, 25)));
     write_parquet(&desk.path("erased.parquet"), &batch(erased.collect()));
+    let floats = Float64Array::from_iter_values((55..80).map(f64::from));
+    write_parquet(&desk.path("floats.parquet"), &batch(vec![("id", Arc::new(floats) as ArrayRef)]));
+    desk.throng("forget", &["--subjects", &desk.name("floats.parquet")]).refused(4, &["`id`", "floating-point"]);
     let reported = desk.throng("forget", &["--subjects", &desk.name("erased.parquet"), "--json"]).ok().out;
     let reported: Value = serde_json::from_str(&reported).unwrap();
     assert_eq!((&reported["subjects"], &reported["published"]), (&Value::from(25), &Value::from(5)), "{reported}");
