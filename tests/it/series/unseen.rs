@@ -147,7 +147,7 @@ impl Known {
         // Any two releases, not only neighbours.
         for one in &shown {
             for other in &shown {
-                one.iter().for_each(|(class, ills)| check_more(ills, other.get(class).map_or(&[], Vec::as_slice)));
+                one.iter().for_each(|(class, ills)| check_more(ills, other.get(class).map_or(&[][..], Vec::as_slice)));
             }
         }
     }
