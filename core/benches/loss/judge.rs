@@ -16,8 +16,8 @@ pub struct Judge {
 
 /// The labels of a column.
 enum Labels {
-    /// The lines of the hierarchy by label, its lines, and whether they are numbers.
-    Nodes { below: HashMap<String, Vec<usize>>, leaves: Vec<String>, numeric: bool },
+    /// The leaves below every label, by number and ascending, the leaves and their numbers, and whether they are numbers themselves.
+    Nodes { below: HashMap<String, Vec<usize>>, leaves: Vec<String>, places: HashMap<String, usize>, numeric: bool },
     /// Smallest and largest number.
     Ranges { low: f64, high: f64 },
 }
@@ -34,7 +34,8 @@ impl Judge {
                 }
                 let leaves: Vec<String> = lines.iter().map(|line| line[0].clone()).collect();
                 let numeric = leaves.iter().all(|leaf| leaf == NULL || leaf.parse::<f64>().is_ok());
-                Labels::Nodes { below, leaves, numeric }
+                let places = leaves.iter().cloned().zip(0..).collect();
+                Labels::Nodes { below, leaves, places, numeric }
             }
         });
         Self { columns: columns.collect() }
@@ -122,8 +123,9 @@ impl Labels {
     /// Whether a value may be published by a label.
     fn holds(&self, label: &str, value: &str) -> bool {
         match self {
-            Self::Nodes { below, leaves, .. } => {
-                below.get(label).is_some_and(|below| below.iter().any(|&at| leaves[at] == value))
+            Self::Nodes { below, places, .. } => {
+                let place = places.get(value);
+                below.get(label).zip(place).is_some_and(|(below, place)| below.binary_search(place).is_ok())
             }
             Self::Ranges { .. } if label == TOP || label == value => true,
             Self::Ranges { .. } => {
@@ -139,7 +141,7 @@ impl Labels {
         match self {
             Self::Ranges { .. } if label == TOP => 1.0,
             Self::Ranges { low, high } => ends_of(label).map_or(0.0, |(from, to)| (to - from) / (high - low)),
-            Self::Nodes { below, leaves, numeric } => {
+            Self::Nodes { below, leaves, numeric, .. } => {
                 let below = below.get(label).unwrap_or_else(|| panic!("no hierarchy has {label}"));
                 if !numeric {
                     return (below.len() - 1) as f64 / (leaves.len() - 1) as f64;

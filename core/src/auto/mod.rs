@@ -131,9 +131,11 @@ struct Plan {
     passes: &'static [Pass],
     /// Local search where some axes have no hierarchy.
     free_passes: &'static [Pass],
-    /// Growth is several times quicker than a cover. Where some axes have no hierarchy it is chosen if it loses no more
-    /// than this many per cent more.
+    /// Growth is quicker than a cover, the more so the smaller the groups are. Where some axes have no hierarchy it is chosen
+    /// if it loses no more than so many per cent more, divided by the rows of a group.
     growth_favour: u64,
+    /// Subspaces in which growth and cover are held against each other before one of them is chosen for the others.
+    trials: usize,
     /// Rounds across the borders of subspaces.
     rounds: u64,
     /// Local search in every round.
@@ -152,7 +154,8 @@ const FAST: Plan = Plan {
     seeds: Seeds { share: 0.5, least: 16, boxes: 1024, noise: 0.0 },
     passes: &[],
     free_passes: &[Pass::Exchange { near: 1 }],
-    growth_favour: 4,
+    growth_favour: 200,
+    trials: 8,
     rounds: 0,
     round_passes: &[],
     free_round_passes: &[],
@@ -167,7 +170,8 @@ const BALANCED: Plan = Plan {
     seeds: Seeds { share: 1.0, least: 160, boxes: 1024, noise: 0.0 },
     passes: &[Pass::Move, Pass::Dissolve, Pass::Move],
     free_passes: &[Pass::Exchange { near: 2 }, Pass::Dissolve, Pass::Exchange { near: 2 }],
-    growth_favour: 4,
+    growth_favour: 100,
+    trials: 8,
     rounds: 0,
     round_passes: &[],
     free_round_passes: &[],
@@ -183,6 +187,7 @@ const THOROUGH: Plan = Plan {
     passes: &[],
     free_passes: &[Pass::Exchange { near: 4 }, Pass::Dissolve, Pass::Exchange { near: 4 }],
     growth_favour: 0,
+    trials: 16,
     rounds: 2,
     round_passes: &[Pass::Move, Pass::Dissolve, Pass::Move, Pass::Rebox { near: 5, seeds: 12, share: 1.0 }, Pass::Move],
     free_round_passes: &[
@@ -204,6 +209,7 @@ const BEST: Plan = Plan {
     passes: &[],
     free_passes: &[Pass::Exchange { near: 4 }, Pass::Dissolve, Pass::Exchange { near: 4 }],
     growth_favour: 0,
+    trials: usize::MAX,
     rounds: 3,
     round_passes: &[Pass::Move, Pass::Dissolve, Pass::Move, Pass::Rebox { near: 8, seeds: 32, share: 2.0 }, Pass::Move],
     free_round_passes: &[
@@ -221,9 +227,6 @@ const MAX_GROWN: usize = 100;
 
 /// Axes without hierarchies among more than this many make covers too slow to be tried by the quicker efforts.
 const MAX_TRIED: usize = 12;
-
-/// Subspaces in which growth and cover are held against each other before one of them is chosen for the others.
-const TRIALS: usize = 8;
 
 /// Groups that are asked to take a row that no group of its subspace grew around, when more than rows are counted.
 const HOSTS: usize = 16;
@@ -503,8 +506,9 @@ impl<'a> Worker<'a> {
     fn cluster_freely(&mut self, judge: &Judge<'_>, out: &mut Grouping) {
         let passes = self.plan.free_passes;
         let many = self.plan.growth_favour > 0 && self.ruler.lanes.len() > MAX_TRIED;
-        let tried = self.trials < TRIALS && !many;
-        let near = self.spent.1 * 100 <= self.spent.0 * (100 + self.plan.growth_favour);
+        let tried = self.trials < self.plan.trials && !many;
+        let rows = judge.expected as u64;
+        let near = self.spent.1 * 100 * rows <= self.spent.0 * (100 * rows + self.plan.growth_favour);
         let first = if !tried && near { Start::Growth } else { Start::Cover };
         let before = out.left_over.len();
         self.start_groups(judge, first, out);
