@@ -35,8 +35,8 @@ use tables::Source;
 use throng_core::auto::{Auto, Effort};
 use throng_core::bound::lower_bound;
 use throng_core::grouping::Method;
-use throng_core::methods::mondrian::Mondrian;
 use throng_core::grouping::split::CellTree;
+use throng_core::methods::mondrian::Mondrian;
 use throng_core::model::{Grouping, Table};
 use throng_core::privacy::Rules;
 
