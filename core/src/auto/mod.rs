@@ -131,11 +131,16 @@ struct Plan {
     passes: &'static [Pass],
     /// Local search where some axes have no hierarchy.
     free_passes: &'static [Pass],
-    /// Growth is several times quicker than a cover. Where some axes have no hierarchy it is chosen if it loses no more
-    /// than this many per cent more.
+    /// Growth is quicker than a cover, the more so the smaller the groups are. Where some axes have no hierarchy it is chosen
+    /// if it loses no more than so many per cent more, divided by the rows of a group.
     growth_favour: u64,
+    /// Growth and cover are held against each other in so many subspaces, and whenever the number of subspaces has doubled
+    /// since: then the one that has been better is chosen for the others.
+    trials: usize,
     /// Rounds across the borders of subspaces.
     rounds: u64,
+    /// The same where some axes have no hierarchy.
+    free_rounds: u64,
     /// Local search in every round.
     round_passes: &'static [Pass],
     /// The same where some axes have no hierarchy.
@@ -151,9 +156,11 @@ const FAST: Plan = Plan {
     cut: Cut { seeds: 2, sample: 1024 },
     seeds: Seeds { share: 0.5, least: 16, boxes: 1024, noise: 0.0 },
     passes: &[],
-    free_passes: &[Pass::Exchange { near: 1 }],
-    growth_favour: 4,
+    free_passes: &[Pass::Exchange { near: 1 }, Pass::Dissolve, Pass::Move],
+    growth_favour: 200,
+    trials: 4,
     rounds: 0,
+    free_rounds: 0,
     round_passes: &[],
     free_round_passes: &[],
     neighbours: 0,
@@ -167,8 +174,10 @@ const BALANCED: Plan = Plan {
     seeds: Seeds { share: 1.0, least: 160, boxes: 1024, noise: 0.0 },
     passes: &[Pass::Move, Pass::Dissolve, Pass::Move],
     free_passes: &[Pass::Exchange { near: 2 }, Pass::Dissolve, Pass::Exchange { near: 2 }],
-    growth_favour: 4,
+    growth_favour: 100,
+    trials: 4,
     rounds: 0,
+    free_rounds: 0,
     round_passes: &[],
     free_round_passes: &[],
     neighbours: 0,
@@ -183,7 +192,9 @@ const THOROUGH: Plan = Plan {
     passes: &[],
     free_passes: &[Pass::Exchange { near: 4 }, Pass::Dissolve, Pass::Exchange { near: 4 }],
     growth_favour: 0,
+    trials: 16,
     rounds: 2,
+    free_rounds: 2,
     round_passes: &[Pass::Move, Pass::Dissolve, Pass::Move, Pass::Rebox { near: 5, seeds: 12, share: 1.0 }, Pass::Move],
     free_round_passes: &[
         Pass::Exchange { near: 2 },
@@ -204,13 +215,15 @@ const BEST: Plan = Plan {
     passes: &[],
     free_passes: &[Pass::Exchange { near: 4 }, Pass::Dissolve, Pass::Exchange { near: 4 }],
     growth_favour: 0,
+    trials: usize::MAX,
     rounds: 3,
+    free_rounds: 8,
     round_passes: &[Pass::Move, Pass::Dissolve, Pass::Move, Pass::Rebox { near: 8, seeds: 32, share: 2.0 }, Pass::Move],
     free_round_passes: &[
         Pass::Exchange { near: 4 },
         Pass::Dissolve,
         Pass::Exchange { near: 4 },
-        Pass::Rebox { near: 8, seeds: 32, share: 2.0 },
+        Pass::Rebox { near: 4, seeds: 16, share: 6.0 },
         Pass::Exchange { near: 4 },
     ],
     neighbours: 4096,
@@ -221,9 +234,6 @@ const MAX_GROWN: usize = 100;
 
 /// Axes without hierarchies among more than this many make covers too slow to be tried by the quicker efforts.
 const MAX_TRIED: usize = 12;
-
-/// Subspaces in which growth and cover are held against each other before one of them is chosen for the others.
-const TRIALS: usize = 8;
 
 /// Groups that are asked to take a row that no group of its subspace grew around, when more than rows are counted.
 const HOSTS: usize = 16;
@@ -277,8 +287,11 @@ impl Method for Auto {
             start = end;
         }
         drop(rows);
-        let passes = if ruler.is_lattice() { plan.round_passes } else { plan.free_round_passes };
-        for round in 0..plan.rounds {
+        let (rounds, passes) = match ruler.is_lattice() {
+            true => (plan.rounds, plan.round_passes),
+            false => (plan.free_rounds, plan.free_round_passes),
+        };
+        for round in 0..rounds {
             let seed = seed.wrapping_add((round + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
             grown = cross::run_round(&mut worker, &judge, &grown, plan.neighbours, passes, seed);
         }
@@ -443,9 +456,10 @@ struct Worker<'a> {
     halver: Halver,
     crowd: Crowd,
     rng: fastrand::Rng,
-    /// What covers and growth have cost in the subspaces where both were tried, and how many these are.
+    /// What covers and growth have cost in the subspaces where both were tried.
     spent: (u64, u64),
-    trials: usize,
+    /// Subspaces so far in which either would do.
+    seen: usize,
 }
 
 impl<'a> Worker<'a> {
@@ -460,7 +474,7 @@ impl<'a> Worker<'a> {
             crowd: Crowd::default(),
             rng: fastrand::Rng::with_seed(seed),
             spent: (0, 0),
-            trials: 0,
+            seen: 0,
         }
     }
 
@@ -503,8 +517,10 @@ impl<'a> Worker<'a> {
     fn cluster_freely(&mut self, judge: &Judge<'_>, out: &mut Grouping) {
         let passes = self.plan.free_passes;
         let many = self.plan.growth_favour > 0 && self.ruler.lanes.len() > MAX_TRIED;
-        let tried = self.trials < TRIALS && !many;
-        let near = self.spent.1 * 100 <= self.spent.0 * (100 + self.plan.growth_favour);
+        self.seen += 1;
+        let tried = (self.seen <= self.plan.trials || self.seen.is_power_of_two()) && !many;
+        let rows = judge.expected as u64;
+        let near = self.spent.1 * 100 * rows <= self.spent.0 * (100 * rows + self.plan.growth_favour);
         let first = if !tried && near { Start::Growth } else { Start::Cover };
         let before = out.left_over.len();
         self.start_groups(judge, first, out);
@@ -517,7 +533,6 @@ impl<'a> Worker<'a> {
         self.start_groups(judge, Start::Growth, out);
         self.improve_space(judge, passes);
         let grown = (self.crowd.total_cost(), out.left_over.len() - before);
-        self.trials += 1;
         // A row that no group takes has lost everything.
         let all = u64::from(self.ruler.mean_unit()) * self.ruler.lanes.len() as u64;
         self.spent.0 += covered.0 + all * covered.1 as u64;
@@ -592,10 +607,20 @@ impl<'a> Worker<'a> {
 
     /// Improves the groups of the space.
     fn improve_space(&mut self, judge: &Judge<'_>, passes: &[Pass]) {
-        let Self { ruler, space, crowd, coverer, rng, .. } = self;
+        let Self { ruler, space, crowd, coverer, grower, rng, .. } = self;
         let settled = vec![0; space.rows.len()];
-        let mut search =
-            Search { ruler, space, judge, crowd, coverer, rng, nearest: Vec::new(), covers: Vec::new(), settled };
+        let mut search = Search {
+            ruler,
+            space,
+            judge,
+            crowd,
+            coverer,
+            grower,
+            rng,
+            nearest: Vec::new(),
+            covers: Vec::new(),
+            settled,
+        };
         passes.iter().for_each(|&pass| search.run_pass(pass));
     }
 

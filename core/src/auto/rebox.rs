@@ -1,5 +1,8 @@
-//! Rebox: some neighbouring groups are covered again, from other seeds, and the better of the two covers is kept.
+//! Rebox: some neighbouring groups are covered again, from other seeds, and the better of the two covers is kept. Where some
+//! axes have no hierarchy, every other time groups grow instead: it is quicker, and what one of the two cannot better, the
+//! other often can.
 
+use super::MAX_GROWN;
 use super::cover::{Scene, Seeds};
 use super::crowd::Bounds;
 use super::refine::Search;
@@ -70,8 +73,14 @@ impl Search<'_> {
     fn draft_cover(&mut self, rows: &[u32], seeds: usize, before: u64) -> Option<Vec<Draft>> {
         let mut made: Vec<Vec<u32>> = Vec::new();
         let how = Seeds { share: 0.0, least: seeds, boxes: BOXES, noise: NOISE };
-        let Self { ruler, space, judge, coverer, rng, .. } = self;
-        let left = coverer.cover_rows(Scene { ruler, space, judge }, rows, how, rng, |group| made.push(group.to_vec()));
+        let Self { ruler, space, judge, coverer, grower, rng, .. } = self;
+        let grows = !ruler.is_lattice() && judge.plain && judge.expected <= MAX_GROWN && rng.bool();
+        let finish = |group: &[u32]| made.push(group.to_vec());
+        let left = if grows {
+            grower.grow_groups(ruler, space, judge, rows, &[], finish)
+        } else {
+            coverer.cover_rows(Scene { ruler, space, judge }, rows, how, rng, finish)
+        };
         let mut drafts: Vec<Draft> = Vec::with_capacity(made.len());
         let mut sum = 0;
         for rows in made {

@@ -12,6 +12,7 @@ use std::cmp::Reverse;
 use super::Judge;
 use super::cover::Coverer;
 use super::crowd::{Bounds, Crowd};
+use super::grow::Grower;
 use super::space::{Ruler, Space};
 
 /// Rows that are looked at in turn, each having come back for the one before.
@@ -40,6 +41,7 @@ pub(super) struct Search<'a> {
     pub judge: &'a Judge<'a>,
     pub crowd: &'a mut Crowd,
     pub coverer: &'a mut Coverer,
+    pub grower: &'a mut Grower,
     pub rng: &'a mut fastrand::Rng,
     /// Scratch: the groups that a row fits best, and how much dearer it would make them.
     pub nearest: Vec<(u64, usize)>,

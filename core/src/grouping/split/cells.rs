@@ -8,14 +8,16 @@
 //!    largest gain is taken; it need not be near the median, so a good cut is not missed for the sake of balance. Sizes
 //!    are those of a sample, which errs, so they must be the closer the smaller it is: then no cell of the table is
 //!    more than twice as large as another.
-//! 3. Where there is none, cells of the sample may differ as much.
+//! 3. A boundary inside of a node of a hierarchy comes last: on both sides there are then groups that publish the node,
+//!    and fewer rows to choose from for each. Rather than that, cells of the sample may differ as much as those of the table.
+//!    The boundary between two values of a sample is put where the highest nodes part.
 //! 4. When a value dominates every axis, so that there is no such boundary either, the one nearest to the median is
 //!    taken, unless what it splits off is farther from a whole cell than the node is.
 //! 5. A node without such a boundary is a cell, however heavy.
 
 use super::gain::{partition_rows, rate_boundaries};
 use crate::grouping::cancel::checkpoint;
-use crate::model::{Code, Table};
+use crate::model::{Axis, Code, Shape, Table};
 
 /// How many times as large as another a cell may be, as far as values allow it.
 const MAX_UNEVENNESS: f64 = 2.0;
@@ -175,23 +177,45 @@ fn best_cut(
             earlier.1 += if same { later.1 } else { 0.0 };
             same
         });
-        for (boundary, value) in rate_boundaries(axis, &values).iter().zip(&values) {
+        for (boundary, pair) in rate_boundaries(axis, &values).iter().zip(values.windows(2)) {
             let Some(evenness) = sizes.cut_evenness(boundary.left, boundary.right) else { continue };
             let lighter = boundary.left.min(boundary.right);
+            let border = Border::between(axis, (values[0].0, values[values.len() - 1].0), (pair[0].0, pair[1].0));
+            let evenness = if border.whole { evenness } else { evenness.min(Evenness::Divided) };
             let merit = if evenness == Evenness::Uneven { lighter } else { boundary.gain * axis.weight.max(0.0) };
-            if best.is_none_or(|(was, top, ..)| (evenness, merit) > (was, top)) && allowed(a, value.0, rows) {
-                best = Some((evenness, merit, a, value.0));
+            if best.is_none_or(|(was, top, ..)| (evenness, merit) > (was, top)) && allowed(a, border.at, rows) {
+                best = Some((evenness, merit, a, border.at));
             }
         }
     }
     best.map(|(_, _, axis, at)| (axis, at))
 }
 
-/// How alike the cells of the two sides of a cut can be.
+/// Where one axis is cut.
+struct Border {
+    /// The largest code that goes left.
+    at: Code,
+    /// Whether it leaves the nodes whole that make up what is cut.
+    whole: bool,
+}
+
+impl Border {
+    /// The border between two codes that follow each other among those from the first to the last.
+    fn between(axis: &Axis, (first, last): (Code, Code), (low, high): (Code, Code)) -> Self {
+        let Shape::Tree(tree) = &axis.shape else { return Self { at: low, whole: true } };
+        let above = tree.common_ancestor(low, high);
+        let at = above.map_or(low, |node| tree.child_codes(node, low).1);
+        Self { at, whole: above == tree.common_ancestor(first, last) }
+    }
+}
+
+/// How alike the cells of the two sides of a cut can be, and whether it goes through a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Evenness {
     /// One value weighs too much.
     Uneven,
+    /// None as large as two others, but groups on both sides may publish the same node.
+    Divided,
     /// None as large as two others.
     Fair,
     /// Nearly as large as wanted.
@@ -263,7 +287,7 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Axis, Shape, Tree};
+    use crate::model::Tree;
     use proptest::prelude::*;
 
     fn axes() -> Vec<Axis> {
@@ -310,6 +334,31 @@ mod tests {
         let fresh = shares(&tree, &skewed(50_000, 2), &vec![1.0; 50_000]);
         let (least, most) = fresh.iter().fold((1.0_f64, 0.0_f64), |(a, b), &share| (a.min(share), b.max(share)));
         assert!(most <= MAX_UNEVENNESS * least, "cells hold {least} to {most}");
+    }
+
+    #[test]
+    fn borders_stand_between_the_highest_nodes() {
+        let axes = axes();
+        let border = |low, high| {
+            let border = Border::between(&axes[1], (2, 33), (low, high));
+            (border.at, border.whole)
+        };
+        // The sample has nothing between 7 and 14, which are in different parts of the tree.
+        assert_eq!(border(7, 14), (9, true));
+        assert_eq!(border(14, 23), (19, false));
+        assert_eq!(border(25, 26), (25, false));
+        let line = Border::between(&axes[0], (0, 99), (7, 14));
+        assert_eq!((line.at, line.whole), (7, true));
+    }
+
+    #[test]
+    fn nodes_stay_whole_where_cells_allow_it() {
+        // Three rows of five below 10. Cells more alike than that would have to divide the node.
+        let mut rng = fastrand::Rng::with_seed(5);
+        let codes = (0..300).flat_map(|row| [500, if row % 5 < 3 { rng.u16(0..10) } else { rng.u16(20..40) }, 1]);
+        let sample = Table::new(axes(), codes.collect());
+        let tree = CellTree::build(&sample, &[1.0; 300], 0.5);
+        assert_eq!(tree.nodes, [CellNode { axis: 1, at: 9, left: Branch::Cell(0), right: Branch::Cell(1) }]);
     }
 
     #[test]

@@ -3,8 +3,10 @@
 //! One million rows with eight quasi-identifiers, correlated and skewed, are grouped at k = 10 by `auto` at its four
 //! efforts, by strict Mondrian, the usual yardstick, and by methods of the literature that compare rows with each other
 //! in subspaces; those also on a quarter of the rows, to see that their cost grows with the rows and not with their
-//! square. Each line is the best of three runs: rows per second of
-//! processor time, the mean loss, and the largest memory of the process so far per row, the codes included.
+//! square. Then one effort at group sizes up to 2000, whose cost per row should hardly rise. Each line is the best of some runs:
+//! rows per second of processor time, the mean loss, and the largest memory of the process so far per row, the codes included.
+//!
+//! `cargo bench -p throng-core --bench grouping -- [methods | sizes | research]`
 
 #![allow(missing_docs, clippy::print_stdout, reason = "a bench")]
 
@@ -25,7 +27,24 @@ const K: usize = 10;
 const RUNS: usize = 3;
 
 fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let wants = |part: &str| wanted.is_empty() || wanted.iter().any(|other| other == part);
     let table = people(ROWS);
+    if wants("methods") {
+        compare_methods(&table);
+    }
+    if wants("sizes") {
+        for k in [10, 50, 200, 500, 2000] {
+            measure(&format!("balanced, k = {k}"), &Auto::new(Effort::Balanced), &table, k, 1);
+        }
+    }
+    if wants("research") {
+        compare_research(table);
+    }
+}
+
+/// The efforts of `auto` beside the usual yardstick.
+fn compare_methods(table: &Table) {
     let mut methods: Vec<(String, Box<dyn Method>)> = Vec::new();
     for effort in Effort::ALL {
         methods.push((format!("auto {}", effort.name()), Box::new(Auto::new(effort))));
@@ -33,32 +52,36 @@ fn main() {
     methods.push(("mondrian strict".into(), Box::new(Mondrian { strict: true })));
     println!("{ROWS} rows, {} quasi-identifiers, k = {K}", table.axes.len());
     for (name, method) in &methods {
-        measure(name, method.as_ref(), &table, RUNS);
+        measure(name, method.as_ref(), table, K, RUNS);
     }
+}
+
+/// Methods that compare rows with each other.
+fn compare_research(table: Table) {
     let nearest = KlRedInfo { draw: Draw::Nearest, least: 2048, ..KlRedInfo::new(None, 1) };
     let compared: [(&str, &dyn Method); 3] =
         [("density", &Density::default()), ("kl-redinfo", &KlRedInfo::new(None, 1)), ("kl-redinfo, near", &nearest)];
     for table in [people(ROWS / 4), table] {
         println!("{} rows", table.rows());
         for (name, method) in compared {
-            measure(name, method, &table, 1);
+            measure(name, method, &table, K, 1);
         }
     }
 }
 
 /// Prints the best of some runs of a method.
-fn measure(name: &str, method: &dyn Method, table: &Table, runs: usize) {
+fn measure(name: &str, method: &dyn Method, table: &Table, k: usize, runs: usize) {
     let mut best = f64::INFINITY;
     let mut grouping = Grouping::default();
     for _ in 0..runs {
         let start = cpu_time();
-        grouping = method.group(table, &Rules::k(K), 1);
+        grouping = method.group(table, &Rules::k(k), 1);
         best = best.min((cpu_time() - start).as_secs_f64());
     }
     let speed = table.rows() as f64 / best / 1e3;
     let loss = mean_loss(table, &grouping);
     let memory = peak_memory() / table.rows() as u64;
-    println!("{name:16} {speed:7.0} thousand rows/s/core   loss {loss:.4}   {memory} bytes/row");
+    println!("{name:18} {speed:7.0} thousand rows/s/core   loss {loss:.4}   {memory} bytes/row");
 }
 
 /// Rows of people who differ in two hidden traits: every quasi-identifier mixes one of them with chance.
