@@ -46,6 +46,7 @@ impl ColumnEncoder {
     pub(crate) fn new(column: &QuasiColumn, stats: &ColumnStats) -> Result<Self> {
         let mut axis = Axis::new(&column.name, Shape::Line { span: 0 });
         (axis.weight, axis.withheld) = (column.weight, column.withheld);
+        axis.ordered = matches!(stats, ColumnStats::Line { .. });
         let mut resolved = None;
         let kind = match (stats, column.hierarchy.as_deref()) {
             (ColumnStats::Line { min, max, whole, nulls, varied, quantiles }, hierarchy) => {
@@ -79,7 +80,6 @@ impl ColumnEncoder {
                         };
                         axis.null = (*nulls > 0).then_some(span + 1);
                         axis.shape = Shape::Tree(tree);
-                        axis.ordered = true;
                     }
                 }
                 resolved = quantiles;

@@ -78,7 +78,7 @@ pub(crate) fn anonymise_cell(params: &AnonymizeParams, cell: u32, rows: &RecordB
     let (groups, published) = loop {
         let mut groups = Groups::new(&table, &grouping, &order);
         let published = publish_groups(params, cell, rows, &mut groups, raised.as_ref())?;
-        match without_clashes(&params.rules, &rules, &groups, &published.classes, attempt)? {
+        match without_clashes([&params.rules, &rules], &groups, &published.classes, built.refused(), attempt)? {
             Some(next) => grouping = next,
             None => break (groups, published),
         }
@@ -135,7 +135,7 @@ pub(crate) fn anonymise_window(
         let mut groups = Groups::new(&table, &grouping, &order);
         let published = publish_groups(params, number, rows, &mut groups, None)?;
         // What is dropped here waits for the next window.
-        match without_clashes(plain, plain, &groups, &published.classes, REGROUPINGS)? {
+        match without_clashes([plain, plain], &groups, &published.classes, &[], REGROUPINGS)? {
             Some(next) => grouping = next,
             None => break (groups, published),
         }
@@ -327,12 +327,12 @@ const REGROUPINGS: usize = 3;
 /// is as good as its groups. Classes that reach beyond the cell are seen by the verification.
 ///
 /// The groups of such a class are united first, and the rules enforced again; if that does not help, groups are dropped,
-/// the last first, until the class meets the rules.
+/// the last first, until the class meets the rules. `refused` rows, which the method suppresses, stay out.
 fn without_clashes(
-    rules: &Rules,
-    enforced: &Rules,
+    [rules, enforced]: [&Rules; 2],
     groups: &Groups<'_>,
     classes: &[ArrayRef],
+    refused: &[u32],
     attempt: usize,
 ) -> Result<Option<Grouping>> {
     // Groups among public rows lie apart, so each is a class of its own.
@@ -366,5 +366,11 @@ fn without_clashes(
     }
     let others = groups.grouping.iter().enumerate().filter(|(group, _)| !taken.contains(group));
     others.for_each(|(_, rows)| next.push(rows));
-    Ok(Some(if attempt < REGROUPINGS { enforce_rules(groups.table, next, enforced) } else { next }))
+    if attempt < REGROUPINGS {
+        let refused: BTreeSet<u32> = refused.iter().copied().collect();
+        next.left_over.retain(|row| !refused.contains(row));
+        next.refused.extend(refused);
+        next = enforce_rules(groups.table, next, enforced);
+    }
+    Ok(Some(next))
 }

@@ -17,7 +17,6 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use super::{Dependencies, Instances, Kind, Value};
-use crate::measure::Sum;
 use crate::model::{Grouping, Table, keep_smallest, wire};
 
 /// Most instances kept of a dependency.
@@ -35,10 +34,14 @@ pub struct Preserved {
     nearest: Option<Nearest>,
 }
 
+/// Steps of a distance of 1.
+const STEPS: f64 = (1_u64 << 40) as f64;
+
 /// Distances of the instances to the nearest published rows of all (definition 8), added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Nearest {
-    distances: Sum,
+    /// In whole [`STEPS`], so that the sum does not depend on the order of the instances.
+    distances: u64,
     instances: u64,
 }
 
@@ -79,7 +82,7 @@ impl Nearest {
             if compared > COMPARISONS {
                 return None;
             }
-            nearest.distances.add_fraction(least, 1);
+            nearest.distances += (least * STEPS).round() as u64;
             nearest.instances += 1;
         }
         Some(nearest)
@@ -150,7 +153,7 @@ impl Preserved {
     /// any, or if the table was looked at in parts.
     pub fn loss(&self) -> Option<f64> {
         let nearest = self.nearest.filter(|nearest| nearest.instances > 0)?;
-        Some(nearest.distances.value() / nearest.instances as f64)
+        Some(nearest.distances as f64 / STEPS / nearest.instances as f64)
     }
 
     /// A bound on the mean loss of an instance from above, by the rows that hold it; `None` without instances.

@@ -26,6 +26,7 @@ pub struct BuiltGroups {
     group_of: Vec<Option<u32>>,
     sizes: Vec<u32>,
     assigned: Vec<bool>,
+    refused: Vec<u32>,
 }
 
 impl BuiltGroups {
@@ -38,7 +39,12 @@ impl BuiltGroups {
             sizes.push(group.len() as u32);
         }
         grouping.assigned.iter().for_each(|&row| assigned[row as usize] = true);
-        Self { group_of, sizes, assigned }
+        Self { group_of, sizes, assigned, refused: grouping.refused.clone() }
+    }
+
+    /// The rows that the method suppresses.
+    pub fn refused(&self) -> &[u32] {
+        &self.refused
     }
 }
 

@@ -60,7 +60,12 @@ impl Method for Datafly {
     }
 
     fn group(&self, cell: &Table, rules: &Rules, _seed: u64) -> Grouping {
-        self.raised_node(cell, rules).1
+        let mut grouping = self.raised_node(cell, rules).1;
+        if grouping.is_empty() {
+            // Not even the top passes: the method has nothing to say.
+            std::mem::swap(&mut grouping.left_over, &mut grouping.refused);
+        }
+        grouping
     }
 }
 
