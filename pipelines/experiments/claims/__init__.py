@@ -7,6 +7,14 @@ def verdict(holds: bool) -> str:
     return CONFIRMED if holds else CONTRADICTED
 
 
+def verdict_by(holds: dict, name: str = "k") -> str:
+    """The verdict on a claim about several settings: where they differ, each is named."""
+    kept, broken = ([str(at) for at, held in holds.items() if held is wanted] for wanted in (True, False))
+    if kept and broken:
+        return f"{CONTRADICTED} at {name} = {', '.join(broken)}; {CONFIRMED} at {', '.join(kept)}"
+    return verdict(not broken)
+
+
 def impossible(why: str) -> str:
     return f"**cannot be reproduced**: {why}"
 
