@@ -138,15 +138,23 @@ struct Plan {
     /// since: then the one that has been better is chosen for the others.
     trials: usize,
     /// Rounds across the borders of subspaces.
-    rounds: u64,
+    rounds: Rounds,
     /// The same where some axes have no hierarchy.
-    free_rounds: u64,
+    free_rounds: Rounds,
+}
+
+/// Search across the borders of subspaces.
+#[derive(Debug)]
+struct Rounds {
+    count: u64,
     /// Local search in every round.
-    round_passes: &'static [Pass],
-    /// The same where some axes have no hierarchy.
-    free_round_passes: &'static [Pass],
-    /// Rows of a neighbourhood in a round.
+    passes: &'static [Pass],
+    /// Rows of a neighbourhood.
     neighbours: usize,
+}
+
+impl Rounds {
+    const NONE: Self = Self { count: 0, passes: &[], neighbours: 0 };
 }
 
 const FAST: Plan = Plan {
@@ -159,11 +167,8 @@ const FAST: Plan = Plan {
     free_passes: &[Pass::Exchange { near: 1 }, Pass::Dissolve, Pass::Move],
     growth_favour: 200,
     trials: 4,
-    rounds: 0,
-    free_rounds: 0,
-    round_passes: &[],
-    free_round_passes: &[],
-    neighbours: 0,
+    rounds: Rounds::NONE,
+    free_rounds: Rounds::NONE,
 };
 
 const BALANCED: Plan = Plan {
@@ -176,11 +181,8 @@ const BALANCED: Plan = Plan {
     free_passes: &[Pass::Exchange { near: 2 }, Pass::Dissolve, Pass::Exchange { near: 2 }],
     growth_favour: 100,
     trials: 4,
-    rounds: 0,
-    free_rounds: 0,
-    round_passes: &[],
-    free_round_passes: &[],
-    neighbours: 0,
+    rounds: Rounds::NONE,
+    free_rounds: Rounds::NONE,
 };
 
 const THOROUGH: Plan = Plan {
@@ -193,17 +195,22 @@ const THOROUGH: Plan = Plan {
     free_passes: &[Pass::Exchange { near: 4 }, Pass::Dissolve, Pass::Exchange { near: 4 }],
     growth_favour: 0,
     trials: 16,
-    rounds: 2,
-    free_rounds: 2,
-    round_passes: &[Pass::Move, Pass::Dissolve, Pass::Move, Pass::Rebox { near: 5, seeds: 12, share: 1.0 }, Pass::Move],
-    free_round_passes: &[
-        Pass::Exchange { near: 2 },
-        Pass::Dissolve,
-        Pass::Exchange { near: 2 },
-        Pass::Rebox { near: 5, seeds: 12, share: 1.0 },
-        Pass::Exchange { near: 2 },
-    ],
-    neighbours: 2048,
+    rounds: Rounds {
+        count: 2,
+        passes: &[Pass::Move, Pass::Dissolve, Pass::Move, Pass::Rebox { near: 5, seeds: 12, share: 1.0 }, Pass::Move],
+        neighbours: 2048,
+    },
+    free_rounds: Rounds {
+        count: 2,
+        passes: &[
+            Pass::Exchange { near: 2 },
+            Pass::Dissolve,
+            Pass::Exchange { near: 2 },
+            Pass::Rebox { near: 5, seeds: 12, share: 1.0 },
+            Pass::Exchange { near: 2 },
+        ],
+        neighbours: 2048,
+    },
 };
 
 const BEST: Plan = Plan {
@@ -216,17 +223,22 @@ const BEST: Plan = Plan {
     free_passes: &[Pass::Exchange { near: 4 }, Pass::Dissolve, Pass::Exchange { near: 4 }],
     growth_favour: 0,
     trials: usize::MAX,
-    rounds: 3,
-    free_rounds: 8,
-    round_passes: &[Pass::Move, Pass::Dissolve, Pass::Move, Pass::Rebox { near: 8, seeds: 32, share: 2.0 }, Pass::Move],
-    free_round_passes: &[
-        Pass::Exchange { near: 4 },
-        Pass::Dissolve,
-        Pass::Exchange { near: 4 },
-        Pass::Rebox { near: 4, seeds: 16, share: 6.0 },
-        Pass::Exchange { near: 4 },
-    ],
-    neighbours: 4096,
+    rounds: Rounds {
+        count: 3,
+        passes: &[Pass::Move, Pass::Dissolve, Pass::Move, Pass::Rebox { near: 8, seeds: 32, share: 2.0 }, Pass::Move],
+        neighbours: 4096,
+    },
+    free_rounds: Rounds {
+        count: 8,
+        passes: &[
+            Pass::Exchange { near: 4 },
+            Pass::Dissolve,
+            Pass::Exchange { near: 4 },
+            Pass::Rebox { near: 5, seeds: 16, share: 8.0 },
+            Pass::Exchange { near: 4 },
+        ],
+        neighbours: 8192,
+    },
 };
 
 /// Growth compares all rows of a subspace with each other: too slow for groups of more rows than this.
@@ -287,13 +299,10 @@ impl Method for Auto {
             start = end;
         }
         drop(rows);
-        let (rounds, passes) = match ruler.is_lattice() {
-            true => (plan.rounds, plan.round_passes),
-            false => (plan.free_rounds, plan.free_round_passes),
-        };
-        for round in 0..rounds {
+        let rounds = if ruler.is_lattice() { &plan.rounds } else { &plan.free_rounds };
+        for round in 0..rounds.count {
             let seed = seed.wrapping_add((round + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-            grown = cross::run_round(&mut worker, &judge, &grown, plan.neighbours, passes, seed);
+            grown = cross::run_round(&mut worker, &judge, &grown, rounds.neighbours, rounds.passes, seed);
         }
         groups.append(&grown);
         seats::find_seats(&judge, groups)
