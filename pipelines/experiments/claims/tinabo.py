@@ -22,7 +22,7 @@ NAMES = {
 PATIENTS = {
     f"PatInfo: {variant}": (name.replace("adult", "patinfo"), method)
     for variant, (name, method) in NAMES.items()
-    if variant in ("none", "sort", "systematic", "all three", "g-anatomy", "l-mondrian", "mondrian", "auto")
+    if variant in ("none", "sort", "systematic", "all three", "g-anatomy", "l-mondrian", "mondrian")
 }
 NAMES |= PATIENTS
 
@@ -76,6 +76,7 @@ def section() -> str:
     setup = "Adult, 30,162 rows, k = l = 2 to 14, occupation sensitive / the same; hierarchies of our own, age in steps of 5, 10, 20"
     same = all(a == b for _, s in MEASURES for a, b in zip(series("none", s), series("g-anatomy", s)))
     ncp = series("all three", "ncp")
+    pair = [saved(ncp, series(alone, "ncp")) for alone in ("systematic", "sort")]
     one_level = [one("tinabo-adult-one-level", "kl-redinfo", k).ncp for k in (2, 6, 10)]
     cells = [one("tinabo-adult", "kl-redinfo", k).ncp for k in (2, 6, 10)]
     step = ncp[5] - ncp[4], max(b - a for at, (a, b) in enumerate(zip(ncp, ncp[1:])) if at != 4)
@@ -103,8 +104,9 @@ def section() -> str:
          "NCP by row at 2, 6, 10: " + ", ".join(f"{a:.3f} against {b:.3f}" for a, b in zip(cells, one_level)),
          verdict(all(a < b for a, b in zip(cells, one_level))), "tinabo-adult"],
         claim("all three against none: DP 34 %, NCP 31 %, KL 40 % lower, significant (6.3)", "all three", "none", setup),
-        ["pairs of modifications are better than single ones (6.2.3)", setup, "M1 + M3 is *all three* here, because M2 alone is not defined",
-         verdict(lower("all three", "systematic", "ncp") and lower("all three", "sort", "ncp")), "tinabo-adult"],
+        ["pairs of modifications are better than single ones (6.2.3; read as: NCP is lower on average)", setup,
+         f"M1 + M3, which is *all three* here because M2 alone is not defined, saves {100 * pair[0]:.0f} % of NCP against M1 and "
+         f"{100 * pair[1]:.0f} % against M3", verdict(min(pair) > 0), "tinabo-adult"],
         ["losses rise with k and l, with a step above 6 (6.5.2; read as: the rise from 6 to 7 is the largest)", setup,
          f"NCP rises by {step[0]:.3f} from 6 to 7, by {step[1]:.3f} at most elsewhere",
          verdict(all(a <= b for a, b in zip(ncp, ncp[1:])) and step[0] > step[1]), "tinabo-adult"],
