@@ -59,7 +59,7 @@ impl Job {
     }
 
     fn check(&self, py: Python<'_>) -> PyResult<String> {
-        let found = wait_for(py, async { Ok::<_, Error>(self.opened.check_job().await) })?;
+        let found = wait_for(py, || async { Ok::<_, Error>(self.opened.check_job().await) })?;
         Ok(found.to_string())
     }
 
@@ -86,7 +86,7 @@ impl Job {
     #[pyo3(signature = (limits, run_id=None))]
     fn verify(&self, py: Python<'_>, limits: Limits, run_id: Option<String>) -> PyResult<String> {
         let session = limits.session_options()?;
-        to_text(wait_for(py, self.opened.verify_release(session, run_id.as_deref())))
+        to_text(wait_for(py, || self.opened.verify_release(session, run_id.as_deref())))
     }
 
     #[pyo3(signature = (limits, run_id=None, public=None, population=None))]
@@ -99,7 +99,7 @@ impl Job {
         population: Option<u64>,
     ) -> PyResult<String> {
         let session = limits.session_options()?;
-        to_text(wait_for(py, self.opened.attack_release(session, run_id.as_deref(), public.as_deref(), population)))
+        to_text(wait_for(py, || self.opened.attack_release(session, run_id.as_deref(), public.as_deref(), population)))
     }
 
     #[pyo3(signature = (limits, ks, methods, sample=None))]
@@ -112,7 +112,7 @@ impl Job {
         sample: Option<u64>,
     ) -> PyResult<String> {
         let session = limits.session_options()?;
-        to_text(wait_for(py, self.opened.sweep_settings(session, &ks, &methods, sample, &|_| {})))
+        to_text(wait_for(py, || self.opened.sweep_settings(session, &ks, &methods, sample, &|_| {})))
     }
 
     #[pyo3(signature = (limits, ks, rounds=None, sample=None))]
@@ -125,7 +125,7 @@ impl Job {
         sample: Option<u64>,
     ) -> PyResult<String> {
         let session = limits.session_options()?;
-        to_text(wait_for(py, self.opened.prove_bounds(session, ks, rounds, sample)))
+        to_text(wait_for(py, || self.opened.prove_bounds(session, ks, rounds, sample)))
     }
 
     #[pyo3(signature = (limits, run_id=None, sweep=None, bounds=None))]
@@ -139,7 +139,7 @@ impl Job {
     ) -> PyResult<String> {
         let session = limits.session_options()?;
         let (sweep, bounds) = (parse_figures(sweep)?, parse_figures(bounds)?);
-        to_text(wait_for(py, self.opened.report_release(session, run_id.as_deref(), sweep, bounds)))
+        to_text(wait_for(py, || self.opened.report_release(session, run_id.as_deref(), sweep, bounds)))
     }
 }
 
@@ -148,7 +148,7 @@ impl Job {
 #[pyo3(signature = (sink, limits, run_id=None))]
 pub(crate) fn verify_sink(py: Python<'_>, sink: &str, limits: Limits, run_id: Option<String>) -> PyResult<String> {
     let session = limits.session_options()?;
-    to_text(wait_for(py, OpenedJob::verify_sink(session, sink, run_id.as_deref())))
+    to_text(wait_for(py, || OpenedJob::verify_sink(session, sink, run_id.as_deref())))
 }
 
 /// Makes the page about a release of a sink without its job.
@@ -164,13 +164,13 @@ pub(crate) fn report_sink(
 ) -> PyResult<String> {
     let session = limits.session_options()?;
     let (sweep, bounds) = (parse_figures(sweep)?, parse_figures(bounds)?);
-    to_text(wait_for(py, OpenedJob::report_sink(session, sink, run_id.as_deref(), sweep, bounds)))
+    to_text(wait_for(py, || OpenedJob::report_sink(session, sink, run_id.as_deref(), sweep, bounds)))
 }
 
 /// Lists the releases of a sink.
 #[pyfunction]
 pub(crate) fn list_releases(py: Python<'_>, sink: &str) -> PyResult<String> {
-    to_text(wait_for(py, OpenedJob::list_releases(sink)))
+    to_text(wait_for(py, || OpenedJob::list_releases(sink)))
 }
 
 /// Profiles Parquet files, and drafts a job if a file for it is named.
@@ -185,7 +185,7 @@ pub(crate) fn profile_files(
 ) -> PyResult<String> {
     let session = limits.session_options()?;
     let draft: Option<(&Path, bool)> = draft.as_deref().map(|path| (path, force));
-    to_text(wait_for(py, OpenedJob::profile_files(session, url, draft)))
+    to_text(wait_for(py, || OpenedJob::profile_files(session, url, draft)))
 }
 
 /// Profiles the rows of a Python object.
@@ -196,7 +196,7 @@ pub(crate) fn profile_rows(py: Python<'_>, data: &Bound<'_, PyAny>, limits: Limi
     let (context, spill) = options.open().map_err(to_exception)?;
     let rows = py.detach(|| Rows::read_stream(reader, in_memory, spill.path(), options.spill_limit))?;
     let table = rows.to_table(context.state().config().target_partitions()).map_err(to_exception)?;
-    to_text(wait_for(py, async {
+    to_text(wait_for(py, || async {
         let input = context.read_table(table)?.into_unoptimized_plan();
         OpenedJob::profile_plan(&context, input).await
     }))

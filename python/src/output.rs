@@ -41,7 +41,7 @@ pub(crate) fn anonymize(
     let table = rows.to_table(partitions).map_err(to_exception)?;
     let policy = Arc::clone(&policy.policy);
     let session = context.clone();
-    let plan = wait_for(py, async move {
+    let plan = wait_for(py, || async move {
         let surveyed = session.read_table(table)?.anonymize_surveyed(&policy).await?;
         surveyed.create_physical_plan().await
     })?;
@@ -103,7 +103,7 @@ impl AnonymizedRows {
     /// Reads all rows.
     fn collect(&self, py: Python<'_>) -> PyResult<Batches> {
         let parts = Arc::clone(&self.parts);
-        let batches = wait_for(py, async move {
+        let batches = wait_for(py, || async move {
             let (plan, stream) = parts.open_stream()?;
             let batches: Vec<RecordBatch> = stream.try_collect().await?;
             parts.note_finished(plan);
@@ -117,7 +117,7 @@ impl AnonymizedRows {
         let finished = || self.parts.finished.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if finished().is_none() {
             let parts = Arc::clone(&self.parts);
-            wait_for(py, async move {
+            wait_for(py, || async move {
                 let (plan, mut stream) = parts.open_stream()?;
                 while stream.next().await.transpose()?.is_some() {}
                 parts.note_finished(plan);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use throng::internals::OpenedJob;
-use throng::{Error, ErrorKind, Role};
+use throng::{Error, ErrorKind};
 
 use crate::errors::to_exception;
 use crate::jobs::Job;
@@ -64,8 +64,10 @@ impl Policy {
 
     /// Roles by column.
     #[getter]
-    fn roles(&self) -> BTreeMap<String, &'static str> {
-        self.policy.columns().iter().map(|(name, column)| (name.clone(), role_name(column.role))).collect()
+    fn roles(&self) -> BTreeMap<String, String> {
+        let role =
+            |column: &throng::Column| serde_json::to_value(column).ok()?.get("role")?.as_str().map(str::to_owned);
+        self.policy.columns().iter().filter_map(|(name, column)| Some((name.clone(), role(column)?))).collect()
     }
 
     fn to_job(&self, source: &str, sink: String) -> Job {
@@ -80,14 +82,5 @@ pub(crate) fn table_of_json(text: &str) -> throng::Result<toml::Table> {
     match toml::Value::try_from(value).map_err(|error| wrong(error.to_string()))? {
         toml::Value::Table(table) => Ok(table),
         _ => Err(wrong("a dict is expected".into())),
-    }
-}
-
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Identifier => "identifier",
-        Role::Quasi => "quasi",
-        Role::Sensitive => "sensitive",
-        Role::Kept => "kept",
     }
 }

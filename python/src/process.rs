@@ -87,21 +87,16 @@ pub(crate) fn check_signals() -> PyResult<()> {
     Python::attach(|py| py.check_signals())
 }
 
-/// Waits for a future without holding the interpreter. A signal whose handler raises, such as Ctrl-C, ends the wait and drops
-/// the future.
-pub(crate) fn wait_for<T: Send, E: Into<Error>>(
-    py: Python<'_>,
-    future: impl Future<Output = Result<T, E>> + Send,
-) -> PyResult<T> {
+/// Starts a future and waits for it without holding the interpreter. A signal whose handler raises, such as Ctrl-C, ends the wait
+/// and drops the future.
+pub(crate) fn wait_for<F, T, E>(py: Python<'_>, start: impl FnOnce() -> F + Send) -> PyResult<T>
+where
+    F: Future<Output = Result<T, E>>,
+    T: Send,
+    E: Into<Error>,
+{
     let runtime = runtime().map_err(to_exception)?;
-    py.detach(|| {
-        runtime.block_on(async {
-            match watch_signals(future).await? {
-                Ok(done) => Ok(done),
-                Err(error) => Err(to_exception(error)),
-            }
-        })
-    })
+    py.detach(|| runtime.block_on(async { watch_signals(start()).await?.map_err(to_exception) }))
 }
 
 /// Polls a future and looks at signals meanwhile; an error is what a handler has raised.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import throng
 
 ROOT = Path(__file__).parents[2]
 CENSUS = ROOT / "pipelines" / "data" / "census.parquet"
-KEY = "5f" * 32
+KEY = hashlib.sha256(b"a key for tests alone").hexdigest()
 
 os.environ["THRONG_TEST_KEY"] = KEY
 
