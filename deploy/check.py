@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import tempfile
-import types
 import warnings
 from pathlib import Path
 
@@ -298,45 +297,7 @@ def airflow() -> None:
     for code in exit_codes():
         permanent = isinstance(ended(code), AirflowFailException)
         expect(permanent == (code not in (75, 130)), f"airflow: exit code {code} is {'not ' * permanent}retried")
-    operator_on_the_worker()
     home.cleanup()
-
-
-def operator_on_the_worker() -> None:
-    """The operator that calls the Python module, with a stand-in for it: the wheel has tests of its own."""
-    import throng_operator as dag_file
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException
-
-    class Failure(Exception):
-        kind = "kind"
-
-        def __init__(self, retryable: bool) -> None:
-            super().__init__("it failed")
-            self.retryable = retryable
-
-    calls: list[dict] = []
-
-    def run(job: object, **options: object) -> types.SimpleNamespace:
-        calls.append({"job": job, **options})
-        if isinstance(outcome, Exception):
-            raise outcome
-        return types.SimpleNamespace(run="20261115", sink="out", rows=9, smallest_class=3, done_before=False)
-
-    sys.modules["throng"] = types.SimpleNamespace(Error=Failure, Progress=None, Job=lambda *arguments: arguments, run=run)
-    [task] = dag_file.dag.tasks
-    outcome = None
-    expect(task.execute({})["rows"] == 9, "airflow: the operator does not return the release")
-    expect(calls[0]["job"] == (task.job, task.settings) and calls[0]["run_id"] == "{{ ds_nodash }}",
-           "airflow: the operator runs another job")
-    expect(set(dag_file.ThrongRunOperator.template_fields) >= {"run_id", "settings"}, "airflow: days are not filled in")
-    for outcome in (Failure(retryable=True), Failure(retryable=False)):
-        try:
-            task.execute({})
-            expect(False, "airflow: a failure passed")
-        except AirflowException as error:
-            permanent = isinstance(error, AirflowFailException)
-            expect(permanent != outcome.retryable, f"airflow: a failure is {'not ' * permanent}retried")
-    del sys.modules["throng"]
 
 
 for check in (kubernetes, cluster, terraform, airflow):

@@ -76,24 +76,3 @@
 //!
 //! `EXPLAIN` reads no data and shows no statistics of the columns below the operator; `EXPLAIN ANALYZE` shows cells, rows of the smallest and of the largest, groups, suppressed rows
 //! and times of the operator, which count all rows: it is for those who may read the table.
-//!
-//! # From Python
-//!
-//! The wheel `throng-anon` (`python/` in the repository; it is not on the package index yet) holds the module `throng` and the command:
-//!
-//! ```text
-//! released = throng.anonymize(people, k=10, identifiers=["name"], quasi=["age"], sensitive=["diagnosis"], l_diversity=3)
-//! released.to_pandas()
-//! ```
-//!
-//! `anonymize` takes anything with `__arrow_c_stream__` (pyarrow, pandas 2.2 and newer, polars, DuckDB, DataFusion, readers) and its
-//! result is the like. The table is surveyed at once; rows are grouped whenever the result is read, within `memory_limit`, and every
-//! reading gives the same rows. Tables in memory are shared and not copied; what can be read only once is written to the spill
-//! folder first. Under the same key it is, row for row, what `throng run` publishes; what has been said of the responsibilities of the
-//! program holds here, too. `throng.run(job)` and its siblings do what the commands do, and raise an exception for each kind of
-//! [`Error`](crate::Error).
-//!
-//! In sessions of datafusion-python, `throng.datafusion.AnonymizeExtension` brings `SELECT * FROM anonymize('people', 'policy')`. Such a table
-//! is planned by Throng as a whole, and the session sees one node without inputs: across the interface between the two libraries a
-//! node cannot say that it wants whole cells, and an optimiser that does not know it would cut them in pieces. Named arguments and
-//! queries as arguments need a planner of relations, which that interface does not pass on.

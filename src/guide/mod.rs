@@ -7,7 +7,7 @@
 //! | [`first_job`] | a release in five minutes, from a folder that nobody has looked at yet |
 //! | [`choosing`] | choosing k, rules, and how much loss to accept |
 //! | [`threats`] | the threat model: what a release protects against, and what it does not |
-//! | [`embedding`] | Throng inside another DataFusion program, and in Python |
+//! | [`embedding`] | Throng inside another DataFusion program |
 //!
 //! **Reference**
 //!
