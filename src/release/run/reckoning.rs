@@ -91,7 +91,9 @@ impl Run {
                 )
             }));
         }
-        if self.is_release_of(manifest, source) {
+        // Whoever was forgotten since is gone here, and was not to the run.
+        let is_as_then = manifest.series.as_ref().is_some_and(|series| series.counts.forgotten == night.forgotten);
+        if is_as_then && self.is_release_of(manifest, source) {
             findings.extend(check_counts(&night, manifest).await?);
         }
         if series.mode == SeriesMode::Snapshot {
