@@ -112,6 +112,9 @@ impl Cover {
 
     /// The most that publishing the group can lose, as a mean over the axes.
     pub fn greatest_loss(&self, axes: &[Axis]) -> f64 {
+        if self.rows == 0 {
+            return 0.0;
+        }
         let losses = axes.iter().enumerate().map(|(a, axis)| axis.greatest_loss(self.axis_loss(axes, a)));
         losses.sum::<f64>() / axes.len().max(1) as f64
     }
