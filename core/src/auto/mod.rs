@@ -64,10 +64,10 @@ pub const EFFORT: Key = Key::new(
     "effort",
     "How long `auto` searches. Defaults to `balanced`.",
     Kind::Word(&[
-        ("fast", "Several times the speed of `balanced` at a little more loss."),
+        ("fast", "Quicker than `balanced`, up to several times, at a little more loss."),
         ("balanced", "The default."),
         ("thorough", "Less loss, several times slower than `balanced`."),
-        ("best", "The least loss, several times slower than `thorough`."),
+        ("best", "The least loss, several times slower than `thorough`, and ten times where numbers are ranges."),
     ]),
 );
 
