@@ -212,7 +212,7 @@ fn mpalm(table: &Table, min: f64, max: f64) -> Vec<Vec<u32>> {
 
 /// Algorithm 6 over a given partition.
 fn combine(adult: &Adult, buckets: &[Vec<u32>], bounds: &Bounds) -> Combination {
-    let method = Raising { bounds: bounds.clone(), budget: BUDGET };
+    let method = Raising::new(bounds.clone());
     let mut found = Combination::default();
     for rows in buckets {
         match method.find_node(&adult.trees, &adult.levels, rows) {
