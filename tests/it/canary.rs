@@ -165,7 +165,7 @@ fn no_command_lets_a_rare_value_out() {
         "--run-id",
         "anatomy",
         "--set",
-        "method.name=anatomy",
+        "method.form=anatomy",
         "--set",
         "sink.url=anatomised",
         "-v",

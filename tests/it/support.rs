@@ -257,3 +257,6 @@ pub fn counts(lines: Vec<String>) -> std::collections::BTreeMap<String, usize> {
     }
     counts
 }
+
+/// Methods that must see all rows of a table in one cell.
+pub const WHOLE_TABLE: [&str; 5] = ["full-domain", "incognito", "samarati", "datafly", "spalm"];

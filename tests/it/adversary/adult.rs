@@ -11,7 +11,7 @@ use super::values::{Value, column};
 use crate::support::{Desk, read_parquet};
 
 /// The folder of the example jobs.
-fn pipelines() -> PathBuf {
+pub fn pipelines() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines")
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::publication::Publication;
-use crate::support::{Desk, throng};
+use crate::support::{Desk, WHOLE_TABLE, throng};
 
 /// A census in several cells, written into many small files and row groups.
 const CENSUS: &str = "
@@ -101,7 +101,7 @@ fn every_method_and_form_publishes_rows_in_the_order_of_their_values() {
     let (mut released, mut files, mut disordered) = (0, 0, Vec::new());
     for method in &methods {
         for form in &forms {
-            let cell = if method == "full-domain" { ROWS } else { 500 }.to_string();
+            let cell = if WHOLE_TABLE.contains(&method.as_str()) { ROWS } else { 500 }.to_string();
             let more = ["--cell-rows", &cell, "--partitions", "3"];
             let sink = format!("{method}-{form}");
             let Some(publication) = release(&desk, &sink, &settings(method, form), &more) else { continue };

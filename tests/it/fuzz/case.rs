@@ -13,7 +13,7 @@ use super::quasi::{Choice, Nulls, Published, Quasi};
 use super::rules::Rule;
 use super::table::{KEPT, QUASI, column, dependent};
 use crate::adversary::values::{self, Value};
-use crate::support::{Desk, INDEPENDENT, batch};
+use crate::support::{Desk, INDEPENDENT, WHOLE_TABLE, batch};
 
 /// Where the key of a run comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -248,7 +248,7 @@ impl Case {
         if depends {
             job += "[[dependencies]]\nfrom = [\"q0\"]\nto = [\"q1\"]\n";
         }
-        let cell_rows = if method == "full-domain" || rng.bool() { 100_000 } else { rng.usize(20..100) };
+        let cell_rows = if WHOLE_TABLE.contains(&method) || rng.bool() { 100_000 } else { rng.usize(20..100) };
         let division = [rng.usize(1..5), *rng.choice(&[1, 7, 64, 8192]).unwrap()];
         let layout = Layout::random(rng);
         Self {

@@ -4,7 +4,7 @@ use super::case::{Case, SMALL};
 use super::quasi::{Columns, Nulls, Quasi};
 use super::rules::Rule;
 use crate::adversary::values::{self, Value};
-use crate::support::Ran;
+use crate::support::{Ran, WHOLE_TABLE};
 
 /// Why a run ended without a release, in a word; or that it should not have.
 pub fn explain(case: &Case, ran: &Ran) -> Result<&'static str, String> {
@@ -69,7 +69,7 @@ fn satisfiable(case: &Case, source: &Columns, rows: &[usize]) -> Option<String> 
         return Some("one class of all rows".to_owned());
     }
     // Whole columns take one level, slices and public tables ask for more than every group by itself.
-    let by_group = !["full-domain", "spalm", "combined"].contains(&case.method) && case.public.is_none();
+    let by_group = !WHOLE_TABLE.contains(&case.method) && case.method != "combined" && case.public.is_none();
     if !by_group || case.infers || case.table.num_rows() > SMALL {
         return None;
     }
