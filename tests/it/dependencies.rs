@@ -339,16 +339,14 @@ fn a_withheld_column_says_nothing() {
     desk.throng("verify", &["--set", "columns.floor.withhold=true"]).ok();
 }
 
-/// The inspections of the experiments, `inspection, critical -> action` at k = 5: what the chase would expose is widened where
+/// Inspections, `inspection, critical -> action` at k = 5: what the chase would expose is widened where
 /// it is exposed, and no column is withheld.
 #[test]
 fn repairs_of_the_inspections_are_local() {
     let desk = Desk::new();
-    let pipelines = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/experiments");
-    let sql = std::fs::read_to_string(pipelines.join("data.sql")).unwrap();
-    desk.write("data.sql", &sql.replace("pipelines/out/experiments", &desk.name("")));
+    let folder = desk.name("");
+    desk.write("data.sql", &include_str!("inspections.sql").replace("FOLDER", folder.trim_end_matches('/')));
     crate::support::throng(&["sql", &desk.name("data.sql"), "--quiet"]).ok();
-    std::fs::rename(desk.path("inspections.parquet"), desk.path("in.parquet")).unwrap();
     let quasi = ["borough", "address", "violation_code", "zipcode", "violation", "cuisine", "action", "inspection"];
     let masked = quasi.map(|name| format!("{name} = {{ role = \"quasi\", hierarchy.mask = \"right\" }}\n")).concat();
     desk.job(&format!(

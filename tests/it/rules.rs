@@ -132,11 +132,11 @@ fn methods() -> Vec<&'static str> {
     METHODS.iter().filter(alone).map(|entry| entry.name).collect()
 }
 
-/// Two methods for every rule, and so every method under two rules: what is published meets the rule, or nothing is.
+/// Two methods for every rule, and so every method under one rule at least: what is published meets the rule, or nothing is.
 #[test]
 fn published_classes_meet_every_rule_by_every_method() {
     let methods = methods();
-    assert_eq!(methods.len(), 12, "{methods:?}");
+    assert_eq!(methods.len(), 16, "{methods:?}");
     let mut met = 0;
     for (number, (rule, column, holds)) in CHECKS.into_iter().enumerate() {
         for method in [number, number + 5].map(|at| methods[at % methods.len()]) {
