@@ -75,10 +75,9 @@ fn main() {
             for name in list("efforts", "fast,balanced,thorough,best") {
                 let runs = (0..number("seeds", "1") as u64).map(|seed| run(&source, &judge, &name, k, cells, seed));
                 let runs: Vec<(f64, f64, String, Grouping)> = runs.collect();
-                let mean = |of: &dyn Fn(&(f64, f64, String, Grouping)) -> f64| {
-                    runs.iter().map(of).sum::<f64>() / runs.len() as f64
-                };
-                let (gcp, seconds) = (mean(&|run| run.0), mean(&|run| run.1));
+                let mean = |figures: Vec<f64>| figures.iter().sum::<f64>() / runs.len() as f64;
+                let (gcp, seconds) =
+                    (mean(runs.iter().map(|run| run.0).collect()), mean(runs.iter().map(|run| run.1).collect()));
                 println!("k = {k:<4} {name:9} GCP {gcp:.5}   {seconds:7.2} CPU s   {}", runs[0].2);
                 for (gcp, _, _, grouping) in runs {
                     if least.as_ref().is_none_or(|least| gcp < least.0) {
