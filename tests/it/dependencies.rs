@@ -1,7 +1,6 @@
 //! Functional dependencies: checked in the source, preserved by methods, and followed by a reader who knows them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int32Array, RecordBatch, StringArray};

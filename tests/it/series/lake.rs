@@ -100,7 +100,7 @@ async fn a_night_adds_what_is_new_and_removes_what_was_left() {
 #[tokio::test]
 async fn a_table_that_shrinks_to_nothing_and_comes_back() {
     let world = table("max-loss = 1.0\nreserve = 1.0\n");
-    let nights = vec![Vec::new(), people(1, 30), Vec::new(), people(100, 30)];
+    let nights = [Vec::new(), people(1, 30), Vec::new(), people(100, 30)];
     for (number, people) in nights.iter().enumerate() {
         world.night(&format!("night-{number}"), people).await;
         recount(&world, &nights[..=number]).await;
@@ -131,7 +131,7 @@ async fn files_of_rows_come_into_a_table_once() {
 #[tokio::test]
 async fn of_runs_that_race_one_wins() {
     let world = table(SETTINGS);
-    let nights = vec![people(1, 60), second_night()];
+    let nights = [people(1, 60), second_night()];
     for (number, people) in nights.iter().enumerate() {
         world.dawn(people).await;
         let (one, other) = (format!("one-{number}"), format!("other-{number}"));

@@ -108,7 +108,7 @@ async fn series(seed: u64) -> [u64; 6] {
     let settings = random.settings();
     let mut world = World::new(&settings);
     world.partitions = random.rng.usize(1..3);
-    world.delta = cfg!(feature = "delta") && seed % 3 == 0;
+    world.delta = cfg!(feature = "delta") && seed.is_multiple_of(3);
     let first = random.rng.usize(0..70);
     let mut nights: Vec<Vec<Person>> = vec![random.people(first)];
     let mut seen = [0; 6];
