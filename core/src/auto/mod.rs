@@ -179,8 +179,8 @@ const BALANCED: Plan = Plan {
     seeds: Seeds { share: 1.0, least: 160, boxes: 1024, noise: 0.0 },
     passes: &[Pass::Move, Pass::Dissolve, Pass::Move],
     free_passes: &[Pass::Exchange { near: 2 }, Pass::Dissolve, Pass::Exchange { near: 2 }],
-    growth_favour: 40,
-    trials: 4,
+    growth_favour: 20,
+    trials: 8,
     rounds: Rounds::NONE,
     free_rounds: Rounds::NONE,
 };
